@@ -1,0 +1,96 @@
+"""Owns one open file of a graph: positioned reads, past the page cache where asked and allowed.
+
+An I/O error is tried once more, as cables and network disks deserve, then is an error that names the
+file. Refuses to return less than was asked for.
+"""
+
+import errno
+import os
+import threading
+import time
+from pathlib import Path
+
+from penstock.storage.errors import RunError
+from penstock.storage.ranges import PAGE, ReadRange
+
+
+class DiskFile:
+    """A file opened for ``preadv``; safe to read from many threads.
+
+    ``direct`` says whether reads bypass the page cache: asked for, and the file system allows it.
+    ``throttle`` (bytes per second, for tests) slows the file as a whole.
+    """
+
+    def __init__(self, path: Path, *, direct: bool, throttle: float | None) -> None:
+        self.path, self._throttle = path, throttle
+        self._free_at = 0.0
+        self._pace = threading.Lock()
+        self.direct = direct and hasattr(os, "O_DIRECT")
+        self._handle = self._open()
+
+    def _open(self) -> int:
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        if self.direct:
+            try:
+                return os.open(self.path, flags | os.O_DIRECT)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                self.direct = False
+        return os.open(self.path, flags)
+
+    def close(self) -> None:
+        """Close the file; no read may be under way."""
+        os.close(self._handle)
+
+    def read(self, wanted: ReadRange, buffer: memoryview) -> None:
+        """Fill the buffer (page-aligned) with a range. Raises RunError naming the file."""
+        if self._throttle is not None:
+            self._wait(wanted.length)
+        try:
+            done = self._read(wanted, buffer)
+        except OSError as error:
+            try:
+                done = self._again(error, wanted, buffer)
+            except OSError as last:
+                raise RunError(
+                    f"{self.path} cannot be read at offset {wanted.start}: {last.strerror or last}; check the disk"
+                ) from last
+        if done < wanted.needed:
+            raise RunError(
+                f"{self.path} is cut short: {done} of {wanted.needed} bytes at offset "
+                f"{wanted.start}; convert the input again, or restore the file from a copy"
+            )
+
+    def _again(self, error: OSError, wanted: ReadRange, buffer: memoryview) -> int:
+        """Try a second time: as before after EIO, through the page cache where direct fails."""
+        if error.errno == errno.EINVAL and self.direct:
+            with self._pace:
+                if self.direct:
+                    self.direct = False
+                    plain = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                    os.dup2(plain, self._handle, inheritable=False)
+                    os.close(plain)
+        elif error.errno != errno.EIO:
+            raise error
+        return self._read(wanted, buffer)
+
+    def _read(self, wanted: ReadRange, buffer: memoryview) -> int:
+        done = 0
+        while done < wanted.needed:
+            view = buffer[done : wanted.length]
+            step = os.preadv(self._handle, [view], wanted.start + done)
+            if self.direct and done + step < wanted.needed:
+                step -= step % PAGE
+            if step <= 0:
+                break
+            done += step
+        return done
+
+    def _wait(self, size: int) -> None:
+        assert self._throttle is not None
+        with self._pace:
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + size / self._throttle
+            pause = self._free_at - now
+        time.sleep(pause)

@@ -1,0 +1,17 @@
+"""Owns the errors a user can meet. Refuses vagueness: a raiser names the thing, its value, the way out.
+
+Two kinds, because a shell tells them apart: what the user gave was wrong (exit code 2), or a run that
+was rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
+"""
+
+
+class PenstockError(Exception):
+    """Base of every error whose message is complete and meant for the user."""
+
+
+class InputError(PenstockError):
+    """What the user gave (a file, an option, a value) cannot be used; the command exits with 2."""
+
+
+class RunError(PenstockError):
+    """A run failed underway (a read error, a checksum, a full disk); the command exits with 1."""

@@ -1,0 +1,245 @@
+"""Owns the graph as others see it: its numbers, its adjacencies, their indexes. The story of opening one.
+
+A graph comes from a file (``open``) or from arrays in memory (``from_arrays``) and looks the same: an
+adjacency has chunks, an index, and either frames on disk or arrays. Refuses to read edges:
+reader.py fetches chunks into the caller's slabs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from penstock.storage import memory
+from penstock.storage.errors import InputError, RunError
+from penstock.storage.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.index import Index, from_degrees
+from penstock.storage.schema import (
+    CHUNK_EDGES,
+    DEGREES,
+    DIRECTIONS,
+    NEIGHBORS,
+    ORIGINAL_ID,
+    WEIGHTS,
+    vertex_dtype,
+)
+
+
+@dataclass(slots=True)
+class Adjacency:
+    """The edges of one direction, row by row: the targets of every source (out), or the reverse (in).
+
+    ``arrays`` is (neighbors, weights or None) of a graph in memory; ``neighbors`` and ``weights`` are the
+    frames of a graph on disk. ``chunk_edges`` edges make a chunk, but the last.
+    """
+
+    direction: str
+    edges: int
+    vertices: int
+    neighbor_dtype: np.dtype[Any]
+    weight_dtype: np.dtype[Any] | None
+    encoding: str
+    chunk_edges: int = CHUNK_EDGES
+    arrays: tuple[NDArray[Any], NDArray[Any] | None] | None = None
+    neighbors: Frames | None = None
+    weights: Frames | None = None
+    degrees: Frames | None = None
+    _index: Index | None = None
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks hold the edges."""
+        return -(-self.edges // self.chunk_edges)
+
+    def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
+        """Return what reading each chunk costs, int64 (chunks,): bytes on disk, or in memory."""
+        if self.neighbors is None:
+            weight = self.weight_dtype if with_weights else None
+            item = self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
+            firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
+            return np.minimum(self.edges - firsts, self.chunk_edges) * item
+        total = self.neighbors.lengths.copy()
+        if with_weights and self.weights is not None:
+            total += self.weights.lengths
+        return total
+
+    def index(self) -> Index:
+        """Return the row index; the first call reads the degrees. Raises RunError if damaged."""
+        if self._index is None:
+            self._index = self._load_index()
+        return self._index
+
+    def drop_index(self) -> None:
+        """Free the row index of a graph on disk; the next ``index()`` reads it again."""
+        if self.degrees is not None:
+            self._index = None
+
+    def _load_index(self) -> Index:
+        assert self.degrees is not None, "a graph in memory has its index from birth"
+        index = from_degrees(self.vertices, self.degrees.load)
+        if index.edges != self.edges:
+            raise RunError(
+                f"{self.degrees.files[0]} is damaged: its {self.direction}-degrees sum up to "
+                f"{index.edges} and not to its {self.edges} edges; convert the input again"
+            )
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph on disk or in memory; immutable.
+
+    ``edges`` counts the entries of the out-adjacency, ``input_edges`` the edges as given: an undirected
+    edge is stored in the rows of both its ends (a self-loop once), and ``into`` then *is* ``out``.
+    """
+
+    path: Path | None
+    vertices: int
+    edges: int
+    input_edges: int
+    directed: bool
+    out: Adjacency
+    into: Adjacency | None
+    provenance: dict[str, Any]
+    graph_id: str
+    files: tuple[Path, ...] = ()
+    original: Frames | NDArray[Any] | None = None
+    weight_range: tuple[float, float, float] | None = None
+    """Smallest, mean and largest weight; None without weights."""
+
+    @staticmethod
+    def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
+        """Open a graph file; ``stripes`` are folders in which to look for its shards first.
+
+        Raises:
+            InputError: the file is missing, foreign, half-written, truncated, damaged, newer, or a
+                shard is missing.
+        """
+        place = Path(path)
+        opened = open_frames(place, [Path(folder) for folder in stripes])
+        out = _adjacency(opened, "out")
+        assert out is not None, "a header without an out-adjacency is refused"
+        header = opened.header
+        into = _adjacency(opened, "in") if header.directed else out
+        return Graph(
+            path=place,
+            vertices=header.vertices,
+            edges=header.edges,
+            input_edges=header.input_edges,
+            directed=header.directed,
+            out=out,
+            into=into,
+            provenance=header.provenance,
+            graph_id=header.graph_id,
+            files=opened.files,
+            original=opened.frames.get(ORIGINAL_ID),
+            weight_range=header.weight_range,
+        )
+
+    @staticmethod
+    def from_arrays(
+        offsets: ArrayLike,
+        neighbors: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        into: tuple[ArrayLike, ArrayLike, ArrayLike | None] | None = None,
+        directed: bool = True,
+        original_id: ArrayLike | None = None,
+    ) -> "Graph":
+        """Make a graph in memory from CSR arrays: row v is ``neighbors[offsets[v]:offsets[v + 1]]``.
+
+        ``offsets`` (vertices + 1,) integers rising from 0; ``neighbors`` (edges,) integers below vertices,
+        ascending in every row; ``weights`` (edges,) numbers. ``into`` is the same of the in-edges.
+        With ``directed=False`` the arrays must hold every edge in both its rows.
+
+        Raises:
+            InputError: arrays that are not such a graph.
+        """
+        rows = memory.Rows.checked(offsets, neighbors, weights, "out")
+        out = _in_memory(rows, "out")
+        other: Adjacency | None = None if directed else out
+        if directed and into is not None:
+            other = _in_memory(memory.Rows.checked(*into, "in"), "in")
+            if (other.vertices, other.edges) != (out.vertices, out.edges):
+                raise InputError(
+                    f"the in-adjacency has {other.vertices} vertices and {other.edges} edges, "
+                    f"the out-adjacency {out.vertices} and {out.edges}; they must be the same"
+                )
+        original = None if original_id is None else np.ascontiguousarray(original_id)
+        if original is not None and original.shape != (out.vertices,):
+            raise InputError(f"original_id has shape {original.shape}; {out.vertices} vertices need one id each")
+        return Graph(
+            path=None,
+            vertices=out.vertices,
+            edges=out.edges,
+            input_edges=out.edges if directed else (out.edges + rows.self_loops()) // 2,
+            directed=directed,
+            out=out,
+            into=other,
+            provenance={"source": "arrays in memory"},
+            graph_id=rows.identity(),
+            original=original,
+            weight_range=rows.weight_range(),
+        )
+
+    @property
+    def vertex_dtype(self) -> np.dtype[Any]:
+        """uint32, or uint64 beyond 2^32 vertices."""
+        return self.out.neighbor_dtype
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """The dtype of weights, None without."""
+        return self.out.weight_dtype
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of all the graph's files; 0 for a graph in memory."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def original_ids(self) -> NDArray[Any] | None:
+        """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1."""
+        if isinstance(self.original, Frames):
+            out = np.empty(self.vertices, self.original.spec.kind)
+            at = 0
+            for items in self.original.load():
+                out[at : at + len(items)] = items
+                at += len(items)
+            return out
+        return self.original
+
+
+def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
+    assert direction in DIRECTIONS
+    neighbors = opened.frames.get(f"{direction}/{NEIGHBORS}")
+    if neighbors is None:
+        return None
+    weights = opened.frames.get(f"{direction}/{WEIGHTS}")
+    return Adjacency(
+        direction=direction,
+        edges=opened.header.edges,
+        vertices=opened.header.vertices,
+        neighbor_dtype=neighbors.spec.kind,
+        weight_dtype=None if weights is None else weights.spec.kind,
+        encoding=neighbors.spec.encoding,
+        chunk_edges=neighbors.spec.chunk_items,
+        neighbors=neighbors,
+        weights=weights,
+        degrees=opened.frames[f"{direction}/{DEGREES}"],
+    )
+
+
+def _in_memory(rows: memory.Rows, direction: str) -> Adjacency:
+    index = rows.index()
+    return Adjacency(
+        direction=direction,
+        edges=len(rows.neighbors),
+        vertices=index.vertices,
+        neighbor_dtype=vertex_dtype(index.vertices),
+        weight_dtype=None if rows.weights is None else rows.weights.dtype,
+        encoding="plain",
+        arrays=(rows.neighbors, rows.weights),
+        _index=index,
+    )

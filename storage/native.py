@@ -1,0 +1,17 @@
+"""Owns how storage's inner loops are compiled: once per machine (cached), free of Python's lock.
+
+Refuses parallel kernels: storage's loops run inside worker threads, and Numba's own threads may not be
+entered from two of them at once.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def native(function: F) -> F:
+    """Compile a function of numbers and arrays at its first call; later processes load it."""
+    return cast(F, numba.njit(cache=True, nogil=True)(function))

@@ -1,0 +1,251 @@
+"""Owns the disk-reading threads: fetches chunks into the caller's slabs. The story of one fetch.
+
+A fetch becomes a few merged reads (ranges.py); each is one job: a thread of that stripe reads it into
+its own buffer, verifies and decodes every chunk in it straight into the slab, and reports to the
+ticket. Reads of a stripe overlap each other and all decoding, of which at most ``decode_threads`` run at
+once. Refuses to hold data: caches are elsewhere.
+"""
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.codec import Decoder
+from penstock.storage.diskfile import DiskFile
+from penstock.storage.errors import RunError
+from penstock.storage.frames import Frames
+from penstock.storage.graph import Adjacency, Graph
+from penstock.storage.ranges import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
+from penstock.storage.slots import aligned_empty
+from penstock.storage.ticket import ReadRecord, Ticket
+
+DECODER_BYTES = 3 << 20
+"""What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One chunk of a job: where its frame lies in the read, and where its items go."""
+
+    frames: Frames
+    chunk: int
+    first: int
+    out: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    ticket: Ticket
+    wanted: ReadRange
+    pieces: tuple[_Piece, ...]
+
+
+class Reader:
+    """Reads a graph's chunks with threads of its own; a context manager, shared by a process.
+
+    ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe;
+    ``direct_io`` bypasses the page cache where the file system allows (``direct`` says whether it
+    does); ``throttle`` slows every stripe to so many bytes per second, for tests.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        decode_threads: int,
+        reads_in_flight: int = 8,
+        direct_io: bool = False,
+        throttle: float | None = None,
+    ) -> None:
+        self._decode_threads = max(1, decode_threads)
+        self._decoders: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
+        for _ in range(self._decode_threads):
+            self._decoders.put(Decoder())
+        self._files: dict[int, DiskFile] = {}
+        self._queues: dict[int, queue.SimpleQueue[_Job | None]] = {}
+        self._threads: list[threading.Thread] = []
+        self._buffer_bytes = _longest_read(graph)
+        try:
+            for number in _edge_files(graph):
+                path = graph.files[number]
+                self._files[number] = DiskFile(path, direct=direct_io, throttle=throttle)
+        except OSError as error:
+            self._close_files()
+            raise RunError(f"{error.filename} cannot be opened: {error.strerror}") from error
+        spare = -(-self._decode_threads // max(1, len(self._files)))
+        for number in self._files:
+            self._queues[number] = queue.SimpleQueue()
+            for _ in range(reads_in_flight + spare):
+                self._start(number)
+
+    def _start(self, number: int) -> None:
+        thread = threading.Thread(target=self._work, args=(number,), name="penstock-read")
+        thread.daemon = True
+        thread.start()
+        self._threads.append(thread)
+
+    @property
+    def direct(self) -> bool:
+        """Whether every read bypasses the page cache."""
+        return bool(self._files) and all(file.direct for file in self._files.values())
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most bytes that the threads' buffers hold at once."""
+        return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+
+    def fetch(
+        self,
+        adjacency: Adjacency,
+        chunks: NDArray[np.int64],
+        first_edge: int,
+        neighbors: NDArray[Any],
+        weights: NDArray[Any] | None = None,
+    ) -> Ticket:
+        """Begin to fetch chunks, ascending numbers, into the caller's slabs.
+
+        Edge e of a chunk goes to ``neighbors[e - first_edge]``, its weight likewise; the slabs are
+        contiguous and of the adjacency's dtypes, and must not be touched before ``result``
+        or ``cancel`` returned. Without ``weights`` none are read.
+        """
+        wanted = [(adjacency.neighbors, neighbors)]
+        if weights is not None:
+            wanted.append((adjacency.weights, weights))
+        if adjacency.arrays is not None:
+            return _copied(adjacency, chunks, first_edge, (neighbors, weights))
+        pieces: list[tuple[Frames, int, NDArray[Any]]] = []
+        for frames, slab in wanted:
+            assert frames is not None, "weights are asked of a graph that has none"
+            _check_slab(frames, chunks, first_edge, slab)
+            for chunk in chunks.tolist():
+                first = chunk * frames.spec.chunk_items - first_edge
+                out = slab[first : first + frames.spec.chunk_length(chunk)]
+                pieces.append((frames, chunk, out))
+        return self._submit(pieces)
+
+    def _submit(self, pieces: list[tuple[Frames, int, NDArray[Any]]]) -> Ticket:
+        shard, offsets, lengths = (
+            np.array([getattr(frames, name)[chunk] for frames, chunk, _ in pieces], np.int64)
+            for name in ("shard", "offsets", "lengths")
+        )
+        most = split_bytes(int(lengths.sum()), self._decode_threads)
+        reads = plan_reads(shard, offsets, lengths, most)
+        ticket = Ticket(len(reads))
+        for wanted in reads:
+            parts = tuple(
+                _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2]) for i in wanted.members
+            )
+            self._queues[wanted.shard].put(_Job(ticket, wanted, parts))
+        return ticket
+
+    def close(self) -> None:
+        """Finish what was asked for, then stop the threads and close the files."""
+        for jobs in self._queues.values():
+            for _ in range(len(self._threads) // max(1, len(self._queues))):
+                jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _work(self, number: int) -> None:
+        """One thread: the jobs of one stripe, until told to stop."""
+        file, jobs = self._files[number], self._queues[number]
+        buffer: Any = aligned_empty(self._buffer_bytes, np.uint8)
+        while (job := jobs.get()) is not None:
+            if job.ticket.begin():
+                job.ticket.end(self._perform(job, file, memoryview(buffer)))
+            del job
+
+    def _perform(self, job: _Job, file: DiskFile, buffer: memoryview) -> ReadRecord | BaseException:
+        """Read and decode one job; return what it cost, or what went wrong."""
+        try:
+            begun = time.perf_counter()
+            file.read(job.wanted, buffer)
+            read = time.perf_counter()
+            decoder = self._decoders.get()
+            try:
+                decoding = time.perf_counter()
+                for piece in job.pieces:
+                    length = int(piece.frames.lengths[piece.chunk])
+                    frame = buffer[piece.first : piece.first + length]
+                    piece.frames.decode(piece.chunk, frame, decoder, piece.out)
+                decoded = time.perf_counter()
+            finally:
+                self._decoders.put(decoder)
+        except BaseException as error:
+            return error
+        return ReadRecord(job.wanted.length, len(job.pieces), read - begun, decoded - decoding)
+
+
+def _edge_files(graph: Graph) -> list[int]:
+    """Numbers of the files that hold edges: the shards, or else the manifest."""
+    return list(range(1, len(graph.files))) if len(graph.files) > 1 else list(range(len(graph.files)))
+
+
+def _longest_read(graph: Graph) -> int:
+    """Bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
+    longest = 0
+    for adjacency in (graph.out, graph.into):
+        for frames in (adjacency.neighbors, adjacency.weights) if adjacency else ():
+            if frames is not None and len(frames.lengths):
+                longest = max(longest, int(frames.lengths.max()))
+    return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
+
+
+def _check_slab(frames: Frames, chunks: NDArray[np.int64], first_edge: int, slab: NDArray[Any]) -> None:
+    """Refuse, before a thread writes, a slab that the chunks would not fit."""
+    if slab.dtype != frames.spec.kind or not slab.flags.c_contiguous:
+        raise ValueError(f"a slab of {slab.dtype} for {frames.spec.path} of {frames.spec.dtype}")
+    if len(chunks) == 0:
+        return
+    size, items = frames.spec.chunk_items, frames.spec.items
+    first, last = int(chunks.min()), int(chunks.max())
+    end = min((last + 1) * size, items)
+    if first < 0 or last >= frames.spec.chunks or first * size < first_edge:
+        raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {first_edge}")
+    if end - first_edge > len(slab):
+        raise ValueError(f"a slab of {len(slab)} edges for edges {first_edge}..{end}")
+
+
+def _copied(
+    adjacency: Adjacency,
+    chunks: NDArray[np.int64],
+    first_edge: int,
+    slabs: tuple[NDArray[Any], NDArray[Any] | None],
+) -> Ticket:
+    """Serve a graph in memory: copy, and return a ticket that is done."""
+    assert adjacency.arrays is not None
+    begun = time.perf_counter()
+    for array, slab in zip(adjacency.arrays, slabs, strict=True):
+        if slab is None or array is None:
+            continue
+        for chunk in chunks.tolist():
+            first = chunk * adjacency.chunk_edges
+            last = min(first + adjacency.chunk_edges, adjacency.edges)
+            slab[first - first_edge : last - first_edge] = array[first:last]
+    ticket = Ticket(1)
+    ticket.begin()
+    ticket.end(ReadRecord(0, len(chunks), 0.0, time.perf_counter() - begun))
+    return ticket
