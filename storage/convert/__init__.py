@@ -1,0 +1,1 @@
+"""A raw graph becomes a graph file: inside its memory, whole or not at all. See README.md."""

@@ -1,0 +1,1 @@
+"""Raw graph data in any spelling, turned into edge batches. README.md says which parser and why."""

@@ -1,0 +1,128 @@
+"""Owns one line of text in plain Python: the definition of right, and the words when it is wrong.
+
+`lines` parses millions of lines a second and only says that one is bad; this file says why, and
+what would help. It also tells a line of column names from a line of data.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+from penstock.storage.errors import InputError
+
+LARGEST_ID = (1 << 64) - 1
+SHOWN_LINE = 80
+SHOWN_FIELD = 24
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Positions (from 0) of source, target and weight (-1: no weight) in a line."""
+
+    source: int = 0
+    target: int = 1
+    weight: int = -1
+
+    def as_tuple(self) -> tuple[int, int, int]:
+        """For the compiled parser."""
+        return self.source, self.target, self.weight
+
+
+def split_fields(line: str) -> list[str]:
+    """The fields of a line: divided by blanks with at most one comma among them."""
+    fields = []
+    for part in line.strip(" \t\r\n").split(","):
+        fields.extend(part.split() or [""])
+    return fields
+
+
+def is_data(line: str) -> bool:
+    """Whether a line holds something: not empty and no comment."""
+    text = line.strip(" \t\r\n")
+    return bool(text) and text[0] not in "#%"
+
+
+def is_number(field: str) -> bool:
+    """Whether a field is a decimal number."""
+    return _NUMBER.fullmatch(field) is not None
+
+
+def looks_like_header(line: str) -> bool:
+    """Whether every field of a line is a name as columns have: a word, and no number."""
+    fields = split_fields(line)
+    return len(fields) > 1 and all(_NAME.fullmatch(field) for field in fields)
+
+
+def find_columns(names: list[str], wanted: tuple[int | str, ...], file: str) -> Columns:
+    """The positions of ``wanted`` columns (numbers, or names found in the header ``names``)."""
+    bare = [name.strip("\"'") for name in names]
+    found = []
+    for column in wanted:
+        if isinstance(column, int):
+            found.append(column)
+        elif column in bare:
+            found.append(bare.index(column))
+        else:
+            seen = f"it has {', '.join(bare)}" if bare else "it has no header line"
+            raise InputError(f"{file}: no column is named {column!r} ({seen}); see --columns")
+    return Columns(*found)
+
+
+def what_is_wrong(line: str, columns: Columns) -> str:
+    """Why a line of text cannot be read, and the option that would help."""
+    fields = split_fields(line)
+    wanted = [(columns.source, "source"), (columns.target, "target"), (columns.weight, "weight")]
+    for column, role in sorted(wanted):
+        if column < 0:
+            continue
+        if column >= len(fields):
+            return (
+                f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the {role} is column "
+                f"{column} counted from 0; --columns names others"
+            )
+        reason = _bad_weight(fields[column]) if role == "weight" else _bad_id(fields[column])
+        if reason:
+            return f"{role} {shown(fields[column], SHOWN_FIELD)!r} {reason}"
+    return "it cannot be read; --columns names the columns to take"
+
+
+def _bad_id(field: str) -> str:
+    if field.isascii() and field.isdigit():
+        if int(field) > LARGEST_ID:
+            return "is larger than 2^64 - 1, the largest id there can be"
+        return ""
+    if field == "":
+        return "is an empty field; --columns names other columns"
+    if is_number(field):
+        if field.startswith("-"):
+            return "is negative; ids are 0 or more (--columns names other columns)"
+        return "is not a whole number of digits only; --columns names other columns"
+    return (
+        "is not a number; ids are whole numbers (--columns names other columns, --header skips a "
+        "first line of column names)"
+    )
+
+
+def _bad_weight(field: str) -> str:
+    if field.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return "is not finite; drop such lines, or leave weights out"
+    if not is_number(field):
+        return "is not a number; --columns names the weight's column"
+    if not math.isfinite(float(field)):
+        return "is too large for a 64-bit float"
+    return ""
+
+
+def bad_line(file: str, number: int, line: str, columns: Columns) -> InputError:
+    """The error for line ``number`` (from 1) of ``file``."""
+    return InputError(f"{file}, line {number}: {what_is_wrong(line, columns)}\n    {shown(line)}")
+
+
+def shown(line: str, characters: int = SHOWN_LINE) -> str:
+    """A line as messages show it: printable and short."""
+    text = line.rstrip("\r\n")
+    text = text if len(text) <= characters else text[:characters] + " ..."
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)

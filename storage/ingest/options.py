@@ -1,0 +1,110 @@
+"""Owns what a raw input may be told, and what every input promises.
+
+A `Source` is anything that yields bounded edge batches in input order: a file, several, standard
+input, a generator. Conversion knows nothing else about where edges come from. Refuses to read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.storage.budget import cores
+from penstock.storage.edges import EdgeBatch
+from penstock.storage.errors import InputError
+
+SMALLEST_BLOCK = 64 << 10
+LARGEST_BLOCK = 4 << 20
+
+
+class Source(Protocol):
+    """Edges in input order.
+
+    ``total_bytes`` is the size of the input as it lies on disk (None if unknown, as on a pipe) and
+    ``bytes_done`` how much of it was read; ``known_vertices`` is a vertex count that the input
+    states (None if it must be found); ``undirected`` says that the input states that each edge is
+    undirected.
+    """
+
+    @property
+    def name(self) -> str:
+        """For messages and provenance."""
+        ...
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of the input."""
+        ...
+
+    @property
+    def bytes_done(self) -> int:
+        """How much of it was read."""
+        ...
+
+    @property
+    def known_vertices(self) -> int | None:
+        """Vertices, if stated."""
+        ...
+
+    @property
+    def undirected(self) -> bool:
+        """Whether each edge is stated to be undirected."""
+        ...
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges, once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """How to read raw input.
+
+    ``columns`` names or numbers (from 0) the source, the target and, third, the weight column;
+    None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
+    None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
+    ``header``: the first line holds column names (None: find out). ``host_memory`` bounds what
+    reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
+    """
+
+    columns: tuple[int | str, ...] | None = None
+    weights: bool | None = None
+    header: bool | None = None
+    host_memory: int = 1 << 30
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        columns = self.columns
+        if columns is None:
+            return
+        if len(columns) not in (2, 3) or len(set(columns)) != len(columns):
+            raise InputError(
+                f"--columns {','.join(map(str, columns))} must name two different columns (source, "
+                "target) or three (source, target, weight), for instance --columns 0,1,2"
+            )
+        if any(isinstance(column, int) and column < 0 for column in columns):
+            raise InputError(f"--columns {columns}: columns are counted from 0")
+        if self.weights is True and len(columns) == 2:
+            raise InputError("--weights with --columns needs a third column: the weight's")
+        if self.weights is False and len(columns) == 3:
+            raise InputError("--columns names a weight column, and weights are to be dropped")
+
+    @property
+    def workers(self) -> int:
+        """Threads that parse."""
+        return self.threads if self.threads is not None else cores()
+
+    @property
+    def block_bytes(self) -> int:
+        """Input bytes parsed at once, so that all blocks and their results fit our quarter.
+
+        A block of text becomes at most twice its size of edges, waits with ``workers`` others, and
+        is parsed into a thread's own buffers of six times its size.
+        """
+        blocks = 10 * self.workers + 8
+        return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, self.host_memory // 4 // blocks))
+
+
+def parse_columns(text: str) -> tuple[int | str, ...]:
+    """Turn ``"0,1,2"`` or ``"source,target"`` into columns for `IngestOptions`."""
+    names = [name.strip() for name in text.split(",")]
+    return tuple(int(name) if name.isascii() and name.isdigit() else name for name in names)

@@ -1,0 +1,235 @@
+"""Owns edge lists in text: blocks of lines, parsed on every core, yielded in input order.
+
+Takes the first two columns unless told otherwise; further columns are ignored unless asked for.
+A first line of column names is recognized; `#` and `%` comments, CRLF, a byte-order mark, empty
+lines and a missing last newline are no matter. Refuses whatever is not a number, naming file, line
+and text. Blocks are parsed in any order; only the consumer, who sees them in order, counts lines.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.edges import EdgeBatch
+from penstock.storage.errors import InputError
+from penstock.storage.ingest import explain
+from penstock.storage.ingest.blocks import Bytes, line_blocks
+from penstock.storage.ingest.explain import Columns
+from penstock.storage.ingest.lines import has_lone_return, parse_lines
+from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.ingest.stream import Stream
+
+UINT32_END = 1 << 32
+
+
+@dataclass(slots=True)
+class TextFile:
+    """One file while it is read: its stream, its layout, and how many lines were passed."""
+
+    stream: Stream
+    columns: Columns
+    lines: int = 0
+    edges: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a block of lines came to: its edges, or (in ``bad``) its first bad line and the text.
+
+    ``lines_before`` counts the file's lines before the block, once the consumer knows."""
+
+    file: TextFile
+    batch: EdgeBatch
+    lines: int
+    bad: tuple[int, str] | None
+    text: Bytes
+    lines_before: int = 0
+
+
+@dataclass(slots=True)
+class BlockParser:
+    """Parses blocks of lines in any thread; each thread keeps its buffers."""
+
+    _own: threading.local = field(default_factory=threading.local)
+
+    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
+        """Parse the whole lines of a block."""
+        file, text = block
+        columns = file.columns
+        shortest = 2 if columns.source == columns.target else 4
+        sources, targets, weights = self._buffers(len(text) // shortest + 1, columns.weight >= 0)
+        edges, lines, begin, largest = parse_lines(text, columns.as_tuple(), sources, targets, weights)
+        dtype = np.uint32 if largest < UINT32_END else np.uint64
+        batch = EdgeBatch(
+            sources[:edges].astype(dtype),
+            targets[:edges].astype(dtype),
+            weights[:edges].copy() if columns.weight >= 0 else None,
+        )
+        bad = None if begin < 0 else (lines + 1, _line_at(text, begin))
+        return Parsed(file, batch, lines, bad, text)
+
+    def _buffers(
+        self, edges: int, weighted: bool
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
+        own = self._own
+        if getattr(own, "edges", -1) < edges:
+            own.edges = edges
+            own.sources = np.empty(edges, np.uint64)
+            own.targets = np.empty(edges, np.uint64)
+            own.weights = np.empty(0, np.float64)
+        if weighted and len(own.weights) < edges:
+            own.weights = np.empty(own.edges, np.float64)
+        return own.sources, own.targets, own.weights
+
+
+class TextSource:
+    """Edge lists in text, one file after another. See `options.Source`."""
+
+    known_vertices: int | None = None
+    undirected = False
+
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+        self.name = ", ".join(str(path) for path in paths)
+        self._paths = list(paths)
+        self._options = options
+        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
+        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self._closed_bytes = 0
+        self._open: Stream | None = None
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes of input read so far, as they lie on disk."""
+        return self._closed_bytes + (self._open.raw_done if self._open else 0)
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges of every block of every file, in order.
+
+        Raises:
+            InputError: a file is absent, damaged, or has a line that is no edge.
+        """
+        for parsed in parse_blocks(self._blocks(), self._options.workers):
+            if len(parsed.batch):
+                yield parsed.batch
+
+    def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
+        for path in self._paths:
+            with Stream(path) as stream:
+                self._open = stream
+                file = TextFile(stream, Columns())
+                for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
+                    if number == 0:
+                        block, file.columns, file.lines = read_layout(block, self._options, stream.name)
+                    yield file, block
+                self._closed_bytes += stream.raw_done
+                self._open = None
+
+
+def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
+    """Yield the ids of a list of vertices: the first column of a text file, a block at a time.
+
+    Raises:
+        InputError: the file is absent, damaged, or has a line that begins with no id.
+    """
+    columns = Columns(0, 0)
+    with Stream(path) as stream:
+        file = TextFile(stream, columns)
+        blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
+        for parsed in parse_blocks(blocks, options.workers):
+            if len(parsed.batch):
+                yield parsed.batch.sources
+
+
+def parse_blocks(blocks: Iterable[tuple[TextFile, Bytes]], workers: int) -> Iterator[Parsed]:
+    """Parse blocks on ``workers`` threads; yield them in order, lines counted.
+
+    Raises:
+        InputError: the first bad line, in the order of the input.
+    """
+    parser = BlockParser()
+    with (
+        ThreadPoolExecutor(workers, thread_name_prefix="parse") as pool,
+        closing(ordered_map(pool, parser.parse, blocks, workers + 2)) as results,
+    ):
+        for parsed in results:
+            file = parsed.file
+            if parsed.bad is not None:
+                number, line = parsed.bad
+                raise explain.bad_line(file.stream.name, file.lines + number, line, file.columns)
+            yield replace(parsed, lines_before=file.lines)
+            file.lines += parsed.lines
+            file.edges += len(parsed.batch)
+
+
+def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, Columns, int]:
+    """Find the columns of a file from its first block.
+
+    Returns:
+        the block after its header line, the columns, and how many lines were passed.
+
+    Raises:
+        InputError: a column is named that the header does not have.
+    """
+    if has_lone_return(block):
+        raise InputError(
+            f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it "
+            "(tr '\\r' '\\n' < FILE)"
+        )
+    at, passed, line = _first_data(block, 0)
+    names: list[str] = []
+    if line is not None and options.header is not False:
+        _, _, following = _first_data(block, at)
+        if options.header or _is_header(line, following):
+            names = explain.split_fields(line)
+    columns = _columns(names, options, name)
+    if not names:
+        return block, columns, 0
+    return block[at:], columns, passed
+
+
+def _is_header(line: str, following: str | None) -> bool:
+    """A first line of names, unless the next one has no numbers either (then ids are strings)."""
+    if not explain.looks_like_header(line):
+        return False
+    return following is None or any(map(explain.is_number, explain.split_fields(following)))
+
+
+def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
+    wanted = options.columns
+    if wanted is None:
+        wanted = (0, 1, 2) if options.weights else (0, 1)
+    return explain.find_columns(names, wanted, name)
+
+
+def _first_data(block: Bytes, at: int) -> tuple[int, int, str | None]:
+    """The first line of data from byte ``at`` on: where it ends, lines passed, its text."""
+    passed = 0
+    while at < len(block):
+        line = _line_at(block, at)
+        at += _line_bytes(block, at)
+        passed += 1
+        if explain.is_data(line):
+            return at, passed, line
+    return at, passed, None
+
+
+def _line_bytes(block: Bytes, at: int) -> int:
+    window = 256
+    while True:
+        end = block[at : at + window].tobytes().find(b"\n")
+        if end >= 0:
+            return end + 1
+        if at + window >= len(block):
+            raise InputError("a block of text does not end in a newline")
+        window *= 8
+
+
+def _line_at(block: Bytes, at: int) -> str:
+    return block[at : at + _line_bytes(block, at) - 1].tobytes().decode("utf-8", "replace")

@@ -1,0 +1,420 @@
+"""Conversion equals plain Python for every option, in any budget, and leaves nothing when it fails."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conversions import Edge, Given, arrays, expected, stored
+from faults import python, small_disk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.storage.convert import convert as story
+from penstock.storage.convert import workspace
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.options import ConvertOptions, ConvertProgress
+from penstock.storage.convert.partition import SortPlan
+from penstock.storage.convert.workspace import Shares
+from penstock.storage.edges import EdgeBatch
+from penstock.storage.errors import InputError, RunError
+from penstock.storage.graph import Graph
+from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.source import open_source
+
+
+def check(edges: list[Edge], sizes: list[int], options: ConvertOptions, folder: Path) -> Graph:
+    """Convert, and hold every adjacency against plain Python."""
+    path = folder / "graph.h5"
+    report = convert(Given(edges, sizes), path, options)
+    graph = Graph.open(path)
+    found = stored(path)
+    assert found["out"] == expected(edges, options)
+    mirrored = options.undirected or options.symmetrize
+    assert graph.directed is not mirrored
+    if options.direction == "both" and not mirrored:
+        assert found["in"] == found["out"]
+    else:
+        assert "in" not in found
+    assert (graph.into is graph.out) is mirrored
+    assert report.edges == graph.edges == len(found["out"])
+    assert report.input_edges == graph.input_edges == len(edges)
+    assert report.vertices == graph.vertices
+    assert report.weight_dtype == (None if graph.weight_dtype is None else graph.weight_dtype.name)
+    return graph
+
+
+ALL = list(
+    itertools.product(
+        ["", "undirected", "symmetrize"],
+        [None, "first", "sum", "min", "max"],
+        [False, True],
+        [False, True],
+        ["out", "both"],
+    )
+)
+WEIGHTS = st.sampled_from([None, "whole", "float"])
+
+
+@st.composite
+def graphs(draw: st.DrawFn, *, sparse: bool) -> tuple[list[Edge], list[int]]:
+    """Edges with weights or without, many parallel, and how they come in batches."""
+    spread = 10**12 + 7 if sparse else 1
+    vertices = draw(st.sampled_from([1, 2, 5, 40, 3000]))
+    kind = draw(WEIGHTS)
+    vertex = st.integers(0, vertices - 1).map(lambda v: v * spread)
+    hub = draw(st.booleans())
+    weight: st.SearchStrategy[Any] = st.none()
+    if kind == "whole":
+        weight = st.integers(0, draw(st.sampled_from([3, 300, 70000])))
+    elif kind == "float":
+        weight = st.integers(-64, 64).map(lambda value: value / 8)
+    source = st.just((vertices // 2) * spread) if hub else vertex
+    edges = draw(st.lists(st.tuples(source, vertex, weight), max_size=60))
+    sizes = draw(st.lists(st.integers(0, 20), max_size=4))
+    return edges, sizes
+
+
+@pytest.mark.parametrize(("mirror", "dedupe", "renumber", "hubs", "direction"), ALL)
+def test_every_option(mirror: str, dedupe: Any, renumber: bool, hubs: bool, direction: Any, tmp_path: Path) -> None:
+    case = ALL.index((mirror, dedupe, renumber, hubs, direction))
+    random = np.random.default_rng(case)
+    ends = random.integers(0, 30, (200, 2)) * (10**15 if renumber else 1)
+    kinds = [[None] * 200, random.integers(0, 9, 200).tolist(), (random.integers(-99, 99, 200) / 4).tolist()]
+    edges = [(one, two, weight) for (one, two), weight in zip(ends.tolist(), kinds[case // 2 % 3], strict=True)]
+    options = ConvertOptions(
+        undirected=mirror == "undirected",
+        symmetrize=mirror == "symmetrize",
+        dedupe=dedupe,
+        drop_self_loops=case % 4 == 0,
+        renumber=renumber,
+        hub_sort=hubs,
+        direction=direction,
+        threads=2,
+    )
+    check(edges, [70, 0, 70], options, tmp_path)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """A workspace with next to no memory; the dict holds its sizes."""
+    sizes = {"group": 5, "room": 0, "buckets": 8, "run": 7}
+
+    def shares(*_: object, **__: object) -> Shares:
+        return Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1)
+
+    monkeypatch.setattr(workspace, "shares", shares)
+    monkeypatch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
+    monkeypatch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"]))
+    return sizes
+
+
+@settings(max_examples=120)
+@given(data=st.data())
+def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        sizes = {
+            "group": data.draw(st.sampled_from([1, 2, 5, 40]), "edges of a group"),
+            "room": data.draw(st.sampled_from([0, 200, 1 << 20]), "bytes in memory"),
+            "buckets": data.draw(st.sampled_from([2, 8, 64]), "buckets"),
+            "run": data.draw(st.sampled_from([1, 7, 64]), "edges of a run"),
+        }
+        share = Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1)
+        patch.setattr(workspace, "shares", lambda *_, **__: share)
+        patch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
+        patch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"]))
+        renumber = data.draw(st.booleans(), "renumber")
+        edges, batches = data.draw(graphs(sparse=renumber))
+        mirror = data.draw(st.sampled_from(["", "undirected", "symmetrize"]), "mirror")
+        options = ConvertOptions(
+            undirected=mirror == "undirected",
+            symmetrize=mirror == "symmetrize",
+            dedupe=data.draw(st.sampled_from([None, "first", "sum", "min", "max"]), "dedupe"),
+            drop_self_loops=data.draw(st.booleans(), "no loops"),
+            renumber=renumber,
+            hub_sort=data.draw(st.booleans(), "hubs"),
+            direction=data.draw(st.sampled_from(["out", "both"]), "direction"),
+            threads=2,
+        )
+        check(edges, batches, options, tmp_path_factory.mktemp("any"))
+
+
+@pytest.mark.parametrize("rule", [None, "first", "sum", "min", "max"])
+@pytest.mark.parametrize("kind", ["none", "whole", "float"])
+def test_one_pair_repeated_beyond_memory(tiny: dict[str, int], tmp_path: Path, rule: Any, kind: str) -> None:
+    values = {"none": [None] * 300, "whole": list(range(300)), "float": [(i * 7 % 50 - 25) / 8 for i in range(300)]}
+    edges: list[Edge] = [(3, 5, weight) for weight in values[kind]]
+    check(edges, [100], ConvertOptions(dedupe=rule, direction="both", threads=2), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["star", "reverse"])
+def test_a_star_is_split(tiny: dict[str, int], tmp_path: Path, kind: str) -> None:
+    ends = [(7, i * 5 % 1009) if kind == "star" else (i * 5 % 1009, 7) for i in range(1500)]
+    check([(*pair, None) for pair in ends], [500], ConvertOptions(direction="both", threads=2), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("weights", "dedupe", "dtype"),
+    [
+        ([0, 255], None, "uint8"),
+        ([0, 256], None, "uint16"),
+        ([1, 65536], None, "uint32"),
+        ([1, 2**32], None, "float32"),
+        ([1, 2**32 + 1], None, "float64"),
+        ([-1, 5], None, "float32"),
+        ([0.5, 0.25], None, "float32"),
+        ([0.1, 0.25], None, "float64"),
+        ([2**24 + 1, -1], None, "float64"),
+        ([200, 100], "sum", "uint16"),
+        ([200, 100], "max", "uint8"),
+        ([0.5, 0.25], "sum", "float64"),
+    ],
+)
+def test_weights_take_the_narrowest_dtype(tmp_path: Path, weights: list[float], dedupe: Any, dtype: str) -> None:
+    edges: list[Edge] = [(0, 1, weights[0]), (0, 1, weights[1])]
+    for sizes in ([], [1]):
+        graph = check(edges, sizes, ConvertOptions(dedupe=dedupe, force=True), tmp_path)
+        assert graph.weight_dtype == np.dtype(dtype)
+
+
+def test_no_edges_is_a_graph(tmp_path: Path) -> None:
+    for vertices in (None, 0, 5):
+        convert(Given([], [], vertices), tmp_path / "graph.h5", ConvertOptions(force=True, direction="both"))
+        graph = Graph.open(tmp_path / "graph.h5")
+        assert (graph.vertices, graph.edges) == (vertices or 0, 0)
+    for options in (ConvertOptions(renumber=True, force=True), ConvertOptions(hub_sort=True, force=True)):
+        convert(Given([], []), tmp_path / "graph.h5", options)
+        assert Graph.open(tmp_path / "graph.h5").vertices == 0
+
+
+def test_stated_vertices_count(tmp_path: Path) -> None:
+    convert(Given([(0, 1, None)], [], 100), tmp_path / "graph.h5", ConvertOptions())
+    assert Graph.open(tmp_path / "graph.h5").vertices == 100
+    convert(Given([(0, 1, None)], [], 100), tmp_path / "hubs.h5", ConvertOptions(hub_sort=True))
+    assert Graph.open(tmp_path / "hubs.h5").vertices == 100
+
+
+def test_isolated_vertices_exist_when_listed(tmp_path: Path) -> None:
+    listed = tmp_path / "vertices.txt"
+    listed.write_text("# all\n900000000000\n9\n3\n")
+    edges: list[Edge] = [(5, 10**12, None)]
+    options = ConvertOptions(vertices_file=listed, renumber=True)
+    convert(Given(edges, []), tmp_path / "graph.h5", options)
+    ids = Graph.open(tmp_path / "graph.h5").original_ids()
+    assert ids is not None
+    assert ids.tolist() == [3, 5, 9, 900000000000, 10**12]
+    listed.write_text("9\n3\n")
+    convert(Given([(0, 1, None)], []), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed, force=True))
+    assert Graph.open(tmp_path / "graph.h5").vertices == 10
+
+
+@pytest.mark.parametrize("largest", [(1 << 24) + 64 * 2 + 1, 1 << 33, 1 << 40, (1 << 64) - 1])
+def test_sparse_ids_are_refused_with_the_way_out(tmp_path: Path, largest: int) -> None:
+    edges: list[Edge] = [(0, largest, None), (1, 2, None)]
+    with pytest.raises(InputError, match=rf"given: .*{largest}.*--renumber"):
+        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions())
+    assert list(tmp_path.iterdir()) == []
+    convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(renumber=True))
+    assert stored(tmp_path / "graph.h5")["out"] == edges
+
+
+def test_hubs_come_first(tmp_path: Path) -> None:
+    edges: list[Edge] = [(v, 60, None) for v in range(40)] + [(60, v, None) for v in range(30)]
+    edges += [(70, 71, None), (71, 70, None), (71, 99, None)]
+    graph = check(edges, [], ConvertOptions(hub_sort=True), tmp_path)
+    ids = graph.original_ids()
+    assert ids is not None
+    assert ids[:2].tolist() == [60, 71]
+    assert sorted(ids.tolist()) == list(range(100))
+    assert (np.diff(ids[8:].astype(np.int64)) > 0).all()
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_weights_must_be_finite(tmp_path: Path, weight: float) -> None:
+    with pytest.raises(InputError, match="given: a weight is"):
+        convert(Given([(0, 1, 1.0), (1, 2, weight)], []), tmp_path / "graph.h5", ConvertOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_impossible_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--undirected"):
+        ConvertOptions(undirected=True, symmetrize=True)
+    with pytest.raises(InputError, match="--host-memory"):
+        ConvertOptions(host_memory=1 << 20)
+    (tmp_path / "graph.h5").write_text("mine")
+    with pytest.raises(InputError, match="--force"):
+        convert(Given([], []), tmp_path / "graph.h5", ConvertOptions())
+    with pytest.raises(InputError, match="absent does not exist"):
+        convert(Given([], []), tmp_path / "absent" / "graph.h5", ConvertOptions())
+    assert (tmp_path / "graph.h5").read_text() == "mine"
+
+
+class Breaking(Given):
+    """A source that raises after its edges."""
+
+    def __init__(self, edges: list[Edge], error: BaseException) -> None:
+        super().__init__(edges, [50])
+        self.error = error
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        yield from super().batches()
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), InputError("bad line"), MemoryError()])
+@pytest.mark.parametrize("renumber", [False, True])
+def test_a_failure_while_reading_leaves_nothing(
+    tiny: dict[str, int], tmp_path: Path, error: BaseException, renumber: bool
+) -> None:
+    with pytest.raises(type(error)):
+        convert(Breaking([(1, 2, None)] * 100, error), tmp_path / "graph.h5", ConvertOptions(renumber=renumber))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stage", ["read", "out", "in"])
+def test_an_interrupt_anywhere_leaves_nothing(
+    tiny: dict[str, int], tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
+    before = len(os.listdir("/proc/self/fd"))
+    seen = []
+
+    def interrupt(progress: ConvertProgress) -> None:
+        seen.append(progress.stage)
+        if progress.stage == stage:
+            raise KeyboardInterrupt
+
+    edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
+    with pytest.raises(KeyboardInterrupt):
+        convert(Given(edges, [50] * 5), tmp_path / "graph.h5", ConvertOptions(direction="both"), interrupt)
+    assert seen[-1] == stage
+    assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_progress_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
+    seen: list[ConvertProgress] = []
+    edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
+    options = ConvertOptions(direction="both", hub_sort=True, threads=1)
+    report = convert(Given(edges, [50] * 5), tmp_path / "graph.h5", options, seen.append)
+    assert [stage for stage, _ in itertools.groupby(seen, lambda progress: progress.stage)] == [
+        "read",
+        "map",
+        "out",
+        "in",
+    ]
+    for stage in ("read", "map", "out", "in"):
+        last = [progress for progress in seen if progress.stage == stage][-1]
+        assert last.done == last.total
+    assert seen[-1].scratch_bytes == 0 == report.scratch_bytes
+    assert set(report.seconds) == {"read", "map", "out", "in", "close"}
+    assert report.output_bytes == (tmp_path / "graph.h5").stat().st_size
+
+
+def test_scratch_is_announced_first_and_refused_without_space(
+    tiny: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    edges: list[Edge] = [(i % 17, i % 23, None) for i in range(3000)]
+    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
+    seen: list[ConvertProgress] = []
+    options = ConvertOptions(scratch=scratch, host_memory=32 << 20)
+    monkeypatch.setattr(workspace.Workspace, "_expected_scratch", lambda _: 1 << 20)
+    report = convert(Given(edges, [50] * 5), tmp_path / "graph.h5", options, seen.append)
+    assert seen[0].scratch_bytes == 1 << 20
+    assert seen[0].scratch == scratch
+    assert report.scratch_bytes >= 8 * 3000
+    assert list(scratch.iterdir()) == []
+    monkeypatch.setattr(workspace.Workspace, "_expected_scratch", lambda _: 1 << 60)
+    with pytest.raises(InputError, match=rf"{scratch}: .*1024\.0 PiB.*--scratch.*--host-memory"):
+        convert(Given(edges, [50] * 5), tmp_path / "two.h5", options)
+    with pytest.raises(InputError, match="--scratch"):
+        convert(Given(edges, []), tmp_path / "two.h5", replace(options, scratch=tmp_path / "absent"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.h5", "scratch"]
+
+
+def test_scratch_is_foretold(tmp_path: Path) -> None:
+    source = Given([(1, 2, None)] * 1000, [])
+    options = ConvertOptions(host_memory=32 << 20, direction="both")
+    space = workspace.Workspace(source, tmp_path / "graph.h5", options, workspace.ignore)
+    with space:
+        spill = space.spill()
+        assert space._expected_scratch() is None
+        source.bytes_done, source.total_bytes = 100, 10_000
+        spill.payload_bytes = 4 << 20
+        assert space._expected_scratch() == 2 * (400 << 20) - space.share.spill_bytes
+
+
+def test_a_full_scratch_disk_is_an_error(tiny: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges: list[Edge] = [(i % 170, i % 23, None) for i in range(30_000)]
+    tiny["run"] = 1000
+    with small_disk(tmp_path / "small", 64 << 10) as small:
+        options = ConvertOptions(scratch=small)
+        with pytest.raises(InputError, match=rf"{small}: .*about 234\.4 KiB.*64\.0 KiB are free.*--scratch"):
+            convert(Given(edges, []), tmp_path / "graph.h5", options)
+        monkeypatch.setattr(workspace.Workspace, "_expected_scratch", lambda _: None)
+        with pytest.raises(RunError, match=rf"{small}: .*No space left.*--scratch"):
+            convert(Given(edges, []), tmp_path / "graph.h5", options)
+        assert list(small.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+LIMITED = """
+import sys
+from pathlib import Path
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.errors import RunError
+from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.source import open_source
+source = open_source([sys.argv[1]], "binary32", IngestOptions(threads=2))
+try:
+    convert(source, Path(sys.argv[2]), ConvertOptions(threads=2, host_memory=32 << 20))
+except RunError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    pairs = np.random.default_rng(1).integers(0, 1 << 20, (400_000, 2)).astype("<u4")
+    raw = tmp_path / "pairs"
+    pairs.tofile(raw)
+    done = python(LIMITED, str(raw), str(tmp_path / "graph.h5"), file_bytes=300_000)
+    assert done.returncode == 0, done.stderr
+    assert "File too large" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
+
+
+def test_text_to_graph(tmp_path: Path) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,weight\n0,1,2\n1,2,0.5\n2,2,1\n")
+    source = open_source([path], None, IngestOptions(columns=("source", "target", "weight")))
+    convert(source, tmp_path / "graph.h5", ConvertOptions(undirected=True))
+    graph = Graph.open(tmp_path / "graph.h5")
+    rows, neighbors, weights = arrays(graph, graph.out)
+    assert weights is not None
+    assert rows.tolist() == [0, 1, 1, 2, 2]
+    assert neighbors.tolist() == [1, 0, 2, 1, 2]
+    assert weights.tolist() == [2, 2, 0.5, 0.5, 1]
+    assert graph.provenance["source"] == str(path)
+    assert graph.provenance["options"] == {"direction": "out", "undirected": True}
+
+
+def test_symmetric_matrices_are_undirected(tmp_path: Path) -> None:
+    path = tmp_path / "m.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate integer symmetric\n4 4 2\n2 1 7\n3 3 1\n")
+    convert(open_source([path], None, IngestOptions()), tmp_path / "graph.h5", ConvertOptions())
+    assert stored(tmp_path / "graph.h5")["out"] == [(0, 1, 7), (1, 0, 7), (2, 2, 1)]
+    assert Graph.open(tmp_path / "graph.h5").vertices == 4
+
+
+def test_threads_end(tmp_path: Path) -> None:
+    import threading
+
+    convert(Given([(1, 2, None)], []), tmp_path / "graph.h5", ConvertOptions(threads=3))
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("convert")]

@@ -1,0 +1,79 @@
+"""The budget is a ceiling: peak memory of a conversion whose input is ten times as large."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults import python
+from penstock.storage.graph import Graph
+
+BUDGET = 40 << 20
+SCRIPT = """
+import gc
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from penstock.storage import budget
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.source import open_source
+
+memory, raw, folder, extra = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), eval(sys.argv[4])
+
+def run(path, name):
+    source = open_source([path], "binary32", IngestOptions(host_memory=memory, threads=2))
+    options = ConvertOptions(host_memory=memory, threads=2, scratch=folder, **extra)
+    return convert(source, folder / name, options)
+
+tiny = folder / "tiny"
+np.arange(4000, dtype="<u4").tofile(tiny)
+run(tiny, "tiny.h5")
+gc.collect()
+before = budget.resident_bytes()
+if not budget.reset_peak():
+    sys.exit("no peak")
+report = run(raw, "graph.h5")
+print(budget.peak_resident_bytes() - before, report.scratch_bytes, report.edges)
+"""
+
+
+def grown(raw: Path, folder: Path, options: str) -> tuple[int, int, int]:
+    """Bytes of growth, bytes of scratch, edges written."""
+    done = python(SCRIPT, str(BUDGET), str(raw), str(folder), options)
+    if "no peak" in done.stderr:
+        pytest.skip("this kernel does not let us reset the peak")
+    assert done.returncode == 0, done.stderr
+    growth, scratch, edges = map(int, done.stdout.split())
+    assert {path.name for path in folder.iterdir()} <= {"raw", "tiny", "tiny.h5", "graph.h5"}
+    return growth, scratch, edges
+
+
+@pytest.mark.parametrize("options", ["{}", "{'direction': 'both', 'dedupe': 'first'}"])
+def test_random_edges(tmp_path: Path, options: str) -> None:
+    raw = tmp_path / "raw"
+    count = 10 * BUDGET // 8
+    random = np.random.default_rng(1)
+    with raw.open("wb") as file:
+        for _ in range(10):
+            random.integers(0, 1 << 20, count // 10 * 2, np.uint32).tofile(file)
+    growth, scratch, edges = grown(raw, tmp_path, options)
+    assert growth <= BUDGET
+    assert scratch > 8 * BUDGET
+    assert 0.9 * count < edges <= count
+
+
+def test_a_star(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    count = 5 * BUDGET // 8
+    pairs = np.full((count, 2), 9, "<u4")
+    pairs[:, 1] = np.random.default_rng(2).integers(0, 1 << 22, count)
+    pairs.tofile(raw)
+    growth, scratch, edges = grown(raw, tmp_path, "{}")
+    assert growth <= BUDGET
+    assert scratch > 8 * BUDGET
+    assert edges == count
+    graph = Graph.open(tmp_path / "graph.h5")
+    assert graph.out.index().degrees(9, 10).tolist() == [count]
