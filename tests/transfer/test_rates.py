@@ -1,0 +1,29 @@
+"""Rates: what they refuse, and lines by the length of a run."""
+
+import numpy as np
+import pytest
+from penstock.storage.errors import InputError
+from penstock.transfer.rates import Rates
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
+def test_rates_must_be_positive(bad):
+    with pytest.raises(InputError, match=r"disk_bytes.*penstock calibrate"):
+        Rates(disk_bytes=bad)
+
+
+def test_latency_may_be_zero_but_not_negative():
+    assert Rates(copy_latency=0.0).copy_latency == 0
+    with pytest.raises(InputError, match="copy_latency"):
+        Rates(copy_latency=-1e-9)
+
+
+def test_decode_grows_with_threads_up_to_what_was_measured():
+    assert Rates.host(2).decode_bytes == 2 * Rates.host(1).decode_bytes
+    assert Rates.host(64).decode_bytes == Rates.host(16).decode_bytes
+
+
+def test_short_runs_cost_a_sector_long_ones_a_line():
+    rates = Rates(line_rate=4e8, sector_rate=8e8)
+    seconds = rates.line_seconds(np.full(4, 1e6), np.array([4.0, 32.0, 80.0, 5000.0]))
+    np.testing.assert_allclose(seconds, [1.25e-3, 1.25e-3, 1.875e-3, 2.5e-3])

@@ -1,0 +1,106 @@
+"""What a device is to the floors above: memory, copies, streams and events, a few verbs.
+
+Owns the protocol only. The host implements it trivially (`host.py`); a GPU, and a host with an
+emulated link, implement the same verbs. Streams and events are opaque: only the device that made
+them looks inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+from numpy.typing import DTypeLike, NDArray
+
+Kind = Literal["host", "emulated", "cuda"]
+Stream = Any
+Event = Any
+DeviceArray = Any
+
+
+class Device(Protocol):
+    """One machine that runs kernels.
+
+    `memory_bytes`: what we may allocate on it. `reads_host`: its kernels read host arrays in
+    place at full speed, so that nothing needs to be copied. Which routes serve a kind is
+    written in `routes/table.py`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the name by which users and records know the device, such as `host:0`."""
+
+    @property
+    def kind(self) -> Kind:
+        """Return the family it belongs to."""
+
+    @property
+    def threads(self) -> int:
+        """Return how many CPU threads its kernels may use."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the ceiling on what is allocated on it, in bytes."""
+
+    @property
+    def reads_host(self) -> bool:
+        """Return whether kernels read host memory without a copy."""
+
+    def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Allocate `count` items of host memory that the device copies from at full speed."""
+
+    def array(self, count: int, dtype: DTypeLike) -> DeviceArray:
+        """Allocate `count` items on the device; RunError when its ceiling does not allow it."""
+
+    def free(self, array: DeviceArray) -> None:
+        """Return an array made by `array`; it may not be used again."""
+
+    def stream(self) -> Stream:
+        """Make a stream: work given to it happens in order."""
+
+    def copy_in(self, target: DeviceArray, source: NDArray[Any], stream: Stream) -> None:
+        """Start copying `source` (host) to `target` (device, same length and dtype)."""
+
+    def copy_out(self, target: NDArray[Any], source: DeviceArray, stream: Stream) -> None:
+        """Start copying `source` (device) to `target` (host, same length and dtype)."""
+
+    def event(self, stream: Stream) -> Event:
+        """Mark this point of a stream."""
+
+    def done(self, event: Event) -> bool:
+        """Return whether the stream has passed the event."""
+
+    def wait(self, event: Event) -> None:
+        """Block until the stream has passed the event."""
+
+    def seconds(self, first: Event, last: Event) -> float:
+        """Return the time between two passed events."""
+
+    def close(self) -> None:
+        """Free everything."""
+
+    def use(self) -> None:
+        """Make it the device that kernels are launched on from now on."""
+
+    def finish(self) -> None:
+        """Block until every kernel launched so far is done."""
+
+    def follow(self, event: Event) -> None:
+        """Let kernels launched from now on start only after the event."""
+
+    def behind(self, stream: Stream) -> None:
+        """Let the stream go on only after every kernel launched so far."""
+
+    def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], DeviceArray]:
+        """Allocate host memory that kernels write too: the host's array of it, and the device's."""
+
+    def to_device(self, array: Any) -> DeviceArray:
+        """Return a copy on the device of an array of the host (one of the device is returned as it is)."""
+
+    def to_host(self, array: DeviceArray) -> NDArray[Any]:
+        """Return a copy in host memory."""
+
+    def mapped(self, array: NDArray[Any]) -> DeviceArray:
+        """Return host memory made by `host_array` or given to `register` as kernels read it in place."""
+
+    def register(self, array: NDArray[Any]) -> None:
+        """Page-lock host memory that somebody else allocated, so that copies run at full speed."""

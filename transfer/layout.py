@@ -1,0 +1,130 @@
+"""How a host memory budget is divided: partition size, slabs, reads in flight and cache slots.
+
+Owns the arithmetic, as a pure function. Refuses a budget below the least that works, with the sum that shows
+it and the smallest --host-memory that would do. What is left after state and index goes first to what makes
+the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from penstock.storage.budget import format_bytes
+from penstock.storage.errors import InputError
+
+READ_BYTES = (4 << 20) + (8 << 10)
+DECODE_BYTES = 3 << 20
+SLABS = (4, 3, 2)
+READS = (8, 4, 2, 1)
+SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class AdjacencySize:
+    """What one adjacency of the graph needs: edges, and bytes of a neighbor and of a weight."""
+
+    edges: int
+    neighbor_bytes: int
+    weight_bytes: int = 0
+    chunk_edges: int = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What there is to divide, in bytes: `host_memory` in all, `fixed` of it taken (state, index ...).
+
+    `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
+    `stripes`: every one has its own reads in flight.
+    """
+
+    host_memory: int
+    fixed: int
+    partition_bytes: int = 32 << 20
+    workers: int = 1
+    stripes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache."""
+
+    partition_edges: int
+    slabs: int
+    slots: int
+    reads_in_flight: int
+    whole: bool
+    edge_bytes: int
+
+    @property
+    def ahead(self) -> int:
+        """Tasks being read at once."""
+        return max(2, self.slabs)
+
+    @property
+    def slab_bytes(self) -> int:
+        """Bytes of all slabs."""
+        return self.slabs * self.partition_edges * self.edge_bytes
+
+
+def layout(budget: Budget, sizes: Sequence[AdjacencySize], *, with_weights: bool) -> Layout:
+    """Divide a budget over the adjacencies that a run reads; InputError when it cannot work.
+
+    The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
+    """
+    edge_bytes = max((_edge_bytes(size, with_weights) for size in sizes), default=4)
+    chunk = max((size.chunk_edges for size in sizes), default=262_144)
+    edges = sum(size.edges for size in sizes)
+    left = budget.host_memory - budget.fixed
+    for step in _steps(budget.partition_bytes, sizes, chunk):
+        entries = sum(ceil(size.edges / step) for size in sizes)
+        for reads in READS:
+            room = left - reader_bytes(budget, reads)
+            if edges * edge_bytes <= room:
+                return Layout(step, 0, entries, reads, True, edge_bytes)
+            fitted = _slabs(room, step * edge_bytes, frugal=step > chunk or reads > 1)
+            if fitted:
+                slots = (room - fitted * step * edge_bytes) // (step * edge_bytes)
+                return Layout(step, fitted, min(slots, entries - 1), reads, False, edge_bytes)
+    least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
+    raise InputError(_too_small(budget, least, chunk * edge_bytes))
+
+
+def _edge_bytes(size: AdjacencySize, with_weights: bool) -> int:
+    return size.neighbor_bytes + (size.weight_bytes if with_weights else 0)
+
+
+def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> Iterator[int]:
+    """Partition sizes in edges, whole chunks, from what was asked for down to one chunk."""
+    neighbor_bytes = max((size.neighbor_bytes for size in sizes), default=4)
+    chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
+    while chunks > 1:
+        yield chunks * chunk
+        chunks //= 2
+    yield chunk
+
+
+def reader_bytes(budget: Budget, reads: int) -> int:
+    """Return what a reader holds at most: a buffer for each read under way or being decoded, and scratch.
+
+    This is `Reader.memory_bytes` (storage/reader.py) before there is a reader; a test compares the two.
+    """
+    threads = budget.stripes * (reads + -(-budget.workers // budget.stripes))
+    return threads * READ_BYTES + budget.workers * DECODE_BYTES
+
+
+def _slabs(room: int, slab_bytes: int, *, frugal: bool) -> int:
+    """Return how many slabs fit, 0 for none; `frugal`: in the pipeline's share, as smaller ones may yet fit."""
+    limit = SHARE * room if frugal else room
+    return next((count for count in SLABS if count * slab_bytes <= limit), 0)
+
+
+def _too_small(budget: Budget, least: int, chunk_bytes: int) -> str:
+    total = -(-(budget.fixed + least) // (1 << 20))
+    return (
+        f"--host-memory {format_bytes(budget.host_memory)} is too small: vertex state and index take "
+        f"{format_bytes(budget.fixed)}, and reading the graph takes at least {format_bytes(least)} "
+        f"({format_bytes(reader_bytes(budget, 1))} for {budget.workers} decoding threads and {budget.stripes} read "
+        f"queues, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)}): give --host-memory {total}MiB or more"
+    )

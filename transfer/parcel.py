@@ -1,0 +1,76 @@
+"""A parcel: one task under way, from its start until the consumer has done with its view.
+
+Owns what the task holds (a slab, flights) and returns it exactly once, whatever happened. Refuses nothing.
+"""
+
+from __future__ import annotations
+
+import time
+
+from penstock.transfer.flight import Flight
+from penstock.transfer.slabs import Slab, Slabs
+from penstock.transfer.stage import Stage
+from penstock.transfer.task import Demand, Task, TaskRecord
+from penstock.transfer.view import View
+
+
+class Parcel:
+    """A view whose edges may still be on their way.
+
+    `own`: the flight that this task started and accounts for; `joined`: flights of other tasks that it needs.
+    """
+
+    def __init__(self, view: View, own: Flight | None = None, joined: tuple[Flight, ...] = ()) -> None:
+        self._view = view
+        self._own = own
+        self._flights = [*joined, own] if own is not None else list(joined)
+        self._slab: tuple[Slabs, Slab] | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether it waits for the disk."""
+        return bool(self._flights)
+
+    def holds(self, slabs: Slabs, slab: Slab) -> None:
+        """Take charge of a slab."""
+        self._slab = (slabs, slab)
+
+    def ready(self) -> bool:
+        """Return whether `view` would not wait."""
+        return all(flight.done() for flight in self._flights)
+
+    def view(self) -> View:
+        """Wait for the edges, complete the record, and return the view; raises what went wrong."""
+        record = self._view.record
+        begin = time.perf_counter() if self._flights else 0.0
+        for flight in self._flights:
+            arrived = flight.land()
+            if flight is self._own:
+                record.bytes_disk += arrived.bytes
+                record.chunks_read += len(flight.chunks)
+                record.disk_seconds += arrived.read_seconds
+                record.decode_seconds += arrived.decode_seconds
+        if self._flights:
+            record.wait_seconds = time.perf_counter() - begin
+        return self._view
+
+    def release(self) -> None:
+        """Give everything back, cancelling what has not arrived; more than once does no harm."""
+        flights, self._flights = self._flights, []
+        slab, self._slab = self._slab, None
+        try:
+            for flight in flights:
+                flight.drop()
+        finally:
+            if slab is not None:
+                slab[0].give(slab[1])
+
+
+def blank_record(task: Task, demand: Demand, stage: Stage) -> TaskRecord:
+    """Return the record of a task that starts: what it is about, nothing done yet."""
+    first, last = task.partitions[0], task.partitions[-1]
+    edges = stage.table.lengths if demand.whole else demand.active_edges
+    part = slice(first, last + 1)
+    record = TaskRecord(task.route, demand.direction, task.partitions)
+    record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
+    return record

@@ -1,0 +1,171 @@
+"""The pipeline: a plan goes in, views come out, and disk, decoding and kernels work at the same time.
+
+Owns the walk of one iteration's edges: `arrivals` starts tasks in the order of the plan, as many ahead as slabs
+and `ahead` allow, and yields each view when its edges are there. A slab goes back when the consumer asks for
+the next view: that is the back-pressure. Refuses to leave anything behind: whatever ends the walk (a read
+error, the consumer's exception, closing the generator), what has not arrived is cancelled and every slab freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from penstock.storage.cache import HostCache
+from penstock.storage.errors import InputError
+from penstock.transfer.device import Device
+from penstock.transfer.flight import ChunkReader
+from penstock.transfer.options import TransferOptions
+from penstock.transfer.plan import make_plan
+from penstock.transfer.rates import Rates
+from penstock.transfer.residency import Residency
+from penstock.transfer.routes.table import serving
+from penstock.transfer.slabs import Slabs
+from penstock.transfer.stage import Adjacency, Stage
+from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
+from penstock.transfer.view import View
+from penstock.transfer.walk import Walk
+
+
+class GraphLike(Protocol):
+    """What transfer asks of a graph: its adjacencies."""
+
+    @property
+    def out(self) -> Adjacency:
+        """Return the out-adjacency."""
+
+    @property
+    def into(self) -> Adjacency | None:
+        """Return the in-adjacency, None where the graph has none."""
+
+
+class Pipeline:
+    """Brings the edges of one graph to one device.
+
+    `reader` and `cache` may be None for a graph in memory. Pipelines of several devices may share both.
+    `options.routes` becomes what serves the device. `records`: the records of the last plan's views, in the
+    order in which they were yielded. One thread uses a pipeline.
+    """
+
+    def __init__(
+        self,
+        graph: GraphLike,
+        reader: ChunkReader | None,
+        device: Device,
+        cache: HostCache | None,
+        options: TransferOptions,
+    ) -> None:
+        self.device = device
+        self.cache = cache
+        self.options = replace(options, routes=serving(device.kind))
+        self.records: list[TaskRecord] = []
+        self._graph = graph
+        self._reader = reader
+        self._stages: dict[Direction, Stage] = {}
+        self._fast: dict[tuple[Direction, bool], View] = {}
+        self._pinned: Ints | None = None
+        self._slabs = self._make_slabs()
+
+    def _make_slabs(self) -> Slabs:
+        out, options = self._graph.out, self.options
+        edges = options.partition_edges * options.combine
+        return Slabs(self.device, options.slabs, edges, out.neighbor_dtype, out.weight_dtype)
+
+    @property
+    def free_slabs(self) -> int:
+        """Slabs that hold nothing; all of them between two plans."""
+        return self._slabs.free
+
+    def table(self, direction: Direction) -> PartitionTable:
+        """Return the partitions of one adjacency; InputError when the graph does not have it."""
+        return self._stage(direction).table
+
+    def whole(self, direction: Direction, with_weights: bool) -> bool:
+        """Return whether an adjacency lies entirely in one array: then demand may hold totals only."""
+        return self._stage(direction).whole(with_weights)
+
+    def residency(self, demand: Demand) -> Residency:
+        """Return where the edges of a demand lie, after choosing what the cache keeps from now on.
+
+        Kept partitions of this demand stay where they are until the next call or `close`.
+        """
+        stage = self._stage(demand.direction)
+        self._unpin()
+        answer = stage.residency(demand)
+        cache = self.cache
+        if cache is not None and not cache.whole and not answer.whole:
+            kept = (answer.places >= 0) & demand.wanted
+            self._pinned = kept.nonzero()[0] + cache.entry(stage.key, 0)
+            cache.pins[self._pinned] += 1
+        return answer
+
+    def plan(self, demand: Demand, rates: Rates) -> Plan:
+        """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
+        table = self.table(demand.direction)
+        return make_plan(demand, table, self.residency(demand), rates, self.options)
+
+    def arrivals(self, plan: Plan, demand: Demand) -> Iterator[View]:
+        """Yield the views of a plan; `records` fills as they are yielded.
+
+        A view's arrays are valid until the next one is asked for. Raises RunError when edges cannot be read;
+        any exception here or in the consumer ends the walk and frees everything.
+        """
+        self.records = []
+        if plan.whole:
+            return iter((self._whole_view(plan, demand),))
+        return self._walk(plan, demand)
+
+    def close(self) -> None:
+        """Let the cache drop what this pipeline had kept in place."""
+        self._unpin()
+
+    def _walk(self, plan: Plan, demand: Demand) -> Iterator[View]:
+        walk = Walk(plan, demand, self._stage(plan.direction), self.options)
+        try:
+            walk.read_ahead()
+            while (parcel := walk.hand_over()) is not None:
+                view = parcel.view()
+                self.records.append(view.record)
+                yield view
+                walk.take_back()
+                walk.read_ahead()
+        finally:
+            walk.release()
+
+    def _whole_view(self, plan: Plan, demand: Demand) -> View:
+        """Return the one view of a wholly resident adjacency: the short cut of tiny iterations."""
+        key = plan.direction, demand.with_weights
+        known = self._fast.get(key)
+        table = self.table(plan.direction)
+        if known is None:
+            stage = self._stage(plan.direction)
+            rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
+            arrays = stage.whole_arrays(demand.with_weights)
+            blank = TaskRecord("resident", plan.direction, ())
+            known = View(stage.layout, plan.direction, 0, table.edges, *rows, *arrays, blank)
+            self._fast[key] = known
+        record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions)
+        record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
+        record.lines = int(demand.lines.sum())
+        record.hits = self._stage(plan.direction).hits(demand)
+        self.records.append(record)
+        return replace(known, record=record)
+
+    def _stage(self, direction: Direction) -> Stage:
+        stage = self._stages.get(direction)
+        if stage is None:
+            adjacency = self._graph.out if direction == "out" else self._graph.into
+            if adjacency is None:
+                raise InputError(
+                    "the graph has no in-adjacency: convert it again with --direction both, or run with push"
+                )
+            stage = Stage(adjacency, direction, self.device, self.options.partition_edges)
+            stage.cache, stage.reader, stage.slabs = self.cache, self._reader, self._slabs
+            self._stages[direction] = stage
+        return stage
+
+    def _unpin(self) -> None:
+        if self._pinned is not None and self.cache is not None:
+            self.cache.pins[self._pinned] -= 1
+        self._pinned = None

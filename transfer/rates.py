@@ -1,0 +1,82 @@
+"""What this machine moves per second: the numbers behind the measured cost model.
+
+Owns `Rates`, a checked value. Refuses rates that are not positive and latencies that are
+negative. An infinite rate means that the resource is not used (a host device has no link). The
+defaults are the measurements of DESIGN section 1; `penstock calibrate` replaces them by those of
+the machine at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.errors import InputError
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes, lines and edges per second of each resource; latencies in seconds.
+
+    `line_rate` is lines of 128 bytes per second for addresses in ascending order, `sector_rate`
+    requests per second when a run touches only 32 bytes of its line.
+    """
+
+    disk_bytes: float = 3.0e9
+    decode_bytes: float = 0.8e9
+    gather_bytes: float = 11.0e9
+    copy_bytes: float = float("inf")
+    copy_latency: float = 0.0
+    line_rate: float = float("inf")
+    sector_rate: float = float("inf")
+    kernel_edges: float = 2.0e8
+    kernel_latency: float = 2.0e-6
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            latency = field.name.endswith("latency")
+            if not (value >= 0 if latency else value > 0):
+                wanted = "zero or more seconds" if latency else "above zero per second"
+                raise InputError(f"rate {field.name} is {value}; it must be {wanted}: run `penstock calibrate` again")
+
+    @classmethod
+    def host(cls, threads: int) -> Rates:
+        """Return what `threads` cores do on edges that they read in place (no link)."""
+        workers = max(1, threads)
+        return cls(
+            decode_bytes=min(0.8e9 * workers, 10e9),
+            gather_bytes=min(11e9 * workers, 38e9),
+            kernel_edges=2.0e8 * workers,
+        )
+
+    @classmethod
+    def pcie5(cls, threads: int) -> Rates:
+        """Return the rates measured on one H200 behind PCIe 5 x16 (DESIGN section 1)."""
+        workers = max(1, threads)
+        return cls(
+            disk_bytes=3.3e9,
+            decode_bytes=min(0.8e9 * workers, 10e9),
+            gather_bytes=min(11e9 * workers, 38e9),
+            copy_bytes=53e9,
+            copy_latency=8e-6,
+            line_rate=402e6,
+            sector_rate=700e6,
+            kernel_edges=22e9,
+            kernel_latency=4e-6,
+        )
+
+    def line_seconds(self, lines: NDArray[np.float64], run_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the seconds in which the link brings `lines` lines read in place.
+
+        `run_bytes` is the mean length of a run (one active row) in bytes: a run of 32 bytes or less
+        costs a short request, one of a line or more a full line, between them in proportion.
+        Both arrays have shape (p,); so has the answer.
+        """
+        share = np.clip((run_bytes - SECTOR_BYTES) / (LINE_BYTES - SECTOR_BYTES), 0.0, 1.0)
+        short, full = 1.0 / self.sector_rate, 1.0 / self.line_rate
+        return np.asarray(lines * (short + share * (full - short)), dtype=np.float64)

@@ -1,0 +1,75 @@
+"""Where the edges of an iteration lie, and which partitions the host cache should keep.
+
+Owns the choice: partitions are kept by value per byte, which for slots of one size is how much of
+them was wanted lately. `age` measures time by the volume that was wanted: use halves with each
+graph's worth of chunks. So on a cyclic sweep no partition ever has more than twice the use of
+another, and `choose` replaces a kept partition only by one with more than twice its use: sweeps
+larger than the cache keep what they have and hit by cache / graph, where plain LRU would hit
+never. Refuses to drop what is pinned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+SWAP = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """Where one iteration's edges lie: arrays of shape (p,), one item per partition.
+
+    `resident`: every wanted chunk is in the device's reach. `places`: position in the cache arena
+    (in edges) of a partition that is kept there, else -1: it passes through a slab. `disk_bytes`:
+    compressed bytes still to be read; `decode_bytes`: what they decode to. `edge_bytes`: d, bytes
+    of an edge over all arrays read. `whole`: the entire adjacency is here in one array, and the
+    arrays above are not to be looked at.
+    """
+
+    resident: Bools
+    places: Ints
+    disk_bytes: Ints
+    decode_bytes: Ints
+    edge_bytes: int
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Entries that lose their place in the cache and entries that get one, int64 arrays."""
+
+    evict: Ints
+    admit: Ints
+
+
+def age(use: Floats, wanted: Floats, entries: slice, total: int) -> Floats:
+    """Return the use of every entry after an iteration that wanted chunks of one adjacency.
+
+    `wanted`: chunks wanted of each entry in `entries`; `total`: chunks of that adjacency.
+    """
+    aged = use * 0.5 ** (float(wanted.sum()) / max(total, 1))
+    aged[entries] += wanted
+    return np.asarray(aged, dtype=np.float64)
+
+
+def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int) -> Choice:
+    """Return which entries to drop and which to keep from now on; all arrays have one item per entry.
+
+    Only wanted entries are admitted (they are read anyway), the most used first: into `free` slots,
+    then in place of unpinned kept ones whose use is less than half of theirs.
+    """
+    outside = np.flatnonzero(wanted & ~kept)
+    outside = outside[np.argsort(-use[outside], kind="stable")]
+    fill, rest = outside[:free], outside[free:]
+    inside = np.flatnonzero(kept & ~pinned)
+    inside = inside[np.argsort(use[inside], kind="stable")]
+    pairs = min(len(rest), len(inside))
+    swaps = int(np.count_nonzero(use[rest[:pairs]] > SWAP * use[inside[:pairs]]))
+    return Choice(evict=np.sort(inside[:swaps]), admit=np.sort(np.append(fill, rest[:swaps])))

@@ -1,0 +1,45 @@
+"""The routes by name, and which kinds of device each serves.
+
+Owns the list; a new route is one file and one line here. Refuses names that are not in it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from penstock.storage.errors import InputError
+from penstock.transfer.parcel import Parcel
+from penstock.transfer.routes import filter as filter_route
+from penstock.transfer.routes import resident
+from penstock.transfer.stage import Stage
+from penstock.transfer.task import Demand, Task
+
+
+class Route(Protocol):
+    """How edges reach a device: a module with these three names."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which plans know it."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of device that it serves."""
+
+    def start(self, task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+        """Start bringing a task's edges; None when there is no slab for them yet."""
+
+
+ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in (resident, filter_route)}
+
+
+def route(name: str) -> Route:
+    """Return a route by name; InputError for an unknown one."""
+    if name not in ROUTES:
+        raise InputError(f"route {name!r} is not known; choose one of {', '.join(ROUTES)}")
+    return ROUTES[name]
+
+
+def serving(kind: str) -> tuple[str, ...]:
+    """Return the names of the routes that serve a kind of device."""
+    return tuple(route.name for route in ROUTES.values() if kind in route.kinds)

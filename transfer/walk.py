@@ -1,0 +1,82 @@
+"""One walk through a plan: which task starts next, and which view is handed over next.
+
+Owns what is waiting, what is coming and what the consumer has. Read-ahead is bounded by `ahead` and by the slabs.
+In free order a partition that has arrived goes first, so that its slab returns to the disk soon; what is
+resident fills the time until the next one arrives. In fixed order views come as planned. Refuses to let go of
+anything halfway: `release` gives back all that was started.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import ExitStack
+
+from penstock.storage.errors import RunError
+from penstock.transfer.options import TransferOptions
+from penstock.transfer.parcel import Parcel
+from penstock.transfer.routes.table import route
+from penstock.transfer.stage import Stage
+from penstock.transfer.task import Demand, Plan, Task
+
+Numbered = tuple[int, Task]
+Started = tuple[int, Parcel]
+
+
+class Walk:
+    """The state of one iteration's arrivals."""
+
+    def __init__(self, plan: Plan, demand: Demand, stage: Stage, options: TransferOptions) -> None:
+        self._demand = demand
+        self._stage = stage
+        self._options = options
+        tasks = list(enumerate(plan.tasks))
+        self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
+        self._far: deque[Numbered] = deque(t for t in tasks if t[1].route != "resident")
+        self._coming: deque[Started] = deque()
+        self._handed: Parcel | None = None
+
+    def read_ahead(self) -> None:
+        """Start as many tasks as may be on their way at once."""
+        while self._far and len(self._coming) < self._options.ahead:
+            number, task = self._far[0]
+            parcel = route(task.route).start(task, self._demand, self._stage)
+            if parcel is None:
+                break
+            self._far.popleft()
+            self._coming.append((number, parcel))
+        if self._far and not self._coming and not self._here:
+            raise RunError("a task needs a slab and there is none: give more --host-memory")
+
+    def hand_over(self) -> Parcel | None:
+        """Return the parcel whose turn it is, None at the end. `take_back` must be called before the next."""
+        arrived = self._arrived()
+        if arrived is not None:
+            self._coming.remove(arrived)
+            self._handed = arrived[1]
+        elif self._here:
+            _, task = self._here.popleft()
+            self._handed = route(task.route).start(task, self._demand, self._stage)
+        return self._handed
+
+    def _arrived(self) -> Started | None:
+        """Return which started task goes next, None when it is the turn of a resident one."""
+        if not self._coming:
+            return None
+        if self._options.ordered:
+            return None if self._here and self._here[0][0] < self._coming[0][0] else self._coming[0]
+        ready = next((started for started in self._coming if started[1].ready()), None)
+        return ready if ready is not None or self._here else self._coming[0]
+
+    def take_back(self) -> None:
+        """Free what the parcel held that was handed over last."""
+        parcel, self._handed = self._handed, None
+        if parcel is not None:
+            parcel.release()
+
+    def release(self) -> None:
+        """Free everything that was started, cancelling what has not arrived."""
+        with ExitStack() as stack:
+            for _, parcel in self._coming:
+                stack.callback(parcel.release)
+            stack.callback(self.take_back)
+        self._coming.clear()
