@@ -1,0 +1,38 @@
+"""The engine decides and computes. `run(program, graph, **options)` is its front door.
+
+Names are imported when first used, so that opening a graph does not load a compiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine.entry import run
+    from penstock.engine.program import LARGEST, VERTEX, Field, Global, Program, Start
+    from penstock.engine.result import Result
+    from penstock.engine.session import Session
+    from penstock.storage.graph import Graph
+
+_HOMES = {
+    "Field": "penstock.engine.program",
+    "Global": "penstock.engine.program",
+    "Graph": "penstock.storage.graph",
+    "LARGEST": "penstock.engine.program",
+    "Program": "penstock.engine.program",
+    "Result": "penstock.engine.result",
+    "Session": "penstock.engine.session",
+    "Start": "penstock.engine.program",
+    "VERTEX": "penstock.engine.program",
+    "run": "penstock.engine.entry",
+}
+
+__all__ = ["LARGEST", "VERTEX", "Field", "Global", "Graph", "Program", "Result", "Session", "Start", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)

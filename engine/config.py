@@ -1,0 +1,70 @@
+"""The settings of a session: one frozen value, checked at birth.
+
+Owns defaults and ranges. Refuses unknown names, so that a misspelt option is never silently dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from penstock.storage.budget import cores, default_host_memory, parse_bytes
+from penstock.storage.errors import InputError
+
+_CHOICES = {
+    "direction": ("auto", "push", "pull"),
+    "mode": ("auto", "sync", "async"),
+    "kernels": ("host", "reference"),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to run, whatever the program.
+
+    host_memory: ceiling in bytes on what we allocate (None: a share of what is free). partition_bytes: neighbor
+    bytes of a partition. threads: CPU threads (None: all). devices: how many host devices share the edges.
+    direct_io: read past the page cache. direction, mode: force push or pull, sync or async execution.
+    kernels: "reference" runs the plain Python definition. throttle: bytes per second and stripe, for tests.
+    """
+
+    host_memory: int | None = None
+    partition_bytes: int = 32 << 20
+    threads: int | None = None
+    devices: int = 1
+    direct_io: bool = False
+    direction: Literal["auto", "push", "pull"] = "auto"
+    mode: Literal["auto", "sync", "async"] = "auto"
+    kernels: Literal["host", "reference"] = "host"
+    throttle: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
+        for name in ("partition_bytes", "devices", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; it must be at least 1")
+
+    @classmethod
+    def of(cls, **options: Any) -> Config:
+        """A Config from keyword arguments; sizes may be texts such as "1GiB". Unknown names: InputError."""
+        known = {entry.name for entry in fields(cls)}
+        for name in options:
+            if name not in known:
+                raise InputError(f"unknown option {name!r}; the options are {', '.join(sorted(known))}")
+        for name in ("host_memory", "partition_bytes"):
+            if isinstance(options.get(name), str):
+                options[name] = parse_bytes(options[name])
+        return cls(**options)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The ceiling in bytes."""
+        return self.host_memory if self.host_memory is not None else default_host_memory()
+
+    @property
+    def thread_count(self) -> int:
+        """CPU threads to use."""
+        return self.threads if self.threads is not None else cores()

@@ -1,0 +1,47 @@
+"""Push or pull, decided per iteration by numbers alone.
+
+Early-exit programs follow Beamer's direction-optimizing rule (SC 2012): pull once the frontier's
+edges outnumber 1/15 of the edges not yet explored, push again when the frontier has shrunk below 1/18
+of the vertices. Other programs follow the frontier's density as Lux (VLDB 2017) and Garaph (ATC 2017):
+pull when more than half of the edges are active: a push pays for atomics, a pull reads every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.engine.frontier import Frontier
+
+Direction = Literal["push", "pull"]
+
+ALPHA = 15
+BETA = 18
+DENSE_SHARE = 1 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the rule looks at; edges are counted in the out-adjacency."""
+
+    vertices: int
+    edges: int
+    unexplored_edges: int
+    early_exit: bool
+    can_pull: bool
+    forced: Direction | None = None
+
+
+def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
+    """The direction of the next iteration; `growing`: the frontier is larger than the one before."""
+    if situation.forced is not None:
+        return situation.forced
+    if not situation.can_pull:
+        return "push"
+    if not situation.early_exit:
+        dense = frontier.everything or frontier.edges > situation.edges * DENSE_SHARE
+        return "pull" if dense else "push"
+    if previous == "pull":
+        still = growing or frontier.vertices > situation.vertices // BETA
+        return "pull" if still else "push"
+    return "pull" if growing and frontier.edges > situation.unexplored_edges // ALPHA else "push"

@@ -1,0 +1,68 @@
+"""The story of a run whose combiner is `union`: linking trees instead of sending messages.
+
+With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
+lies outside it, compress. With edges still on disk every one of them must be read once anyway, so they are linked in
+one pass, as they arrive. Kernels and the idea's source are in `kernels/forest.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.frontier import Frontier
+from penstock.engine.trace import IterationRecord
+
+if TYPE_CHECKING:
+    from penstock.engine.loop import Loop, Worker
+    from penstock.transfer.view import View
+
+SAMPLED = 2
+NOBODY = np.uint64(2**64 - 1)
+
+
+def grow(loop: Loop) -> Iterator[IterationRecord]:
+    """Link every edge of the graph; at the end each vertex points to the smallest id of its component."""
+    resident = all(worker.lanes["push"].resident for worker in loop.workers)
+    done_each, giant = 0, NOBODY
+    if resident:
+        yield _pass(loop, lambda worker, view: worker.kernels.link_heads(view, worker.state, loop.out, SAMPLED))
+        giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state))
+        done_each = SAMPLED
+    symmetric = not loop.graph.directed
+
+    def link(worker: Worker, view: View) -> None:
+        worker.kernels.link_rows(view, worker.state, loop.out, done_each, giant, symmetric)
+
+    yield _pass(loop, link)
+    loop.converged = True
+
+
+def _pass(loop: Loop, link: Callable[[Worker, View], Any]) -> IterationRecord:
+    """Every device links the edges that its lane brings; then all forests are joined and compressed."""
+    began = time.perf_counter()
+    count = loop.graph.vertices
+    record = IterationRecord(loop.iteration, "push", count, loop.graph.edges)
+    frontier = Frontier(count, loop.graph.edges, everything=True)
+    for worker in loop.workers:
+        worker.kernels.use()
+        lane = worker.lanes["push"]
+        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, ()), start=1):
+            started = time.perf_counter()
+            link(worker, view)
+            if not lane.resident and number & (number - 1) == 0:
+                # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
+                worker.kernels.compress(worker.state)
+            view.record.kernel_seconds += time.perf_counter() - started
+        record.tasks.extend(lane.records)
+    first = loop.workers[0]
+    for other in loop.workers[1:]:
+        first.kernels.join_forests(first.state, other.state)
+    first.kernels.compress(first.state)
+    for other in loop.workers[1:]:
+        other.state.arrays[0][:] = first.state.arrays[0]
+    record.seconds = time.perf_counter() - began
+    loop.iteration += 1
+    return record

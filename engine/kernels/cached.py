@@ -1,0 +1,70 @@
+"""Numba compilation with a disk cache that knows the author's functions.
+
+Numba keys its cache by a function's own bytecode and the pickled contents of its closure; compiled
+functions in a closure pickle differently in every process, so kernels specialized by closure would
+be compiled anew each time. Here the key is a digest instead: kernel sources + the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+
+class _KeyedCache(FunctionCache):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any], key: str) -> None:
+        super().__init__(function)
+        self._key = key
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        return (signature, codegen.magic_tuple(), self._key)
+
+
+@functools.cache
+def _sources() -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function that only kernels call (never cached on its own)."""
+    return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+
+
+class Kernel:
+    """A kernel in two versions, each compiled when first called: on all threads, and on the caller's alone.
+
+    Waking threads costs more than a small iteration's whole work, and much more on a busy machine.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: str) -> None:
+        self._function, self._key = function, key
+
+    @functools.cached_property
+    def parallel(self) -> Any:
+        """The version for `prange` on all threads."""
+        return self._compiled(parallel=True)
+
+    @functools.cached_property
+    def serial(self) -> Any:
+        """The version that stays on the caller's thread."""
+        return self._compiled(parallel=False)
+
+    def _compiled(self, *, parallel: bool) -> Any:
+        compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
+        name = f"{self._key}{self._function.__qualname__}{parallel}"
+        compiled._cache = _KeyedCache(self._function, hashlib.sha256(_sources() + name.encode()).hexdigest())
+        return compiled
+
+
+def kernel(key: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a kernel closed over compiled functions; `key` names what it is closed over."""
+    return lambda function: Kernel(function, key)

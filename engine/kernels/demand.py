@@ -1,0 +1,74 @@
+"""What an iteration wants of the edges: counted per partition, marked per chunk.
+
+Only runs when edges may have to travel; on a resident adjacency nobody asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.author import Author
+from penstock.engine.kernels.bitmap import ONE, SIX, row_start
+from penstock.engine.kernels.cached import inline, kernel
+from penstock.engine.kernels.intrinsics import atomic_add, lowest_bit
+
+SPAN = np.uint64(4096)
+
+
+@inline
+def count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks):  # type: ignore[no-untyped-def]
+    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
+    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
+        chunks[chunk] = 1
+    for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
+        low = max(start, partition * partition_edges)
+        high = min(end, (partition + 1) * partition_edges)
+        at = np.uint64(partition * 3)
+        atomic_add(table, at, np.int64(1))
+        atomic_add(table, at + ONE, high - low)
+        atomic_add(table, at + np.uint64(2), (high - 1) // line_edges - low // line_edges + 1)
+
+
+@kernel("count_active")
+def count_active(  # type: ignore[no-untyped-def]
+    active, active_summary, index, base, partition_edges, chunk_edges, line_edges, table, chunks
+):
+    """Count the marked vertices' rows (demand of a push)."""
+    bases, offsets, shift = index
+    for over in numba.prange(active_summary.shape[0]):
+        upper = active_summary[over]
+        while upper != 0:
+            word = (np.uint64(over) << SIX) | lowest_bit(upper)
+            upper &= upper - ONE
+            left = active[word]
+            while left != 0:
+                v = ((word << SIX) | lowest_bit(left)) + base
+                left &= left - ONE
+                start = row_start(bases, offsets, shift, v)
+                end = row_start(bases, offsets, shift, v + ONE)
+                if end > start:
+                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+
+
+def make_count_wanting(author: Author, key: str) -> Any:
+    """Kernel: count the rows of vertices that want messages (demand of a pull)."""
+    wants = author.calls["wants"]
+
+    @kernel(key)
+    def count_wanting(  # type: ignore[no-untyped-def]
+        count, index, fields, scalars, base, partition_edges, chunk_edges, line_edges, table, chunks
+    ):
+        bases, offsets, shift = index
+        spans = (count + SPAN - ONE) // SPAN
+        for over in numba.prange(spans):
+            first = np.uint64(over) * SPAN
+            for at in range(first, min(first + SPAN, count)):
+                v = np.uint64(at) + base
+                start = row_start(bases, offsets, shift, v)
+                end = row_start(bases, offsets, shift, v + ONE)
+                if end > start and wants(fields, scalars, v, np.int64(0), base):
+                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+
+    return count_wanting

@@ -1,0 +1,270 @@
+"""The kernels of one program on the CPU cores: Numba, parallel over edges.
+
+Owns how work is cut for the host. `reference.py` has the same methods in plain Python and says what
+is right; a GPU's kernels will have them too. Each kernel is compiled at its first use and cached.
+Only one thread of a process may be in here at a time (Numba's workqueue layer insists).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from penstock.engine.frontier import Frontier
+from penstock.engine.kernels import demand as demand_kernels
+from penstock.engine.kernels import edges as edge_kernels
+from penstock.engine.kernels import forest
+from penstock.engine.kernels import vertices as vertex_kernels
+from penstock.engine.kernels.author import Author, bind
+from penstock.engine.kernels.bitmap import make_enumerate, make_select
+from penstock.engine.kernels.cached import Kernel, inline
+from penstock.storage.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program import Program
+    from penstock.engine.state import State
+    from penstock.storage.index import Index
+    from penstock.transfer.view import View
+
+LARGEST_BLOCK = 65536
+SMALLEST_BLOCK = 2048
+SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
+NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
+
+
+def kernel_index(index: Index) -> tuple[Any, Any, Any]:
+    """An index as kernels take it: bases, offsets, shift."""
+    bases, offsets, shift = index.arrays()
+    return bases, offsets, np.uint64(shift)
+
+
+class HostKernels:
+    """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads."""
+
+    def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
+        self.author: Author = bind(program, vertex_dtype, inline, plain=False)
+        self.weighted = weighted
+        self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
+        self._key = f"{self.author.fingerprint}{weighted}"
+        self._made: dict[str, Kernel] = {}
+
+    def use(self) -> None:
+        """Take the threads that this device may use; call before a run of kernels."""
+        numba.set_num_threads(self.threads)
+
+    def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier and list it."""
+        pending, active = state.pending, state.active
+        small = state.walked < SMALL
+        pieces = 1 if small else min(self.threads * 4, len(pending.summary))
+        counts = np.zeros((pieces, 2), dtype=np.int64)
+        rest = np.empty(pieces, dtype=np.float64)
+        base = np.uint64(state.first)
+        arrays = kernel_index(index)
+        self._call(
+            "select", small, pending.words, pending.summary, active.words, active.summary, arrays,
+            state.arrays, scalars, limit, base, counts, rest,
+        )  # fmt: skip
+        vertices, edges = (int(total) for total in counts.sum(axis=0))
+        listed = 0 < vertices < len(state.work)
+        if listed:
+            marks = active.words, active.summary
+            self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
+        return Frontier(vertices, edges, listed=listed, rest=float(rest.min()))
+
+    def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Compute what the frontier's vertices send, where the program says so."""
+        state.walked = frontier.edges + frontier.vertices
+        if self.author.has_send:
+            marks = state.active.words, state.active.summary
+            self._call(
+                "send", state.walked < SMALL, *marks, frontier.everything, kernel_index(index),
+                state.arrays, scalars, state.sent, np.uint64(state.first),
+            )  # fmt: skip
+
+    def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Send along the frontier's out-edges that the view holds."""
+        edges = self._edges_of(view)
+        common = (
+            state.arrays, scalars, state.sent, state.target, state.touched.words, state.touched.summary,
+            np.uint64(state.first),
+        )  # fmt: skip
+        arrays = kernel_index(index)
+        if view.layout != "list" and frontier.listed:
+            first, last = self._listed_part(view, state, frontier)
+            if first < last:
+                cut = self._cut(min(frontier.edges, view.e1 - view.e0))
+                listed = state.vertices, state.work, first, last
+                self._call("push_list", cut[0] == 1, edges, view.e1, arrays, *listed, *cut, *common)
+            return
+        cut = self._cut(view.e1 - view.e0)
+        active = state.active.words, frontier.everything
+        if view.layout == "list":
+            self._call("push_edges", cut[0] == 1, edges, view.sources, view.e1, arrays, *active, cut[1], *common)
+        else:
+            rows = np.uint64(view.v0), np.uint64(view.v1)
+            self._call("push_rows", cut[0] == 1, edges, view.e1, arrays, *rows, *active, *cut, *common)
+
+    def pull(
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
+    ) -> None:
+        """Gather along the in-edges that the view holds; `indices`: of the in-, of the out-adjacency."""
+        into, out = indices
+        threads, block = self._cut(view.e1 - view.e0)
+        blocks = -(-(view.e1 - view.e0) // block)
+        heads = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
+        base = np.uint64(state.first)
+        marks = state.touched.words, state.touched.summary
+        state.walked = max(state.walked, view.e1 - view.e0)
+        self._call(
+            "pull", threads == 1, self._edges_of(view), view.e1, kernel_index(into), np.uint64(view.v0),
+            np.uint64(view.v1), kernel_index(out), state.active.words, frontier.everything, threads, block,
+            state.arrays, scalars, state.sent, state.identity, state.target, *marks, base, *heads,
+        )  # fmt: skip
+        self._call("settle", True, *heads, state.target, *marks, base)
+
+    def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+        assert state.incoming is not None
+        self._fill_partial(state)
+        touched, active, following = state.touched, state.active, state.pending
+        self._call(
+            "apply", state.walked < SMALL, touched.words, touched.summary, active.words, active.summary,
+            following.words, following.summary, frontier.everything, kernel_index(index), state.arrays,
+            scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
+        )  # fmt: skip
+
+    def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Leave the Globals' shares of the present values in `state.partial`."""
+        self._fill_partial(state)
+        count = state.last - state.first
+        base = np.uint64(state.first)
+        self._call("reduce", count < SMALL, kernel_index(index), state.arrays, scalars, count, base, state.partial)
+
+    def count_active(
+        self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8.
+
+        sizes: edges of a partition, of a chunk, of a 128-byte line.
+        """
+        marks = state.active.words, state.active.summary
+        base = np.uint64(state.first)
+        self._call("count_active", state.walked < SMALL, *marks, kernel_index(index), base, *sizes, table, chunks)
+
+    def count_wanting(
+        self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a pull, as `count_active`."""
+        count, base = state.last - state.first, np.uint64(state.first)
+        self._call(
+            "count_wanting", count < SMALL, np.uint64(count), kernel_index(index), state.arrays, scalars, base,
+            *sizes, table, chunks,
+        )  # fmt: skip
+
+    def link_heads(self, view: View, state: State, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+        rows = np.uint64(view.v0), np.uint64(view.v1)
+        small = view.v1 - view.v0 < SMALL
+        forest_of = state.arrays[0], np.uint64(state.first)
+        self._call("link_heads", small, self._edges_of(view), view.e1, kernel_index(index), *rows, each, *forest_of)
+
+    def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
+        """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
+        forest_of = state.arrays[0], np.uint64(state.first)
+        threads, block = self._cut(view.e1 - view.e0)
+        if view.layout == "list":
+            self._call("link_sources", threads == 1, self._edges_of(view), view.sources, view.e1, *forest_of)
+            return
+        self._call(
+            "link_rows", threads == 1, self._edges_of(view), view.e1, kernel_index(index), np.uint64(view.v0),
+            np.uint64(view.v1), done_each, skipped, symmetric, threads, block, *forest_of,
+        )  # fmt: skip
+
+    def join_forests(self, state: State, other: State) -> None:
+        """Join in `state` what is joined in `other`."""
+        self._call("merge_forests", len(state.arrays[0]) < SMALL, state.arrays[0], other.arrays[0])
+
+    def compress(self, state: State) -> None:
+        """Let every vertex point to its root."""
+        self._call("compress", len(state.arrays[0]) < SMALL, state.arrays[0])
+
+    def largest_tree(self, state: State) -> int:
+        """The root of (very likely) the largest tree; forest compressed."""
+        return forest.most_frequent(state.arrays[0])
+
+    def _fill_partial(self, state: State) -> None:
+        if self.author.totals:
+            state.partial[:] = self.author.partial_start
+
+    def _listed_part(self, view: View, state: State, frontier: Frontier) -> tuple[int, int]:
+        """Which entries of the frontier's list lie in the view's rows."""
+        listed = state.vertices[: frontier.vertices]
+        first = int(np.searchsorted(listed, view.v0)) if view.v0 > state.first else 0
+        last = int(np.searchsorted(listed, view.v1)) if view.v1 < state.last else frontier.vertices
+        return first, last
+
+    def _edges_of(self, view: View) -> tuple[Any, Any, int]:
+        return view.neighbors, view.weights if self.weighted else NO_WEIGHTS, view.e0
+
+    def _cut(self, edges: int) -> tuple[int, int]:
+        """How many threads share so many edges, and in blocks of how many."""
+        if edges < SMALL:
+            return 1, SMALL
+        return self.threads, max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
+
+    def _call(self, name: str, small: bool, *arguments: Any) -> None:
+        """Run a kernel, on one thread where the work is small; explain what Numba cannot compile."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        try:
+            (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
+        except numba.core.errors.NumbaError as error:
+            raise InputError(explain(self.author.name, str(error))) from error
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
+
+
+_BY_EDGE = {
+    "push_list": edge_kernels.make_push_list,
+    "push_rows": edge_kernels.make_push_rows,
+    "push_edges": edge_kernels.make_push_edges,
+    "pull": edge_kernels.make_pull,
+}
+_BY_VERTEX = {
+    "select": make_select,
+    "send": vertex_kernels.make_send,
+    "apply": vertex_kernels.make_apply,
+    "reduce": vertex_kernels.make_reduce,
+    "settle": edge_kernels.make_settle,
+    "count_wanting": demand_kernels.make_count_wanting,
+}
+_SHARED: dict[str, Kernel] = {
+    "enumerate": make_enumerate("enumerate"),
+    "count_active": demand_kernels.count_active,
+    "link_heads": forest.link_heads,
+    "link_rows": forest.link_rows,
+    "link_sources": forest.link_sources,
+    "merge_forests": forest.merge_forests,
+    "compress": forest.compress,
+}
+
+
+def explain(program: str, trouble: str) -> str:
+    """One sentence, for the author of `program`, out of Numba's many about what it cannot compile."""
+    lines = [line.strip() for line in trouble.splitlines() if line.strip()]
+    places = [line for line in lines if line.startswith("File ") and "penstock adapter" not in line]
+    telling = ("No implementation", "Invalid", "Cannot", "NameError", "Untyped", "Unknown attribute", "undefined")
+    cause = next((line for line in lines if any(word in line for word in telling)), lines[0])
+    where = f" ({places[-1].rstrip(':')})" if places else ""
+    return f"program {program}: Numba cannot compile one of its functions: {cause}{where}"

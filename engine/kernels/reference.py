@@ -1,0 +1,243 @@
+"""The definition of right: every kernel in plain Python, one edge after another, nothing clever.
+
+Slow by intention. Same methods as `host.py`, same State, so a whole run can use either; fields are
+read as Python numbers, so there is no overflow and no rounding but the fields' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.frontier import Frontier
+from penstock.engine.kernels.author import bind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program import Program
+    from penstock.engine.state import Bitmap, State
+    from penstock.storage.index import Index
+    from penstock.transfer.view import View
+
+_COMBINE: dict[str, Any] = {"min": min, "max": max, "sum": lambda a, b: a + b, "or": lambda a, b: a | b}
+
+
+def marked(bitmap: Bitmap) -> list[int]:
+    """Positions of the set bits, ascending."""
+    bits = np.unpackbits(bitmap.words.view(np.uint8), bitorder="little")
+    return [int(at) for at in np.flatnonzero(bits)]
+
+
+def row(index: Index, v: int) -> tuple[int, int]:
+    """First and past-the-last edge of row v."""
+    start, end = index.starts(v, v + 2)
+    return int(start), int(end)
+
+
+class ReferenceKernels:
+    """The kernels of one program, in plain Python."""
+
+    def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
+        self.author = bind(program, vertex_dtype, lambda function: function, plain=True)
+        self.weighted = weighted
+        self.threads = threads
+
+    def use(self) -> None:
+        """Nothing to take: one thread."""
+
+    def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier."""
+        call, base = self.author.calls["priority"], state.first
+        chosen, kept, rest, edges = [], [], float("inf"), 0
+        for at in marked(state.pending):
+            start, end = row(index, at + base)
+            p = call(state.arrays, scalars, at + base, end - start, base)
+            if self.author.has_priority and p >= limit:
+                kept.append(at)
+                rest = min(rest, p)
+            else:
+                chosen.append(at)
+                edges += end - start
+        state.pending.clear()
+        state.active.clear()
+        state.pending.add(np.array(kept, dtype=np.uint64))
+        state.active.add(np.array(chosen, dtype=np.uint64))
+        return Frontier(len(chosen), edges, rest=rest)
+
+    def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Compute what the frontier's vertices send."""
+        if self.author.has_send:
+            for at in self._frontier(state, frontier):
+                start, end = row(index, at + state.first)
+                state.sent[at] = self.author.calls["send"](
+                    state.arrays, scalars, at + state.first, end - start, state.first
+                )
+
+    def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Send along the frontier's out-edges that the view holds."""
+        active = set(self._frontier(state, frontier))
+        for e, u in self._sources(view, index):
+            if u - state.first in active:
+                start, end = row(index, u)
+                self._message(view, e, u, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+
+    def pull(
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
+    ) -> None:
+        """Gather along the in-edges that the view holds."""
+        into, out = indices
+        active = set(self._frontier(state, frontier))
+        for v in range(view.v0, view.v1):
+            start, end = row(into, v)
+            for e in range(max(start, view.e0), min(end, view.e1)):
+                u = int(view.neighbors[e - view.e0])
+                if u - state.first in active:
+                    first, last = row(out, u)
+                    sent = self._message(view, e, u, v, last - first, state, scalars)
+                    if sent and self.author.early_exit:
+                        break
+
+    def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+        assert state.incoming is not None
+        calls, base = self.author.calls, state.first
+        self._fill_partial(state)
+        active = set(self._frontier(state, frontier))
+        touched = set(marked(state.touched)) | (active if self.author.uses_activity else set())
+        everyone = range(state.last - state.first)
+        following = []
+        for at in everyone if frontier.everything else sorted(touched):
+            v, (start, end) = at + base, row(index, at + base)
+            old = calls["load"](state.arrays, v, base)
+            new = calls["vertex"](state.arrays, scalars, state.incoming[at].item(), at in active, v, end - start, base)
+            calls["store"](state.arrays, v, base, new)
+            state.incoming[at] = state.identity
+            if frontier.everything:
+                calls["accumulate"](state.partial, at >> 12, state.arrays, old, scalars, v, end - start, base)
+            if calls["active"](state.arrays, old, scalars, v, end - start, base):
+                following.append(at)
+        state.touched.clear()
+        if not self.author.everywhere:
+            state.pending.add(np.array(following, dtype=np.uint64))
+
+    def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Leave the Globals' shares of the present values in `state.partial`."""
+        self._fill_partial(state)
+        base = state.first
+        for at in range(state.last - base):
+            start, end = row(index, at + base)
+            old = self.author.calls["load"](state.arrays, at + base, base)
+            self.author.calls["accumulate"](
+                state.partial, at >> 12, state.arrays, old, scalars, at + base, end - start, base
+            )
+
+    def count_active(
+        self,
+        state: State,
+        index: Index,
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:
+        """Demand of a push, as in `host.py`."""
+        self._count(marked(state.active), state, index, sizes, table, chunks)
+
+    def count_wanting(
+        self,
+        state: State,
+        index: Index,
+        scalars: tuple[Any, ...],
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:
+        """Demand of a pull, as in `host.py`."""
+        wants, base = self.author.calls["wants"], state.first
+        wanting = [at for at in range(state.last - base) if wants(state.arrays, scalars, at + base, 0, base)]
+        self._count(wanting, state, index, sizes, table, chunks)
+
+    def link_heads(self, view: View, state: State, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+        for e, u in self._sources(view, index):
+            if e - row(index, u)[0] < each:
+                self._link(state, u, int(view.neighbors[e - view.e0]))
+
+    def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
+        """Link every edge of the view (there is nothing to be gained by skipping here)."""
+        for e, u in self._sources(view, index):
+            self._link(state, u, int(view.neighbors[e - view.e0]))
+
+    def join_forests(self, state: State, other: State) -> None:
+        """Join in `state` what is joined in `other`."""
+        for v, parent in enumerate(other.arrays[0]):
+            self._link(state, v + state.first, int(parent) + state.first)
+
+    def compress(self, state: State) -> None:
+        """Let every vertex point to its root."""
+        for v in range(state.last - state.first):
+            state.arrays[0][v] = self._root(state, v)
+
+    def largest_tree(self, state: State) -> int:
+        """The root of the largest tree."""
+        return int(np.argmax(np.bincount(state.arrays[0]))) if len(state.arrays[0]) else 0
+
+    def _root(self, state: State, v: int) -> int:
+        while int(state.arrays[0][v]) != v:
+            v = int(state.arrays[0][v])
+        return v
+
+    def _link(self, state: State, u: int, v: int) -> None:
+        a, b = self._root(state, u - state.first), self._root(state, v - state.first)
+        state.arrays[0][max(a, b)] = min(a, b)
+
+    def _count(
+        self,
+        positions: list[int],
+        state: State,
+        index: Index,
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:
+        partition_edges, chunk_edges, line_edges = sizes
+        for at in positions:
+            start, end = row(index, at + state.first)
+            seen: dict[int, set[int]] = {}
+            for e in range(start, end):
+                chunks[e // chunk_edges] = 1
+                table[e // partition_edges * 3 + 1] += 1
+                seen.setdefault(e // partition_edges, set()).add(e // line_edges)
+            for partition, lines in seen.items():
+                table[partition * 3] += 1
+                table[partition * 3 + 2] += len(lines)
+
+    def _message(self, view: View, e: int, u: int, v: int, degree: int, state: State, scalars: tuple[Any, ...]) -> bool:
+        """Send along one edge; whether the target wanted it."""
+        calls, base = self.author.calls, state.first
+        if not calls["wants"](state.arrays, scalars, v, 0, base):
+            return False
+        sent = state.sent[u - base if self.author.has_send else 0].item()
+        weight = view.weights[e - view.e0].item() if self.weighted and view.weights is not None else 1
+        value = calls["edge"](state.arrays, scalars, sent, u, v, weight, degree, base)
+        old = state.target[v - base].item()
+        new = _COMBINE[self.author.combine](old, value)
+        if new != old or self.author.combine == "sum":
+            state.target[v - base] = new
+            state.touched.add(np.array([v - base]))
+        return True
+
+    def _sources(self, view: View, index: Index) -> Iterator[tuple[int, int]]:
+        if view.sources is not None:
+            yield from ((view.e0 + i, int(u)) for i, u in enumerate(view.sources))
+            return
+        for u in range(view.v0, view.v1):
+            start, end = row(index, u)
+            yield from ((e, u) for e in range(max(start, view.e0), min(end, view.e1)))
+
+    def _frontier(self, state: State, frontier: Frontier) -> Any:
+        return range(state.last - state.first) if frontier.everything else marked(state.active)
+
+    def _fill_partial(self, state: State) -> None:
+        if self.author.totals:
+            state.partial[:] = self.author.partial_start

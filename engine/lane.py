@@ -1,0 +1,117 @@
+"""A lane: the way of one device to the edges of one direction.
+
+Owns the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
+the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.direction import Direction
+from penstock.engine.frontier import Frontier
+from penstock.transfer.task import Demand, TaskRecord, whole_demand
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.state import State
+    from penstock.storage.index import Index
+    from penstock.transfer.pipeline import Pipeline
+    from penstock.transfer.rates import Rates
+    from penstock.transfer.view import View
+
+LINE_BYTES = 128
+
+
+@dataclass
+class Lane:
+    """Edges of one direction for one device.
+
+    mine: which partitions are this device's, bool (partitions,), None for all of them.
+    """
+
+    pipeline: Pipeline
+    direction: Direction
+    index: Index
+    rates: Rates
+    with_weights: bool
+    chunk_edges: int
+    edge_bytes: int
+    mine: NDArray[np.bool_] | None = None
+    records: list[TaskRecord] = field(default_factory=list)
+
+    @property
+    def key(self) -> Any:
+        """The direction as transfer knows it: "out" or "in"."""
+        return "out" if self.direction == "push" else "in"
+
+    @property
+    def resident(self) -> bool:
+        """Whether all edges are in memory, so that nothing has to travel."""
+        return self.pipeline.whole(self.key, self.with_weights)
+
+    def views(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Iterator[View]:
+        """The views that this iteration needs, each valid until the next is asked for."""
+        demand = self._demand(kernels, state, frontier, scalars)
+        plan = self.pipeline.plan(demand, self.rates)
+        try:
+            arrivals = self.pipeline.arrivals(plan, demand)
+            if self.mine is None:
+                yield from arrivals
+            else:
+                for view in arrivals:
+                    yield from self._narrowed(view)
+        finally:
+            self.records = self.pipeline.records
+
+    def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
+        if self.resident:
+            return self._totals(frontier)
+        table = self.pipeline.table(self.key)
+        if frontier.everything:
+            demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
+            return demand if self.mine is None else self._only_mine(demand)
+        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
+        sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
+        if self.direction == "push":
+            kernels.count_active(state, self.index, sizes, counts, chunks)
+        else:
+            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks)
+        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+        pending = edges.astype(np.float64)
+        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights)
+        return demand if self.mine is None else self._only_mine(demand)
+
+    def _totals(self, frontier: Frontier) -> Demand:
+        """Demand on a resident adjacency: only its totals matter."""
+        edges = np.array([max(1, frontier.edges)])
+        lines = edges * self.edge_bytes // LINE_BYTES + 1
+        return Demand(
+            self.key, np.array([frontier.vertices]), edges, lines, edges.astype(np.float64), None, self.with_weights
+        )
+
+    def _only_mine(self, demand: Demand) -> Demand:
+        edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
+        return replace(demand, active_edges=edges, whole=False)
+
+    def _narrowed(self, view: View) -> Iterator[View]:
+        """The parts of a view that are this device's, as views of their own."""
+        table, mine = self.pipeline.table(self.key), self.mine
+        assert mine is not None
+        owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
+        for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
+            e0, e1 = max(view.e0, int(table.e0[run[0]])), min(view.e1, int(table.e1[run[-1]]))
+            part = slice(e0 - view.e0, e1 - view.e0)
+            yield replace(
+                view,
+                e0=e0,
+                e1=e1,
+                v0=max(view.v0, int(table.v0[run[0]])),
+                v1=min(view.v1, int(table.v1[run[-1]])),
+                neighbors=view.neighbors[part],
+                weights=None if view.weights is None else view.weights[part],
+            )

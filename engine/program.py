@@ -1,0 +1,291 @@
+"""What the author of a graph algorithm writes: fields, a combiner and a few pure functions.
+
+Owns the vocabulary (`Program`, `Field`, `Global`) and its checks. Refuses, by name and before
+anything runs, a function that reads something that does not exist. Knows no kernel, no device.
+
+Arguments of an author's function are resolved by name:
+
+    <field>            the field of the vertex at hand (of the edge's source, in `edge`)
+    target_<field>     in `edge`: the field of the edge's target
+    old_<field>        in `active` and in a Global: the value before `vertex` ran
+    sent               in `edge`: what `send` returned for the source
+    incoming           in `vertex`: the combined messages (the combiner's identity if none came)
+    is_active          in `vertex`: whether the vertex was in this iteration's frontier
+    weight             in `edge`: the edge's weight (1 where the graph has none)
+    source, target     in `edge`: vertex ids;   `vertex_id`: the vertex at hand, elsewhere
+    degree             out-degree of the vertex at hand (of the source, in `edge`)
+    iteration          number of the iteration, from 0;   `vertices`: how many there are
+    <global>           a Global's value after the previous iteration
+    <attribute>        any number stored on the program (`self.damping = 0.85`)
+
+The shape of the interface follows Ligra (Shun and Blelloch, PPoPP 2013: `cond` is `wants` here) and
+the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from penstock.storage.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+    from penstock.storage.graph import Graph
+
+COMBINERS = ("min", "max", "sum", "or", "union")
+"""How messages to one vertex are combined; `union` links two vertices of a disjoint-set forest."""
+
+
+class _VertexType:
+    """Marks a field or message that holds vertex ids, whatever their width in the graph."""
+
+    def __repr__(self) -> str:
+        return "VERTEX"
+
+
+VERTEX = _VertexType()
+
+
+class _Largest:
+    """Marks the largest value of a field's dtype (infinity for floats)."""
+
+    def __repr__(self) -> str:
+        return "LARGEST"
+
+
+LARGEST = _Largest()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value (or, with `shape`, one small vector) per vertex.
+
+    dtype: NumPy scalar type, or VERTEX for vertex ids. fill: first value, default 0, or LARGEST.
+    constant: never changed by `vertex`, which then does not return it. output: part of the result.
+    unreached: the value that stands for "no answer" and is left empty in tables.
+    """
+
+    dtype: DTypeLike | _VertexType
+    fill: Any = 0
+    shape: tuple[int, ...] = ()
+    constant: bool = False
+    output: bool = True
+    unreached: Any = None
+
+
+class Global:
+    """A number reduced over all vertices after each iteration; used as a decorator.
+
+    @Global(np.float64, combine="sum")
+    def change(rank, old_rank): return abs(rank - old_rank)
+    """
+
+    def __init__(self, dtype: DTypeLike, combine: str = "sum") -> None:
+        if combine not in ("sum", "min", "max"):
+            raise InputError(f"Global combiner {combine!r} is not one of sum, min, max")
+        self.dtype = np.dtype(dtype)
+        self.combine = combine
+        self.function: Callable[..., Any] | None = None
+
+    def __call__(self, function: Callable[..., Any]) -> Global:
+        """Take the function that gives each vertex's share."""
+        self.function = function
+        return self
+
+
+@dataclass
+class Start:
+    """What `Program.start` hands back: the first frontier.
+
+    everything: every vertex is active. active: else their internal ids, any order.
+    """
+
+    active: NDArray[Any] | None = None
+    everything: bool = False
+
+
+class Program:
+    """Base of all programs; subclass it and write the mathematics.
+
+    combine: one of COMBINERS. message: dtype of what travels, default that of the first field.
+    early_exit: a pull may stop at the first active in-neighbor (the smallest id).
+    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen
+    at once (asynchronous execution). everywhere: every vertex is active in every iteration.
+    tolerance: largest relative difference between two correct runs (0 for integers).
+    """
+
+    combine: ClassVar[str] = "min"
+    message: Any = None
+    early_exit: ClassVar[bool] = False
+    self_combining: ClassVar[bool] = False
+    everywhere: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = False
+    non_negative_weights: ClassVar[bool] = False
+    tolerance: ClassVar[float] = 0.0
+    bucket: float = 0.0
+    max_iter: int = 2**62
+
+    # Functions of the author; those that are None are not used.
+    send: ClassVar[Callable[..., Any] | None] = None
+    edge: ClassVar[Callable[..., Any] | None] = None
+    wants: ClassVar[Callable[..., Any] | None] = None
+    vertex: ClassVar[Callable[..., Any] | None] = None
+    active: ClassVar[Callable[..., Any] | None] = None
+    priority: ClassVar[Callable[..., Any] | None] = None
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The program to run for this graph and mode ("auto", "sync", "async"); itself as a rule."""
+        return self
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Fill the first values into `state` (field name -> array) and return the first frontier."""
+        return Start(everything=True)
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Whether to stop after iteration number `iteration`, given the Globals' values."""
+        return False
+
+    def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
+        """Another program to run from the start, because this one's numbers did not suffice."""
+        return None
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Turn the last state into the results: field name -> array with one row a vertex."""
+        return {name: state[name] for name, field in fields_of(self).items() if field.output}
+
+
+def fields_of(program: Program | type[Program]) -> dict[str, Field]:
+    """The program's fields by name, in declared order (base classes first)."""
+    return _declared(program, Field)
+
+
+def globals_of(program: Program | type[Program]) -> dict[str, Global]:
+    """The program's Globals by name, in declared order."""
+    return _declared(program, Global)
+
+
+def _declared(program: Program | type[Program], kind: type[Any]) -> dict[str, Any]:
+    cls = program if isinstance(program, type) else type(program)
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, kind):
+                found[name] = value
+            elif name in found:
+                del found[name]
+    return found
+
+
+def author_function(program: Program, name: str) -> Callable[..., Any] | None:
+    """The plain function the author wrote under `name`, unbound; None where there is none."""
+    for base in type(program).__mro__:
+        if name in vars(base):
+            value = vars(base)[name]
+            return value.__func__ if isinstance(value, staticmethod) else value
+    return None
+
+
+def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """`dtype` with VERTEX replaced by the graph's id type."""
+    return vertex_dtype if isinstance(dtype, _VertexType) else np.dtype(dtype)
+
+
+def value_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, _Largest):
+        return dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
+    return dtype.type(value)
+
+
+def message_dtype(program: Program, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """dtype of what travels along edges and of the accumulators."""
+    if program.message is not None:
+        return resolve_dtype(program.message, vertex_dtype)
+    return resolve_dtype(next(iter(fields_of(program).values())).dtype, vertex_dtype)
+
+
+_EDGE_WORDS = {"sent", "weight", "source", "target", "degree"}
+_VERTEX_WORDS = {"vertex_id", "degree"}
+_WORDS = {
+    "edge": _EDGE_WORDS,
+    "wants": {"vertex_id"},
+    "send": _VERTEX_WORDS,
+    "vertex": _VERTEX_WORDS | {"incoming", "is_active"},
+    "active": _VERTEX_WORDS,
+    "priority": _VERTEX_WORDS,
+    "global": _VERTEX_WORDS,
+}
+
+
+def arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of an author's function's arguments."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def scalar_names(program: Program) -> tuple[str, ...]:
+    """Every scalar the program's functions read, in a fixed order (they travel as one tuple)."""
+    taken = set(fields_of(program))
+    names: dict[str, None] = {}
+    for role, function in functions_of(program):
+        prefixed = {p + f for f in taken for p in ("target_", "old_")}
+        for name in arguments(function):
+            if name not in taken | prefixed | _WORDS[role]:
+                names[name] = None
+    return tuple(names)
+
+
+def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
+    """(role, function) of every function the author wrote, Globals under the role `global`."""
+    found: list[tuple[str, Callable[..., Any]]] = []
+    for role in ("send", "edge", "wants", "vertex", "active", "priority"):
+        function = author_function(program, role)
+        if function is not None:
+            found.append((role, function))
+    found += [("global", g.function) for g in globals_of(program).values() if g.function]
+    return found
+
+
+def check(program: Program) -> None:
+    """Refuse, with the author's own names and line, a program that cannot run.
+
+    Raises InputError: unknown combiner, no field, no `edge`, an argument that names nothing.
+    """
+    name = type(program).__name__
+    if program.combine not in COMBINERS:
+        raise InputError(f"{name}.combine is {program.combine!r}; it must be one of {', '.join(COMBINERS)}")
+    fields = fields_of(program)
+    if not fields:
+        raise InputError(f"{name} declares no Field, so it has no result: add one")
+    if program.combine != "union" and author_function(program, "edge") is None:
+        raise InputError(f"{name} has no edge(); it says what travels along an edge")
+    if author_function(program, "vertex") is None and not _may_lack_vertex(program):
+        raise InputError(f"{name} has no vertex(), and is not marked self_combining = True")
+    for role, function in functions_of(program):
+        _check_arguments(program, role, function, fields)
+
+
+def _may_lack_vertex(program: Program) -> bool:
+    return program.self_combining or program.combine == "union"
+
+
+def _check_arguments(program: Program, role: str, function: Callable[..., Any], fields: dict[str, Field]) -> None:
+    known = set(fields) | _WORDS[role] | {"iteration", "vertices"} | set(globals_of(program))
+    if role == "edge":
+        known |= {f"target_{f}" for f in fields}
+    if role in ("active", "global"):
+        known |= {f"old_{f}" for f in fields}
+    for argument in arguments(function):
+        if argument in known or isinstance(getattr(program, argument, None), int | float | np.number):
+            continue
+        code = function.__code__
+        raise InputError(
+            f"{type(program).__name__}.{function.__name__} ({code.co_filename}:"
+            f"{code.co_firstlineno}) reads {argument!r}, which is neither a field, a global nor a "
+            f"number of the program; {role} may read: {', '.join(sorted(known))}"
+        )

@@ -1,0 +1,98 @@
+"""Single-source shortest paths over non-negative weights.
+
+Relaxes by buckets of distance, nearest first, in the manner of delta-stepping (Meyer and Sanders, J. Algorithms
+2003) with near and far sets (Davidson et al., IPDPS 2014): a vertex waits until the bucket that holds its distance is
+due, which avoids most relaxations that a shorter path would undo.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import LARGEST, Field, Program, Start
+from penstock.engine.vertices import internal_id
+from penstock.storage.errors import RunError
+from penstock.storage.graph import Graph
+
+CEILING = np.uint32(2**32 - 2)
+
+
+class SSSP(Program):
+    """Distances from `source` (original id); an unweighted graph counts edges.
+
+    delta: width of a bucket, default from the weights and the mean degree. Integer weights give uint32 distances
+    (uint64 where those do not suffice), float weights float64.
+    """
+
+    distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
+    combine = "min"
+    self_combining = True
+    needs_weights = True
+    non_negative_weights = True
+
+    def __init__(self, source: int, delta: float | None = None) -> None:
+        self.source = source
+        self.delta = delta
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """Float distances for float weights."""
+        if graph.weight_dtype is not None and graph.weight_dtype.kind == "f" and type(self) is SSSP:
+            return FloatSSSP(self.source, self.delta)
+        return self
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """The source is at distance 0."""
+        first = internal_id(graph, self.source)
+        state["distance"][first] = 0
+        self.bucket = self.delta if self.delta is not None else default_delta(graph)
+        return Start(active=np.array([first]))
+
+    def edge(distance, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the distance by way of it."""
+        return min(distance + weight, CEILING)
+
+    def priority(distance):  # type: ignore[no-untyped-def]
+        """Nearest first."""
+        return distance
+
+    def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
+        """64-bit distances, where 32 bits were not enough."""
+        distance = state["distance"]
+        return WideSSSP(self.source, self.delta) if bool(np.any(distance == CEILING)) else None
+
+
+class WideSSSP(SSSP):
+    """SSSP with uint64 distances."""
+
+    distance = Field(np.uint64, fill=LARGEST, unreached=LARGEST)
+
+    def edge(distance, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the distance by way of it."""
+        return distance + weight
+
+    def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
+        """Nothing is wider."""
+        return None
+
+
+class FloatSSSP(WideSSSP):
+    """SSSP with float64 distances."""
+
+    distance = Field(np.float64, fill=LARGEST, unreached=LARGEST)
+    tolerance = 1e-9
+
+
+def default_delta(graph: Graph) -> float:
+    """A bucket's width: the mean weight times a factor that falls with the mean degree.
+
+    Wide buckets on road-like graphs (few edges a vertex, long paths), narrow ones on dense graphs.
+    """
+    if graph.weight_range is None:
+        return 1.0
+    low, mean, high = graph.weight_range
+    if not np.isfinite(high):
+        raise RunError(f"{graph.path}: the largest weight is {high}; SSSP needs finite weights")
+    degree = max(1.0, graph.edges / max(1, graph.vertices))
+    return max(float(mean) * max(1.0, 32.0 / degree), float(low), np.finfo(np.float64).tiny)

@@ -1,0 +1,36 @@
+"""Weakly connected components by a disjoint-set forest.
+
+Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what lies outside
+the largest tree. A component is named by its smallest original id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import VERTEX, Field, Program, Start
+from penstock.storage.graph import Graph
+
+
+class WCC(Program):
+    """Component of every vertex, named by its smallest original id; edge direction is ignored."""
+
+    component = Field(VERTEX)
+    combine = "union"
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex is its own tree."""
+        count = len(state["component"])
+        state["component"][:] = np.arange(count, dtype=state["component"].dtype)
+        return Start(everything=True)
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Name every tree by the smallest original id in it."""
+        root, original = state["component"], graph.original_ids()
+        if original is None:
+            return {"component": root}
+        smallest = np.full(len(root), np.iinfo(original.dtype).max, dtype=original.dtype)
+        np.minimum.at(smallest, root, original)
+        return {"component": smallest[root]}

@@ -1,0 +1,109 @@
+"""What a run gives back: one array per field, and what it took.
+
+Owns the table's shape: `vertex` (original id) and the program's fields, rows by ascending original id. Writing files is
+storage's (`storage/tables.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program import fields_of, value_of
+from penstock.engine.vertices import vertex_column
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+    from penstock.engine.program import Program
+    from penstock.engine.trace import IterationRecord
+    from penstock.storage.graph import Graph
+    from penstock.storage.tables import Columns
+
+
+@dataclass(frozen=True)
+class Result:
+    """Fields by name, arrays (vertices, ...) by internal id; records: one an iteration; seconds: of the run itself."""
+
+    program: Program
+    graph: Graph
+    fields: dict[str, NDArray[Any]]
+    records: list[IterationRecord]
+    seconds: float
+    converged: bool
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations ran."""
+        return len(self.records)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from disk."""
+        return sum(record.bytes_disk for record in self.records)
+
+    def reached(self, field: str) -> NDArray[np.bool_]:
+        """Which vertices have an answer in `field`."""
+        spec, values = fields_of(self.program)[field], self.fields[field]
+        absent = value_of(spec.unreached, values.dtype)
+        return np.ones(len(values), dtype=bool) if absent is None else values != absent
+
+    def columns(self) -> Columns:
+        """`vertex` and every field as (values, which are present or None), rows by ascending original id."""
+        vertex = vertex_column(self.graph)
+        order = None
+        if len(vertex) > 1 and not bool(np.all(vertex[:-1] <= vertex[1:])):
+            order = np.argsort(vertex, kind="stable")
+        columns: Columns = {"vertex": (_ordered(vertex, order), None)}
+        for name, values in self.fields.items():
+            present = self.reached(name)
+            mask = None if bool(present.all()) else _ordered(present, order)
+            columns[name] = (_ordered(values, order), mask)
+        return columns
+
+    def top(self, count: int) -> list[tuple[int, Any]]:
+        """The `count` vertices with the largest (for distances and levels: smallest) first field."""
+        name, values = next(iter(self.fields.items()))
+        present = np.flatnonzero(self.reached(name))
+        key = values[present] if fields_of(self.program)[name].unreached is not None else -_signed(values[present])
+        chosen = present[np.argsort(key, kind="stable")[:count]]
+        vertex = vertex_column(self.graph)
+        return [(int(vertex[v]), values[v].item()) for v in chosen]
+
+    def write(self, path: Path | str, *, force: bool = False) -> None:
+        """Write the table in the format that the name asks for: .csv, .parquet, .h5 or .npy (first field only)."""
+        _tables().write(Path(path), self.columns(), force=force)
+
+    def to_csv(self, path: Path | str, *, force: bool = False) -> None:
+        """Write CSV with a header, empty where a vertex was not reached."""
+        _tables().write_csv(Path(path), self.columns(), force=force)
+
+    def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
+        """Write Parquet, null where a vertex was not reached."""
+        _tables().write_parquet(Path(path), self.columns(), force=force)
+
+    def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
+        """Write one dataset a column; values not reached keep the program's own mark."""
+        _tables().write_hdf5(Path(path), self.columns(), force=force)
+
+    def to_npy(self, path: Path | str, *, force: bool = False) -> None:
+        """Write the first field's bare values, by ascending original id."""
+        _tables().write_npy(Path(path), self.columns(), force=force)
+
+
+def _tables() -> ModuleType:
+    """Table formats, loaded when a table is written: Arrow takes longer to import than a small run takes."""
+    from penstock.storage import tables
+
+    return tables
+
+
+def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[Any]:
+    return values if order is None else values[order]
+
+
+def _signed(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)

@@ -1,0 +1,136 @@
+"""A device's copy of the vertex state: fields, accumulators, messages and frontier bitmaps.
+
+Owns the arrays and hands them out as windows (field, first, last), so that nobody assumes that they
+begin at vertex 0. Refuses windows it does not hold. Says before a run what it will cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program import (
+    Field,
+    Program,
+    author_function,
+    fields_of,
+    globals_of,
+    message_dtype,
+    resolve_dtype,
+    value_of,
+)
+from penstock.storage.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.kernels.author import Author
+
+SPAN = 4096
+LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
+
+
+@dataclass
+class Bitmap:
+    """uint64 words, one bit a vertex, and one summary bit for each word."""
+
+    words: NDArray[np.uint64]
+    summary: NDArray[np.uint64]
+
+    @classmethod
+    def empty(cls, vertices: int) -> Bitmap:
+        """An empty bitmap for `vertices` vertices, padded to whole spans."""
+        spans = max(1, -(-vertices // SPAN))
+        return cls(np.zeros(spans * 64, dtype=np.uint64), np.zeros(spans, dtype=np.uint64))
+
+    def add(self, positions: NDArray[Any]) -> None:
+        """Set the bits at `positions` (integers from 0)."""
+        at = np.asarray(positions, dtype=np.uint64)
+        one, low = np.uint64(1), np.uint64(63)
+        words = at >> np.uint64(6)
+        np.bitwise_or.at(self.words, words, one << (at & low))
+        np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+
+    def clear(self) -> None:
+        """Unset every bit."""
+        self.words[:] = 0
+        self.summary[:] = 0
+
+    @property
+    def dirty_spans(self) -> NDArray[np.intp]:
+        """Numbers of the spans of 4096 vertices that may hold a set bit, ascending."""
+        return np.flatnonzero(self.summary)
+
+
+class State:
+    """Everything one device knows about the vertices [first, last).
+
+    fields: name -> array (last - first, *shape). incoming: accumulators, identity between
+    iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    """
+
+    def __init__(self, program: Program, author: Author, first: int, last: int, vertex_dtype: Any) -> None:
+        count = last - first
+        self.first, self.last = first, last
+        self.fields: dict[str, NDArray[Any]] = {
+            name: _filled(spec, count, resolve_dtype(spec.dtype, vertex_dtype))
+            for name, spec in fields_of(program).items()
+        }
+        self.identity = author.identity
+        self.incoming: NDArray[Any] | None = None
+        self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
+        self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
+        self.touched = self.pending
+        capacity = count // LIST_SHARE + SPAN
+        self.vertices = np.empty(capacity, dtype=vertex_dtype)
+        self.work = np.empty(capacity + 1, dtype=np.int64)
+        self.walked = count  # about how many edges the last iteration walked: what the next step may cost
+        self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
+
+    def accumulate_apart(self) -> None:
+        """Give messages a place of their own (synchronous runs); else they go into the first field."""
+        first_field = next(iter(self.fields.values()))
+        if self.incoming is None:
+            self.incoming = np.full(len(first_field), self.identity, dtype=self.sent.dtype)
+            self.touched = Bitmap.empty(len(first_field))
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The fields' arrays in declared order, as kernels take them."""
+        return tuple(self.fields.values())
+
+    @property
+    def target(self) -> NDArray[Any]:
+        """Where messages are combined."""
+        return self.arrays[0] if self.incoming is None else self.incoming
+
+    def window(self, field: str, first: int, last: int) -> NDArray[Any]:
+        """The values of vertices [first, last) of a field, a view of shape (last - first, ...).
+
+        Raises RunError where the state does not hold them all.
+        """
+        if not self.first <= first <= last <= self.last:
+            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
+        return self.fields[field][first - self.first : last - self.first]
+
+
+def _filled(spec: Field, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.full((count, *spec.shape), value_of(spec.fill, dtype), dtype=dtype)
+
+
+def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:
+    """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
+    message = message_dtype(program, vertex_dtype).itemsize
+    total = 0
+    for spec in fields_of(program).values():
+        width = int(np.prod(spec.shape)) if spec.shape else 1
+        total += resolve_dtype(spec.dtype, vertex_dtype).itemsize * width * vertices
+    spans = max(1, -(-vertices // SPAN))
+    bitmap = spans * (SPAN // 8 + 8)
+    if apart:
+        total += message * vertices + bitmap
+    if author_function(program, "send") is not None:
+        total += message * vertices
+    listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
+    partial = spans * 8 * max(1, len(globals_of(program)))
+    return int(total + 2 * bitmap + listed + partial + 4096)

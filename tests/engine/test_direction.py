@@ -1,0 +1,34 @@
+"""The direction rule as a table."""
+
+from __future__ import annotations
+
+import pytest
+from penstock.engine.direction import Situation, choose
+from penstock.engine.frontier import Frontier
+
+BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
+RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=False, can_pull=True)
+
+
+@pytest.mark.parametrize(
+    ("situation", "frontier", "previous", "growing", "expected"),
+    [
+        (BFS, Frontier(10, 1000), "push", True, "push"),
+        (BFS, Frontier(10, 1001), "push", True, "pull"),
+        (BFS, Frontier(10, 1001), "push", False, "push"),
+        (BFS, Frontier(100, 10), "pull", False, "push"),
+        (BFS, Frontier(101, 10), "pull", False, "pull"),
+        (BFS, Frontier(10, 10), "pull", True, "pull"),
+        (RANK, Frontier(10, 500), "push", True, "push"),
+        (RANK, Frontier(10, 501), "push", False, "pull"),
+        (RANK, Frontier(0, 0, everything=True), "push", False, "pull"),
+    ],
+)
+def test_both_sides_of_each_threshold(situation, frontier, previous, growing, expected) -> None:
+    assert choose(situation, frontier, previous, growing) == expected
+
+
+def test_without_in_edges_there_is_no_pull_and_force_wins() -> None:
+    everyone = Frontier(1800, 1000, everything=True)
+    assert choose(Situation(1, 1, 1, True, can_pull=False), everyone, "pull", True) == "push"
+    assert choose(Situation(1, 1, 1, True, can_pull=True, forced="push"), everyone, "pull", True) == "push"

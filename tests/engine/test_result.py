@@ -1,0 +1,66 @@
+"""Result tables in every format: original ids ascending, absent values absent."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, Result, run
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.storage.errors import InputError
+
+
+@pytest.fixture
+def result() -> Result:
+    """0 -> 1 -> 2 and a lonely 3, whose original ids are 70, 2^63, 5, 30."""
+    ids = np.array([70, 2**63, 5, 30], dtype=np.uint64)
+    return run(BFS(source=70), Graph.from_arrays([0, 1, 2, 2, 2], [1, 2], original_id=ids))
+
+
+def test_csv(result: Result, tmp_path: Path) -> None:
+    result.write(tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows == [
+        ["vertex", "level", "parent"],
+        ["5", "2", str(2**63)],
+        ["30", "", ""],
+        ["70", "0", "70"],
+        [str(2**63), "1", "70"],
+    ]
+
+
+def test_parquet(result: Result, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    result.write(tmp_path / "a.parquet")
+    table = parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert table == {"vertex": [5, 30, 70, 2**63], "level": [2, None, 0, 1], "parent": [2**63, None, 70, 70]}
+
+
+def test_hdf5_and_npy(result: Result, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    result.write(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["vertex"][:].tolist() == [5, 30, 70, 2**63]
+        assert file["level"][:].tolist() == [2, 2**32 - 1, 0, 1]
+    result.write(tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tolist() == [2, 2**32 - 1, 0, 1]
+
+
+def test_an_unknown_format_and_an_existing_file_are_refused(result: Result, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no table format ends in '.xlsx'; use one of .csv"):
+        result.write(tmp_path / "a.xlsx")
+    result.write(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="--force"):
+        result.write(tmp_path / "a.csv")
+    result.write(tmp_path / "a.csv", force=True)
+
+
+def test_top_is_the_nearest_or_the_largest(result: Result) -> None:
+    assert result.top(2) == [(70, 0), (2**63, 1)]
+    ranks = run(PageRank(), Graph.from_arrays([0, 1, 2, 2], [2, 2]))
+    assert [vertex for vertex, _ in ranks.top(1)] == [2]
+    assert sum(value for _, value in ranks.top(3)) == pytest.approx(1.0)

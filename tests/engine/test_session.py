@@ -1,0 +1,129 @@
+"""Sessions: shared equipment, the memory budget, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.engine import Field, Graph, Program, Session, Start, run
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+from penstock.storage.errors import InputError
+from samples import in_memory, on_disk, shape
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return on_disk(shape("skewed", weights="uint8"), tmp_path / "g.h5")
+
+
+def test_runs_of_one_session_find_the_edges_cached(graph: Graph) -> None:
+    with Session(graph) as session:
+        first = session.run(BFS(source=0))
+        again = session.run(BFS(source=0))
+    assert first.bytes_read > 0
+    assert again.bytes_read == 0
+    assert sum(task.hits for record in again.records for task in record.tasks) > 0
+
+
+def test_a_run_that_needs_more_gets_new_equipment(graph: Graph) -> None:
+    with Session(graph) as session:
+        session.run(WCC())
+        weighted = session.run(SSSP(source=0))
+        assert weighted.bytes_read > 0
+        assert session.run(SSSP(source=0)).bytes_read == 0
+
+
+def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(graph: Graph) -> None:
+    with pytest.raises(InputError, match=r"--host-memory 1.0 MiB is too small.*give --host-memory \d+MiB or more"):
+        run(PageRank(), graph, host_memory=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"host_memry": 5}, "unknown option 'host_memry'; the options are .*host_memory"),
+        ({"direction": "sideways"}, "'sideways'; choose one of auto, push, pull"),
+        ({"threads": 0}, "threads is 0"),
+        ({"host_memory": "lots"}, "'lots' is not a number with a unit"),
+    ],
+)
+def test_options_are_checked(graph: Graph, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(WCC(), graph, **options)
+
+
+def test_pull_needs_in_edges() -> None:
+    graph = in_memory(shape("skewed"), both=False)
+    with pytest.raises(InputError, match="--direction both"):
+        run(BFS(source=0), graph, direction="pull")
+
+
+def test_dijkstra_refuses_negative_weights() -> None:
+    graph = Graph.from_arrays([0, 1, 1], [1], np.array([-2.0]))
+    with pytest.raises(InputError, match="the graph: the smallest weight is -2, and this program accepts non-negative"):
+        run(SSSP(source=0), graph)
+
+
+def test_asynchronous_bfs_is_refused(graph: Graph) -> None:
+    with pytest.raises(InputError, match="BFS cannot run asynchronously"):
+        run(BFS(source=0), graph, mode="async")
+
+
+def test_distances_beyond_32_bits_are_found_all_the_same() -> None:
+    weights = np.full(4, 2**32 - 1, dtype=np.uint32)
+    graph = Graph.from_arrays([0, 1, 2, 3, 4, 4], [1, 2, 3, 4], weights)
+    result = run(SSSP(source=0), graph)
+    assert result.fields["distance"].tolist() == [k * (2**32 - 1) for k in range(5)]
+
+
+def test_programs_by_name_and_by_class(graph: Graph) -> None:
+    by_name = run("bfs", graph, source=5)
+    by_class = run(BFS, graph, source=5)
+    assert by_name.fields["level"].tolist() == by_class.fields["level"].tolist()
+    with pytest.raises(InputError, match="no program 'dfs'; choose one of bfs"):
+        run("dfs", graph)
+    with pytest.raises(InputError, match=r"BFS: .*'source'.*parameters are: source"):
+        run("bfs", graph)
+    with pytest.raises(InputError, match="vertex 999 is not in the graph: its ids are 0 to 199"):
+        run("bfs", graph, source=999)
+
+
+class Reliable(Program):
+    reliability = Field(np.float64, unreached=0.0)
+    combine = "max"
+    self_combining = True
+    needs_weights = True
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def start(self, graph, state):
+        state["reliability"][self.source] = 1.0
+        return Start(active=np.array([self.source]))
+
+    def edge(reliability, weight):
+        return reliability * weight
+
+
+@pytest.mark.parametrize("kernels", ["reference", "host"])
+def test_a_users_program(kernels: str) -> None:
+    graph = Graph.from_arrays([0, 2, 3, 4, 4], [1, 2, 3, 3], np.array([0.5, 0.9, 0.9, 0.1]))
+    result = run(Reliable(source=0), graph, kernels=kernels)
+    assert np.allclose(result.fields["reliability"], [1, 0.5, 0.9, 0.45])
+    assert result.top(2) == [(3, pytest.approx(0.45)), (1, 0.5)]
+
+
+def test_what_numba_cannot_compile_is_one_message_for_the_author() -> None:
+    class Broken(Reliable):
+        def edge(reliability, weight):
+            return open(reliability)
+
+    graph = Graph.from_arrays([0, 1, 1], [1], np.array([0.5]))
+    with pytest.raises(InputError, match="program Broken: Numba cannot compile one of its functions") as caught:
+        run(Broken(source=0), graph)
+    assert "\n" not in str(caught.value)
+    assert "open" in str(caught.value)
