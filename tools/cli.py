@@ -1,0 +1,152 @@
+"""Owns the command `penstock`: its commands, its exit codes and how a run ends when told to stop.
+
+Exit codes: 0 done, 1 a run failed, 2 bad input or usage, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141
+nobody reads the output any more. Refuses tracebacks for anything a user can cause. A signal becomes
+an exception in the main thread, so that every `with` block below unwinds and removes what it made.
+Each command's file is imported only when it is asked for.
+"""
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+from penstock.storage.atomic import sweep_debris
+from penstock.storage.errors import InputError, PenstockError
+
+COMMANDS = {
+    "convert": "Turn raw edge lists into a graph file.",
+    "info": "Say what a graph file holds.",
+    "run": "Run a graph algorithm.",
+    "generate": "Make a graph from a seed.",
+    "demo": "Convert and run a real and a generated graph, in seconds.",
+    "bench": "Measure this machine, and Penstock against others.",
+}
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to end; carries its number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by signal {number}")
+        self.number = number
+
+
+class LazyGroup(click.Group):
+    """Commands by name, each imported from the file of that name when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"penstock.tools.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="penstock")
+def cli() -> None:
+    """Graph algorithms on graphs larger than memory, from raw edge lists to answers.
+
+    \b
+    Examples:
+      penstock demo
+      penstock convert web-Google.txt.gz web.h5
+      penstock run pagerank web.h5 --top 10
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    _listen()
+    try:
+        code = _finish(sys.argv[1:] if arguments is None else list(arguments))
+    finally:
+        _deafen()
+        sweep_debris()
+    sys.exit(code)
+
+
+def _finish(arguments: list[str]) -> int:
+    """Run a command to its end, whichever that is; return the exit code."""
+    try:
+        code = run_command(arguments)
+        sys.stdout.flush()
+        return code
+    except Stopped as stop:
+        _complain(f"stopped by {signal.Signals(stop.number).name}; nothing was left behind")
+        return 128 + stop.number
+    except BrokenPipeError:
+        _abandon_output()
+        return 128 + signal.SIGPIPE
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command; errors a user can meet become a message on stderr and an exit code."""
+    try:
+        with cli.make_context("penstock", arguments) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except PenstockError as error:
+        _complain(str(error))
+        return 2 if isinstance(error, InputError) else 1
+    except MemoryError as error:
+        _complain(f"out of memory ({error}); lower --host-memory or free some")
+        return 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _complain(f"{place}{error.strerror or error}")
+        return 1
+    return 0
+
+
+def _complain(message: str) -> None:
+    click.echo(f"penstock: {message}", err=True)
+
+
+def _listen() -> None:
+    """Turn signals that end a process into `Stopped`, also where the shell had them ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue  # nohup
+        signal.signal(number, _stop)
+
+
+def _deafen() -> None:
+    """Ignore further signals: what is left is to remove our debris, which takes no time."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _stop(number: int, frame: FrameType | None) -> Any:
+    raise Stopped(number)
+
+
+def _abandon_output() -> None:
+    """Point stdout at nothing, so that Python's last flush does not complain about the pipe."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Owns the options of making a graph file, for `convert` and `generate`, and how it is reported.
+
+Refuses to know where edges come from; storage converts, and its report becomes words and numbers.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.budget import default_host_memory, format_bytes, peak_resident_bytes
+from penstock.storage.convert.options import ConvertOptions, ConvertProgress, ConvertReport
+from penstock.storage.ingest.options import Source
+from penstock.tools.options import (
+    ANY,
+    FOLDER,
+    THREADS,
+    host_memory_option,
+    option,
+    stripe_option,
+    taking,
+)
+from penstock.tools.output import Speaker, pairs, seconds
+from penstock.tools.progress import Update, progress
+
+STAGES = {
+    "read": "reading",
+    "map": "numbering",
+    "out": "writing out-edges",
+    "in": "writing in-edges",
+}
+
+
+def _conversion(**given: Any) -> ConvertOptions:
+    given["host_memory"] = given["host_memory"] or default_host_memory()
+    given["stripes"] = tuple(given["stripes"])
+    return ConvertOptions(**given)
+
+
+OPTIONS = (
+    option(
+        "--direction",
+        type=click.Choice(["out", "both"]),
+        default="out",
+        help="Adjacencies to store: out-edges, or in-edges too (so that programs can pull).",
+    ),
+    option("--undirected", is_flag=True, help="Each input edge goes both ways."),
+    option("--symmetrize", is_flag=True, help="Add the reverse of each edge, then --dedupe."),
+    option(
+        "--dedupe",
+        type=click.Choice(["first", "sum", "min", "max"]),
+        help="Of parallel edges keep one; its weight is the first, the sum, the least, the most.",
+    ),
+    option("--drop-self-loops", is_flag=True, help="Leave out edges from a vertex to itself."),
+    option("--renumber", is_flag=True, help="For sparse ids: number them 0..n-1, keep the map."),
+    option("--hub-sort", is_flag=True, help="Put the best-connected 8 % of vertices first."),
+    host_memory_option(),
+    option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
+    stripe_option("Spread the chunks over these folders, one disk each. Repeatable."),
+    option(
+        "--encoding",
+        type=click.Choice(["packed", "plain"]),
+        default="packed",
+        help="packed is small and fast; plain can be read by any HDF5 tool with the zstd plugin.",
+    ),
+    THREADS,
+    option("--force", is_flag=True, help="Replace an existing output."),
+)
+
+VERTICES = option(
+    "--vertices",
+    "vertices_file",
+    type=ANY,
+    help="A file with a vertex id per line, so that isolated vertices exist.",
+)
+
+making = taking("conversion", _conversion, *OPTIONS)
+"""Give a command that makes its own edges the options of a conversion, as a `ConvertOptions`."""
+
+converting = taking("conversion", _conversion, VERTICES, *OPTIONS)
+"""The same for a command that reads edges, and perhaps vertices, from files."""
+
+
+def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertProgress], None]:
+    """Turn conversion's progress records into a bar, and announce scratch space once."""
+    announced: list[int] = []
+
+    def watch(state: ConvertProgress) -> None:
+        if state.scratch_bytes and not announced:
+            announced.append(state.scratch_bytes)
+            where = f" in {state.scratch}" if state.scratch else ""
+            note(f"about {format_bytes(state.scratch_bytes)} of temporary space is used{where}")
+        unit = "bytes" if state.stage == "read" else "edges"
+        update(STAGES[state.stage], state.done, state.total, unit)
+
+    return watch
+
+
+@dataclass(frozen=True)
+class Made:
+    """A conversion's report with what the command line adds to it."""
+
+    report: ConvertReport
+    total_seconds: float
+    peak_memory_bytes: int
+
+    def facts(self) -> dict[str, Any]:
+        """For machines."""
+        facts = asdict(self.report)
+        facts["stage_seconds"] = facts.pop("seconds")
+        return {
+            **facts,
+            "bytes_per_edge": self.bytes_per_edge,
+            "seconds": self.total_seconds,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        }
+
+    def lines(self) -> list[str]:
+        """For people."""
+        report = self.report
+        stages = ", ".join(f"{stage} {seconds(t)}" for stage, t in report.seconds.items())
+        scratch = format_bytes(report.scratch_bytes) if report.scratch_bytes else None
+        stored = "" if report.edges == report.input_edges else f", {report.edges:,} stored"
+        kind = "directed" if report.directed else "undirected"
+        return [
+            f"{report.output}",
+            *pairs(
+                [
+                    ("vertices", f"{report.vertices:,}"),
+                    ("edges", f"{report.input_edges:,} ({kind}{stored})"),
+                    ("weights", report.weight_dtype),
+                    ("size", f"{format_bytes(report.output_bytes)}{self._per_edge()}"),
+                    ("time", f"{seconds(self.total_seconds)} ({stages})"),
+                    ("scratch", scratch),
+                    ("peak memory", format_bytes(self.peak_memory_bytes)),
+                ],
+                indent="  ",
+            ),
+        ]
+
+    @property
+    def bytes_per_edge(self) -> float | None:
+        """Bytes of the graph file for each edge stored in the out-adjacency."""
+        return self.report.output_bytes / self.report.edges if self.report.edges else None
+
+    def _per_edge(self) -> str:
+        return "" if self.bytes_per_edge is None else f", {self.bytes_per_edge:.2f} bytes per edge"
+
+
+def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, speaker: Speaker) -> Made:
+    """Convert what a source gives into a graph file, with a progress bar."""
+    from penstock.storage.convert.convert import convert
+
+    began = time.perf_counter()
+    with progress(quiet=speaker.silent) as update:
+        report = convert(open_source(), output, conversion, watching(update, speaker.note))
+    return Made(report, time.perf_counter() - began, peak_resident_bytes())
+
+
+def check_paths(paths: tuple[Path, ...], output: Path) -> None:
+    """Refuse an output that is one of the inputs.
+
+    Raises:
+        click.UsageError: it is.
+    """
+    for path in paths:
+        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
+            raise click.UsageError(f"{output} is an input too; name another output")

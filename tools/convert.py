@@ -1,0 +1,72 @@
+"""Owns `penstock convert`: raw edge lists in, a graph file out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from penstock.storage.atomic import check_target
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.ingest.options import IngestOptions, parse_columns
+from penstock.tools.conversion import check_paths, converting, make_graph
+from penstock.tools.options import ANY, option, speaking, taking
+from penstock.tools.output import Speaker
+
+FORMATS = ["text", "matrix-market", "binary32", "binary64", "csr", "parquet"]
+
+
+def _reading(columns: str | None, weights: bool | None, header: bool | None) -> IngestOptions:
+    names = None if columns is None else parse_columns(columns)
+    return IngestOptions(columns=names, weights=weights, header=header)
+
+
+reading = taking(
+    "reading",
+    _reading,
+    option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
+    option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
+    option("--header/--no-header", default=None, help="The first line names columns, or not."),
+)
+
+
+@click.command(name="convert", short_help="Turn raw edge lists into a graph file.")
+@click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
+@click.argument("output", type=ANY, metavar="OUTPUT.h5")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    help="Format of the input; found out from names and first bytes if not given.",
+)
+@reading
+@converting
+@speaking
+def command(
+    inputs: tuple[Path, ...],
+    output: Path,
+    format_name: str | None,
+    reading: IngestOptions,
+    conversion: ConvertOptions,
+    speaker: Speaker,
+) -> None:
+    """Turn raw edge lists into a graph file.
+
+    INPUT is text (blanks, tabs or commas; # and % comments), MatrixMarket, raw little-endian pairs,
+    Parquet, or raw CSR arrays; each may be gz, bz2, xz or zst; - is standard input. Several inputs
+    make one graph.
+
+    \b
+    Examples:
+      penstock convert web-Google.txt.gz web.h5
+      penstock convert roads.csv roads.h5 --columns from,to,metres --undirected
+      penstock convert part-*.parquet all.h5 --direction both --dedupe first
+      penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5
+      zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
+      penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
+    """
+    check_target(output, force=conversion.force)
+    check_paths(inputs, output)
+    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
+    from penstock.storage.ingest.source import open_source
+
+    made = make_graph(lambda: open_source(inputs, format_name, reading), output, conversion, speaker)
+    speaker.answer({"command": "convert", **made.facts()}, made.lines())

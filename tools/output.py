@@ -1,0 +1,91 @@
+"""Owns what a command says on stdout: lines for people, one JSON object for machines, or nothing.
+
+Refuses to say both, and to say anything underway: that is the progress bar's, on stderr.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """How a command was asked to speak: ``--json``, ``--quiet``, or neither."""
+
+    as_json: bool = False
+    quiet: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing may be shown underway either."""
+        return self.quiet or self.as_json
+
+    def answer(self, facts: Mapping[str, Any], lines: Sequence[str]) -> None:
+        """Say the result once: ``facts`` as JSON, or ``lines`` unless quiet."""
+        if self.as_json:
+            click.echo(json.dumps(plain(facts), allow_nan=False))
+        elif not self.quiet:
+            for line in lines:
+                click.echo(line)
+
+    def say(self, line: str) -> None:
+        """Say a line for people, now."""
+        if not self.silent:
+            click.echo(line)
+
+    def note(self, line: str) -> None:
+        """Say a line on stderr: worth knowing, not part of the answer."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
+
+def plain(value: Any) -> Any:
+    """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number)."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Path | np.dtype):
+        return str(value)
+    return value
+
+
+def pairs(rows: Sequence[tuple[str, object]], indent: str = "") -> list[str]:
+    """Lines of two columns, names and values; a row whose value is None is left out."""
+    shown = [(name, str(value)) for name, value in rows if value is not None]
+    width = max((len(name) for name, _ in shown), default=0)
+    return [f"{indent}{name:<{width}}  {value}" for name, value in shown]
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    cells = [list(heads), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    lines = []
+    for row in cells:
+        first = f"{row[0]:<{widths[0]}}"
+        rest = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([first, *rest]).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return lines
+
+
+def seconds(duration: float) -> str:
+    """Write a duration with three digits: ``431 ms``, ``2.51 s``, ``3 min 20 s``."""
+    if duration < 0.9995:
+        return f"{duration * 1000:.3g} ms"
+    if duration < 120:
+        return f"{duration:.3g} s"
+    minutes, rest = divmod(round(duration), 60)
+    return f"{minutes} min {rest} s"
