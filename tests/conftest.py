@@ -1,0 +1,62 @@
+"""What every test shares: where data lies, how hypothesis runs, which tests need a device.
+
+Owns collection and the closing report of house-style alarms. Data of ../shared is optional: tests
+that need it skip without it, and never write there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from sources import DATA, SHARED, alarms, modules
+
+settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=60)
+settings.register_profile("explore", deadline=None, max_examples=2000, database=None)
+settings.load_profile("penstock")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of public graphs beside the checkout; the test skips where there is none."""
+    if not (SHARED / "expected.json").is_file():
+        pytest.skip(f"{SHARED} is not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of small fixtures in the repository."""
+    return DATA
+
+
+def device_is_here() -> bool:
+    """Whether CuPy is installed and sees a CUDA device."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    import cupy
+
+    try:
+        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `gpu` on a machine without a device."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not device_is_here():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report what is longer than house style likes; an alarm, not a failure."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    asked = any("test_architecture" in report.nodeid for report in reports)
+    found = alarms(modules()) if asked else []
+    if found:
+        terminalreporter.section("house-style alarms (reported, not failed)")
+        terminalreporter.write_line("\n".join(found))

@@ -1,0 +1,316 @@
+"""The architecture, read from the source: floors, no circles, doors, words, packaging.
+
+Every rule is a function from modules to a list of violations, so that each is also shown to fail on
+a few lines that break it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from faults import python
+from sources import FLOORS, ROOT, Module, alarms, imported, modules
+
+KNOWN = modules()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "h5py": ("storage/hdf5.py",),
+    "hdf5plugin": ("tools/*",),
+    "zstandard": ("storage/codec.py", "storage/ingest/stream.py"),
+    "xxhash": ("storage/codec.py", "storage/ingest/stream.py"),
+    "gzip": ("storage/ingest/stream.py", "storage/export.py"),
+    "bz2": ("storage/ingest/stream.py",),
+    "lzma": ("storage/ingest/stream.py",),
+    "zlib": ("storage/ingest/stream.py",),
+    "psutil": ("storage/budget.py",),
+    "resource": ("storage/budget.py",),
+    "os.preadv": ("storage/diskfile.py", "storage/convert/*"),
+    "os.pread": ("storage/diskfile.py", "storage/convert/*"),
+    "cupy": ("transfer/cuda.py", "engine/kernels/cuda.py"),
+    "cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
+    "numba.cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
+    "matplotlib": ("tools/plots.py",),
+    "os.environ": ("tools/*",),
+    "os.getenv": ("tools/*",),
+    "os.putenv": ("tools/*",),
+    "os._exit": ("tools/*",),
+    "sys.exit": ("tools/*",),
+    "sys.argv": ("tools/*",),
+    "sys.stdout": ("tools/*",),
+    "sys.stderr": ("tools/*",),
+    "builtins.print": ("tools/*",),
+    "builtins.input": ("tools/*",),
+    "builtins.exit": ("tools/*",),
+    "builtins.SystemExit": ("tools/*",),
+    "signal": ("tools/*",),
+    "logging": (),
+    "warnings.warn": ("tools/*",),
+    "click": ("tools/*",),
+    "rich": ("tools/*",),
+    "argparse": ("tools/*",),
+    "multiprocessing": (),
+    "threading": ("storage/*", "tools/*", "*/cuda.py"),
+    "concurrent": ("storage/*", "tools/*"),
+}
+"""Each thing and the only files that may touch it (DESIGN.md section 2, HOUSE_STYLE.md 6, 8, 13)."""
+
+TABULAR = ("pyarrow", "polars", "pandas", "duckdb")
+WITH_NUMBA = {"llvmlite"}
+"""Numba's own half, of the version that Numba chooses."""
+
+OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", "graphblas"}
+"""Imported only where installed: devices, plots and the peers of `penstock bench compare`."""
+
+UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)
+"""Words that name nothing (HOUSE_STYLE.md 4)."""
+
+FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
+OWN_SOURCE = "engine/kernels/cached.py"
+"""Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""
+
+
+def module(path: str, text: str) -> Module:
+    """A module that exists only here, to break a rule."""
+    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return Module(f"penstock.{name}", path, text)
+
+
+def graph_of(known: dict[str, Module]) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(known)
+    graph.add_edges_from((name, lower) for name in known for lower in imported(known[name], known))
+    return graph
+
+
+def climbing(known: dict[str, Module]) -> list[str]:
+    """Imports from a floor above."""
+    return [
+        f"{known[name].path} imports {lower}"
+        for name, lower in graph_of(known).edges
+        if FLOORS.index(known[lower].floor) > FLOORS.index(known[name].floor)
+    ]
+
+
+def circles(known: dict[str, Module]) -> list[str]:
+    """Sets of modules that import each other, typing-only imports included."""
+    components = nx.strongly_connected_components(graph_of(known))
+    return [" and ".join(sorted(circle)) for circle in components if len(circle) > 1]
+
+
+def relative(known: dict[str, Module]) -> list[str]:
+    return [m.path for m in known.values() if any(t.startswith(".") for _, t in m._bindings())]
+
+
+def broken_doors(known: dict[str, Module]) -> list[str]:
+    return [
+        f"{m.path} touches {thing}, whose door is {', '.join(allowed) or 'nowhere'}"
+        for m in known.values()
+        for thing, allowed in DOORS.items()
+        if thing in m.touched and not any(fnmatch(m.path, pattern) for pattern in allowed)
+    ]
+
+
+def tabular_doors(known: dict[str, Module]) -> list[str]:
+    """One file reads tables (storage/ingest), one writes them (storage or engine)."""
+    paths = [m.path for m in known.values() if m.touched & set(TABULAR)]
+    reading = [path for path in paths if path.startswith("storage/ingest/")]
+    writing = [path for path in paths if path not in reading]
+    spoken = [path for path in writing if path.startswith(("tools/", "transfer/"))]
+    return (reading if len(reading) > 1 else []) + (writing if len(writing) > 1 else spoken)
+
+
+def cgroup_readers(known: dict[str, Module]) -> list[str]:
+    return [
+        f"{m.path} reads {text!r}"
+        for m in known.values()
+        for text in m.strings()
+        if re.match(r"/?(sys/fs/cgroup|proc/self|proc/meminfo)", text) and m.path != "storage/budget.py"
+    ]
+
+
+def files_opened_by_engine(known: dict[str, Module]) -> list[str]:
+    """Engine decides and computes; it opens no file."""
+    forbidden = {"builtins.open", "io.open", "os.open", "tempfile"}
+    found = []
+    for m in known.values():
+        if m.floor == "engine":
+            found += [f"{m.path} uses {name}" for name in sorted(forbidden & m.touched)]
+            calls = set() if m.path == OWN_SOURCE else FILE_METHODS & set(m.methods_called())
+            found += [f"{m.path} calls {name}" for name in sorted(calls)]
+    return found
+
+
+def undeclared(known: dict[str, Module]) -> list[str]:
+    """Third-party imports that pyproject.toml does not require."""
+    required = {re.split(r"[^\w-]", requirement)[0].lower() for requirement in PROJECT["project"]["dependencies"]}
+    free = required | OPTIONAL | WITH_NUMBA | set(sys.stdlib_module_names) | {"penstock"}
+    return sorted(
+        f"{m.path} imports {target}"
+        for m in known.values()
+        for _, target in m._bindings()
+        if target.split(".", 1)[0].lower() not in free
+    )
+
+
+def unsaid(known: dict[str, Module]) -> list[str]:
+    return [f"{m.path}: {name}" for m in known.values() for name in m.names() if UNSAID.search(name)]
+
+
+def unfinished(known: dict[str, Module]) -> list[str]:
+    return [
+        f"{m.path}:{number}"
+        for m in known.values()
+        for number, line in enumerate(m.text.splitlines(), 1)
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError", line)
+    ]
+
+
+RULES = [
+    climbing,
+    circles,
+    relative,
+    broken_doors,
+    tabular_doors,
+    cgroup_readers,
+    files_opened_by_engine,
+    undeclared,
+    unsaid,
+    unfinished,
+]
+
+BREAKERS = [
+    (climbing, {"storage/a.py": "from penstock.engine import b", "engine/b.py": ""}),
+    (climbing, {"transfer/a.py": "import penstock.engine.b as c", "engine/b.py": ""}),
+    (
+        climbing,
+        {
+            "storage/a.py": "if TYPE_CHECKING:\n    from penstock.transfer.b import View",
+            "transfer/b.py": "",
+        },
+    ),
+    (climbing, {"storage/a.py": "import_module('penstock.tools.b')", "tools/b.py": ""}),
+    (
+        circles,
+        {
+            "engine/a.py": "from penstock.engine.b import x",
+            "engine/b.py": "def f():\n    from penstock.engine import a",
+        },
+    ),
+    (
+        circles,
+        {
+            "engine/__init__.py": "LAZY = {'run': 'penstock.engine.a'}",
+            "engine/a.py": "from penstock.engine import Program",
+        },
+    ),
+    (relative, {"engine/a.py": "from .b import x"}),
+    (broken_doors, {"storage/graph.py": "import h5py"}),
+    (broken_doors, {"storage/graph.py": "def f():\n    from h5py._hl import files"}),
+    (broken_doors, {"storage/graph.py": "import os as o\no.preadv(3, [], 0)"}),
+    (broken_doors, {"engine/run.py": "from os import environ"}),
+    (broken_doors, {"engine/run.py": "print(1)"}),
+    (broken_doors, {"engine/run.py": "import sys\nsys.exit(2)"}),
+    (broken_doors, {"engine/run.py": "raise SystemExit(2)"}),
+    (broken_doors, {"engine/kernels/host.py": "from numba import cuda"}),
+    (broken_doors, {"transfer/pipeline.py": "import numba\nnumba.cuda.jit"}),
+    (broken_doors, {"transfer/cost.py": "import psutil"}),
+    (broken_doors, {"tools/cli.py": "import logging"}),
+    (broken_doors, {"transfer/pipeline.py": "import threading"}),
+    (broken_doors, {"engine/run.py": "from concurrent.futures import ThreadPoolExecutor"}),
+    (tabular_doors, {"storage/ingest/a.py": "import pyarrow", "storage/ingest/b.py": "import polars"}),
+    (tabular_doors, {"storage/a.py": "import pyarrow.csv", "engine/b.py": "import pyarrow"}),
+    (tabular_doors, {"tools/a.py": "import pyarrow"}),
+    (cgroup_readers, {"engine/a.py": "P = '/sys/fs/cgroup/memory.max'"}),
+    (files_opened_by_engine, {"engine/a.py": "open('x')"}),
+    (files_opened_by_engine, {"engine/a.py": "path.write_text('x')"}),
+    (undeclared, {"engine/a.py": "import networkx"}),
+    (unsaid, {"engine/plan_utils.py": ""}),
+    (unsaid, {"engine/a.py": "class CacheManager: ..."}),
+    (unfinished, {"engine/a.py": "# " + "TODO: write"}),
+    (unfinished, {"engine/a.py": "raise " + "NotImplementedError"}),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_holds(rule) -> None:
+    assert rule(KNOWN) == []
+
+
+@pytest.mark.parametrize(("rule", "files"), BREAKERS)
+def test_rule_can_fail(rule, files) -> None:
+    broken = [module(path, text) for path, text in files.items()]
+    assert rule({m.name: m for m in broken}) != []
+
+
+def test_innocent_source_breaks_no_rule() -> None:
+    known = [
+        module("storage/a.py", "import numpy as np\nimport os\nos.path.join('penstock', 'x')"),
+        module("engine/__init__.py", "LAZY = {'b': 'penstock.engine.b'}"),
+        module("engine/b.py", "from penstock.storage import a\nGraph.open('x')\nself.print(3)"),
+    ]
+    for rule in RULES:
+        assert rule({m.name: m for m in known}) == [], rule.__name__
+
+
+def test_every_rule_has_a_breaker() -> None:
+    assert {rule for rule, _ in BREAKERS} == set(RULES)
+
+
+def test_every_door_exists_or_is_still_to_be_built() -> None:
+    """A door that was renamed would silently let nobody, or everybody, through."""
+    later = {"transfer/cuda.py", "engine/kernels/cuda.py", "tools/plots.py"}
+    doors = {path for paths in DOORS.values() for path in paths if "*" not in path}
+    assert {path for path in doors - later if not (ROOT / path).is_file()} == set()
+
+
+def test_every_folder_with_source_is_packaged_and_typed() -> None:
+    declared = set(PROJECT["tool"]["setuptools"]["packages"])
+    folders = {m.path.rpartition("/")[0] for m in KNOWN.values()}
+    assert declared == {"penstock." + folder.replace("/", ".") for folder in folders}
+    for folder in folders:
+        assert (ROOT / folder / "__init__.py").is_file(), folder
+        assert (ROOT / folder / "py.typed").is_file(), folder
+
+
+def test_top_level_holds_only_what_design_names() -> None:
+    """Leftovers of a build (.gitignore names them) do not count."""
+    allowed = {"pyproject.toml", "README.md", "LICENSE", "tests", *FLOORS}
+    leftovers = {"build", "dist", "__pycache__", "penstock.egg-info"}
+    names = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    assert names - leftovers <= allowed
+
+
+def test_importing_engine_leaves_devices_terminals_and_tables_alone(tmp_path: Path) -> None:
+    """Planted packages end the process when touched, so that an absent CuPy proves something."""
+    for name in ("cupy", "matplotlib", "rich", "click", "pyarrow"):
+        (tmp_path / f"{name}.py").write_text(f"raise BaseException({name!r})\n")
+    code = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    code += "import penstock.storage, penstock.transfer\n"
+    code += "from penstock.engine import Graph, Program, run\n"
+    child = python(code, str(tmp_path))
+    assert child.returncode == 0, child.stderr
+
+
+def test_every_module_imports_without_a_device(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text("raise ImportError('no CuPy here')\n")
+    code = "import importlib, sys\nsys.path.insert(0, sys.argv[1])\n"
+    code += "for name in sys.argv[2:]: importlib.import_module(name)\n"
+    code += "assert 'cupy' not in sys.modules\n"
+    names = [name for name in KNOWN if not name.endswith((".cuda", ".__main__"))]
+    child = python(code, str(tmp_path), *names)
+    assert child.returncode == 0, child.stderr
+
+
+def test_alarms_measure() -> None:
+    long = module("engine/a.py", "\n" * 301 + "def f(a, b, c, d, e, f, g):\n" + "    1\n" * 60)
+    found = alarms({"a": long})
+    measured = {line.rsplit(": ", 1)[1] for line in found}
+    assert measured == {"362 lines", "61 lines", "7 parameters"}
+    assert alarms({"b": module("engine/b.py", "def f(self, a, b, c, d, e, f):\n    1\n")}) == []

@@ -1,0 +1,116 @@
+"""Other parsers' own test files: what they must refuse is refused, what they read we read alike.
+
+MatrixMarket files are held against scipy's reader; edge lists against lines split by Python.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from penstock.storage.errors import InputError
+from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.source import open_source
+from sources import DATA
+
+MATRICES = DATA / "fast_matrix_market"
+NO_GRAPH = ("array", "complex", "vector", "hermitian_row", "skew_symmetric_row.mtx")
+"""Layouts and types that are no edge list with weights; hermitian_row files are complex."""
+
+READABLE = [
+    path
+    for path in sorted(MATRICES.rglob("*.mtx"))
+    if path.parent.name not in ("invalid", "overflow", "symmetry_array")
+    and not any(word in path.name for word in NO_GRAPH)
+]
+REFUSED = sorted(set(MATRICES.rglob("*.mtx")) - set(READABLE))
+ACCEPTED_OVERFLOW = {"overflow_index_gt_int8.mtx", "overflow_value_gt_int32.mtx", "overflow_value_gt_int64.mtx"}
+"""Too large for the type of their name, not for ours."""
+
+
+def edges_of(path: Path, **options: object) -> tuple[set[tuple[float, ...]], bool]:
+    """The edges of a file as (source, target, weight if it has one), and whether it says undirected."""
+    source = open_source([path], None, IngestOptions(**options))
+    found = set()
+    for batch in source.batches():
+        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
+        found |= set(zip(*(column.tolist() for column in columns), strict=True))
+    return found, source.undirected
+
+
+def as_scipy_spells(path: Path) -> io.BytesIO:
+    """The file without what scipy dislikes: indented lines, CRLF, a banner of one percent sign."""
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines[0] = "%%" + lines[0].lstrip("%")
+    return io.BytesIO("\n".join(lines).encode())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # scipy's, about its own default
+@pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)
+def test_matrix_equals_scipy(path: Path) -> None:
+    found, undirected = edges_of(path)
+    if undirected:
+        found |= {(edge[1], edge[0], *edge[2:]) for edge in found}
+    matrix = scipy.io.mmread(as_scipy_spells(path))
+    columns = [matrix.row, matrix.col] + ([matrix.data] if "pattern" not in path.read_text() else [])
+    assert found == set(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=lambda path: path.stem)
+def test_what_is_no_graph_is_refused(path: Path) -> None:
+    if path.name in ACCEPTED_OVERFLOW:
+        assert len(edges_of(path)[0]) > 0
+        return
+    with pytest.raises(InputError, match=path.stem):
+        edges_of(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["cugraph/karate_str.mtx", "cugraph/negative-vertex-id.csv", "networkit/alphabet.edgelist"]
+)
+def test_ids_that_are_no_numbers_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"line \d+: source '\S+' is (not a number|negative)"):
+        edges_of(DATA / name)
+
+
+LISTS = [
+    "cugraph/dolphins.csv",
+    "cugraph/dolphins_multi_edge.csv",
+    "cugraph/dolphins_s_loop.csv",
+    "cugraph/karate.csv",
+    "cugraph/karate-asymmetric.csv",
+    "networkit/comments.edgelist",
+    "networkit/example.edgelist",
+    "networkit/spaceseparated.edgelist",
+    "networkit/spaceseparated_weighted.edgelist",
+]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_edge_list_equals_split_lines(name: str) -> None:
+    path = DATA / name
+    lines = [line.split() for line in path.read_text().splitlines() if line[:1] not in "#%"]
+    assert edges_of(path)[0] == {(int(line[0]), int(line[1])) for line in lines}
+    if len(lines[0]) > 2:
+        triples = {(int(line[0]), int(line[1]), float(line[2])) for line in lines}
+        assert edges_of(path, columns=(0, 1, 2))[0] == triples
+
+
+def test_truncated_compressed_files_are_refused(shared: Path) -> None:
+    for path in sorted((shared / "malformed" / "compressed").glob("*.truncated.*")):
+        with pytest.raises(InputError, match=r"truncated|ends|damaged"):
+            edges_of(path)
+
+
+def test_every_compression_reads_alike(shared: Path) -> None:
+    folder = shared / "malformed" / "compressed"
+    right = edges_of(folder / "as20000102.txt.gz")[0]
+    whole = [path for path in sorted(folder.iterdir()) if ".truncated." not in path.name]
+    assert len(whole) == 7
+    for path in whole:
+        found = edges_of(path)[0]
+        assert found == right, path.name
+    assert np.max(list(right)) == 6473

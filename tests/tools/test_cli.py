@@ -1,0 +1,186 @@
+"""The command line keeps its promises: exit codes, no tracebacks, no debris, quick help."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from penstock.storage.errors import InputError, RunError
+from penstock.tools import cli as front
+
+PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
+
+
+def every_command() -> dict[str, click.Command]:
+    found: dict[str, click.Command] = {}
+
+    def visit(name: str, command: click.Command) -> None:
+        found[name] = command
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for inner in command.list_commands(context):
+                below = command.get_command(context, inner)
+                assert below is not None
+                visit(f"{name} {inner}", below)
+
+    visit("penstock", front.cli)
+    return found
+
+
+COMMANDS = every_command()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert front.run_command([*name.split()[1:], "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Examples:" in shown
+    assert re.search(rf"^ +(\S+ .*\| )?{name}\b.*", shown, re.MULTILINE)
+    for option in COMMANDS[name].params:
+        if isinstance(option, click.Option):
+            assert option.help, f"{name} {option.opts}"
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not isinstance(command, click.Group)])
+def test_every_command_speaks_to_machines_or_not_at_all(name: str) -> None:
+    options = {option for given in COMMANDS[name].params for option in given.opts}
+    assert {"--json", "--quiet"} <= options
+
+
+def test_the_listed_help_is_that_of_the_commands() -> None:
+    context = click.Context(front.cli)
+    for name, text in front.COMMANDS.items():
+        command = front.cli.get_command(context, name)
+        assert command is not None
+        assert command.short_help == text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["convert"],
+        ["convert", "only-one.h5"],
+        ["generate", "rmat", "--scale", "3"],
+        ["generate", "rmat", "--scale", "x", "--output", "x.txt"],
+        ["generate", "rmat", "--scale", "99", "--output", "x.txt"],
+        ["generate", "rmat", "--scale", "3", "--output", "missing/x.txt"],
+        ["generate", "rmat", "--scale", "3", "--weights", "9..1", "--output", "x.txt"],
+        ["generate", "rmat", "--scale", "3", "--host-memory", "lots", "--output", "x.txt"],
+        ["generate", "rmat", "--scale", "3", "--hub-sort", "--output", "x.txt"],
+        ["info", "absent.h5"],
+        ["convert", "absent.txt", "x.h5"],
+    ],
+)
+def test_bad_usage_and_bad_input_exit_with_2(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert front.run_command(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.strip()
+    assert "Traceback" not in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("bad x; do y"), 2),
+        (RunError("disk failed; do z"), 1),
+        (MemoryError("9 GiB"), 1),
+        (PermissionError(13, "Permission denied", "file"), 1),
+    ],
+)
+def test_errors_become_one_line_and_a_code(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr(front.LazyGroup, "get_command", lambda self, ctx, name: failing)
+    assert front.run_command(["info"]) == code
+    shown = capsys.readouterr().err
+    assert shown.startswith("penstock: ")
+    assert shown.count("\n") == 1
+    assert str(error.args[-1]) in shown
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def failing() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(front.LazyGroup, "get_command", lambda self, ctx, name: failing)
+    with pytest.raises(ZeroDivisionError):
+        front.run_command(["info"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    arguments = ["generate", "rmat", "--scale", "30", "--output", str(tmp_path / "x.txt")]
+    with subprocess.Popen(
+        [*PENSTOCK, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not any(path.stat().st_size for path in tmp_path.iterdir()):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        shown, complaint = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert list(tmp_path.iterdir()) == []
+    assert shown == ""
+    assert complaint.count("\n") == 1
+    assert number.name in complaint
+
+
+def test_a_reader_that_went_away_is_no_error_to_shout_about() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*PENSTOCK, "--help"], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from penstock.tools.cli import run_command\n"
+        "assert run_command(['--help']) == 0 and run_command(['--version']) == 0\n"
+        "heavy = {'numba', 'h5py', 'pyarrow', 'rich', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_json_is_one_object_and_quiet_is_silent(tmp_path: Path) -> None:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PENSTOCK, "generate", "rmat", "--scale", "5", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+    answer = call("--output", str(tmp_path / "a.txt"), "--json")
+    facts = json.loads(answer.stdout)
+    assert (facts["vertices"], facts["edges"]) == (32, 512)
+    assert facts["output_bytes"] == (tmp_path / "a.txt").stat().st_size
+    assert answer.stderr == ""
+    silent = call("--output", str(tmp_path / "b.txt"), "--quiet")
+    assert (silent.stdout, silent.stderr) == ("", "")
+    assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()

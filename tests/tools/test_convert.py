@@ -1,0 +1,239 @@
+"""`penstock convert`, `generate` and `info`: options reach storage, reports are true, no debris."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.storage.graph import Graph
+from penstock.storage.ingest import source
+from penstock.tools import cli, convert
+
+PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
+EDGES = "# a comment\n10 20 5\n20 30 1\n10 20 3\n30 30 2\n"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "edges.txt"
+    path.write_text(EDGES)
+    return path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """Run a command that must succeed; return its JSON."""
+    code = cli.run_command([*map(str, arguments), "--json"])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert shown.out.count("\n") == 1
+    facts: dict[str, Any] = json.loads(shown.out)
+    return facts
+
+
+def test_a_conversion_says_what_it_made(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = text.with_suffix(".h5")
+    facts = told(capsys, "convert", text, output, "--renumber", "--weights")
+    assert (facts["vertices"], facts["edges"], facts["input_edges"]) == (3, 4, 4)
+    assert facts["output_bytes"] == output.stat().st_size
+    assert facts["bytes_per_edge"] == facts["output_bytes"] / 4
+    assert facts["weight_dtype"] == "uint8"
+    assert facts["seconds"] >= sum(facts["stage_seconds"].values()) * 0.9
+    assert facts["peak_memory_bytes"] > 1 << 20
+    ids = Graph.open(output).original_ids()
+    assert ids is not None
+    assert ids.tolist() == [10, 20, 30]
+
+
+@pytest.mark.parametrize(
+    ("options", "edges", "directed", "both"),
+    [
+        ([], 4, True, False),
+        (["--direction", "both"], 4, True, True),
+        (["--drop-self-loops"], 3, True, False),
+        (["--dedupe", "first"], 3, True, False),
+        (["--undirected"], 7, False, True),
+        (["--symmetrize"], 5, False, True),
+    ],
+)
+def test_options_reach_storage(
+    text: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    edges: int,
+    directed: bool,
+    both: bool,
+) -> None:
+    output = text.with_suffix(".h5")
+    told(capsys, "convert", text, output, "--renumber", *options)
+    graph = Graph.open(output)
+    assert (graph.edges, graph.directed, graph.into is not None) == (edges, directed, both)
+
+
+def test_columns_header_and_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("weight,from,to\n7,0,1\n")
+    second.write_text("weight,from,to\n300,1,2\n")
+    output = tmp_path / "g.h5"
+    columns = ["--columns", "from,to,weight", "--header"]
+    facts = told(capsys, "convert", first, second, output, *columns, "--weights")
+    assert (facts["edges"], facts["weight_dtype"]) == (2, "uint16")
+
+
+def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.array([0, 2, 3], "<u8").tofile(tmp_path / "offsets")
+    np.array([0, 1, 0], "<u4").tofile(tmp_path / "neighbors")
+    names = [tmp_path / name for name in ("offsets", "neighbors", "g.h5")]
+    facts = told(capsys, "convert", "--format", "csr", *names)
+    assert (facts["vertices"], facts["edges"]) == (2, 3)
+
+
+def test_the_formats_offered_are_those_there_are() -> None:
+    assert set(convert.FORMATS) == set(source.FORMATS)
+
+
+def test_standard_input_is_read(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PENSTOCK, "convert", "-", str(tmp_path / "g.h5"), "--json"],
+        input=b"0 1\n1 2\n",
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["edges"] == 2
+
+
+def test_stripes_and_plain_encoding(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stripes = [tmp_path / "s0", tmp_path / "s1"]
+    for folder in stripes:
+        folder.mkdir()
+    asked = [word for folder in stripes for word in ("--stripe", folder)]
+    output = tmp_path / "g.h5"
+    told(capsys, "convert", text, output, "--renumber", "--encoding", "plain", *asked)
+    assert all(len(list(folder.iterdir())) == 1 for folder in stripes)
+    facts = told(capsys, "info", output)
+    assert facts["adjacencies"][0]["encoding"] == "plain"
+    assert len(facts["files"]) == 3
+    stripes[0].rename(tmp_path / "elsewhere")
+    assert cli.run_command(["info", str(output)]) == 2
+    assert "--stripe" in capsys.readouterr().err
+    told(capsys, "info", output, "--stripe", tmp_path / "elsewhere", "--stripe", stripes[1])
+
+
+def test_existing_output_needs_force(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = text.with_suffix(".h5")
+    output.write_text("precious")
+    assert cli.run_command(["convert", str(text), str(output), "--renumber"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert output.read_text() == "precious"
+    told(capsys, "convert", text, output, "--renumber", "--force")
+
+
+def test_an_input_is_never_the_output(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["convert", str(text), str(text), "--force"]) == 2
+    assert "is an input too" in capsys.readouterr().err
+    assert text.read_text() == EDGES
+
+
+def test_a_bad_line_is_named_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text("0 1\n1 two\n")
+    assert cli.run_command(["convert", str(path), str(tmp_path / "g.h5")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "bad.txt" in shown.err
+    assert "two" in shown.err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_conversion_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    output = tmp_path / "out"
+    output.mkdir()
+    command = [*PENSTOCK, "convert", "-", str(output / "g.h5"), "--scratch", str(output)]
+    with subprocess.Popen(command, stdin=reading, stderr=subprocess.PIPE, text=True) as process:
+        os.close(reading)
+        os.write(writing, b"0 1\n" * 10000)
+        time.sleep(1.5)
+        assert process.poll() is None
+        process.send_signal(number)
+        complaint = process.communicate(timeout=30)[1]
+    os.close(writing)
+    assert process.returncode == 128 + number
+    assert number.name in complaint
+    assert "Traceback" not in complaint
+    assert list(output.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "vertices", "edges", "directed"),
+    [
+        (["rmat", "--scale", "8", "--weights", "1..63"], 256, 4096, True),
+        (["uniform", "--vertices", "100", "--edges", "1000"], 100, 1000, True),
+        (["grid", "--rows", "20", "--columns", "30"], 600, 1150, False),
+        (["web", "--vertices", "500", "--edge-factor", "8"], 500, 4000, True),
+    ],
+)
+def test_generated_graphs_are_graphs(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    model: list[str],
+    vertices: int,
+    edges: int,
+    directed: bool,
+) -> None:
+    output = tmp_path / "g.h5"
+    facts = told(capsys, "generate", *model, "--output", output)
+    assert facts["command"] == "generate"
+    assert facts["model"].startswith(model[0])
+    assert (facts["vertices"], facts["input_edges"]) == (vertices, edges)
+    graph = Graph.open(output)
+    assert (graph.vertices, graph.input_edges, graph.directed) == (vertices, edges, directed)
+
+
+def test_a_generated_file_and_its_text_are_one_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["generate", "rmat", "--scale", "9", "--weights", "1..63"]
+    told(capsys, *model, "--output", tmp_path / "a.h5")
+    told(capsys, *model, "--output", tmp_path / "g.txt.gz")
+    (tmp_path / "ids").write_text("511\n")
+    told(capsys, "convert", tmp_path / "g.txt.gz", tmp_path / "b.h5", "--weights",
+         "--vertices", tmp_path / "ids")  # fmt: skip
+    a, b = (told(capsys, "info", tmp_path / name, "--degrees") for name in ("a.h5", "b.h5"))
+    for name in ("vertices", "edges", "weight_dtype", "adjacencies", "degrees"):
+        assert a[name] == b[name]
+
+
+def test_info_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "g.h5"
+    told(capsys, "generate", "grid", "--rows", "5", "--columns", "5", "--output", output)
+    facts = told(capsys, "info", output, "--degrees")
+    degrees = facts["degrees"]["out"]
+    assert (degrees["max"], degrees["empty"], degrees["mean"]) == (4, 0, 80 / 25)
+    assert degrees["percentiles"]["50"] == 3
+    assert facts["hints"] == []
+    assert cli.run_command(["info", str(output), "--degrees"]) == 0
+    shown = capsys.readouterr().out
+    assert "25 (uint32)" in shown
+    assert "40 (undirected; 80 stored)" in shown
+    assert "grid rows=5" in shown
+
+
+def test_info_hints_at_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "g.h5"
+    told(capsys, "generate", "uniform", "--vertices", "3", "--edges", "0", "--output", output)
+    hints = " ".join(told(capsys, "info", output, "--degrees")["hints"])
+    assert "--direction both" in hints
+    assert "no weights" in hints
+    assert "no edges" in hints
+
+
+def test_a_foreign_file_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    foreign = tmp_path / "g.h5"
+    foreign.write_bytes(b"no graph")
+    assert cli.run_command(["info", str(foreign)]) == 2
+    assert str(foreign) in capsys.readouterr().err

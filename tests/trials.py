@@ -1,0 +1,58 @@
+"""The programs on trial: how a test makes one for a graph, and which checker holds its answer.
+
+Searches start at a vertex of the largest out-degree. `pagerank` is damped more than usual, to converge in fewer sweeps;
+`sweeps` is PageRank for exactly three.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from checkers import EdgeList, check_bfs, check_pagerank, check_sssp, check_wcc
+from numpy.typing import NDArray
+from penstock.engine import Program
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+
+PROGRAMS = ("bfs", "sssp", "pagerank", "sweeps", "wcc")
+DAMPING = 0.6
+Fields = dict[str, NDArray[Any]]
+
+
+def start_of(edges: EdgeList) -> int:
+    """A vertex of the largest out-degree, the middle one of those that tie; 0 in an empty graph."""
+    degrees = np.diff(edges.rows[0])
+    best = np.flatnonzero(degrees == degrees.max(initial=0))
+    return int(best[len(best) // 2]) if len(best) else 0
+
+
+def program_of(name: str, edges: EdgeList) -> Program:
+    """A program of PROGRAMS for `edges`."""
+    source = start_of(edges)
+    makers = {
+        "bfs": lambda: BFS(source=source),
+        "sssp": lambda: SSSP(source=source),
+        "pagerank": lambda: PageRank(damping=DAMPING, tol=1e-9, max_iter=1000),
+        "sweeps": lambda: PageRank(tol=0, max_iter=3),
+        "wcc": WCC,
+    }
+    return makers[name]()
+
+
+def check(name: str, edges: EdgeList, fields: Fields) -> None:
+    """Hold the answer of `name` against its independent checker; AssertionError if it is wrong."""
+    source = start_of(edges)
+    if name == "bfs":
+        check_bfs(edges, source, fields["level"], fields["parent"])
+    elif name == "sssp":
+        floats = edges.weights is not None and edges.weights.dtype.kind == "f"
+        check_sssp(edges, source, fields["distance"], tolerance=1e-9 if floats else 0.0)
+    elif name == "wcc":
+        check_wcc(edges, fields["component"])
+    elif name == "sweeps":
+        check_pagerank(edges, fields["rank"], l1=1e-12, sweeps=3)
+    else:
+        check_pagerank(edges, fields["rank"], l1=1e-8, damping=DAMPING)
