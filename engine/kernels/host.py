@@ -263,7 +263,8 @@ _SHARED: dict[str, Kernel] = {
 def explain(program: str, trouble: str) -> str:
     """One sentence, for the author of `program`, out of Numba's many about what it cannot compile."""
     lines = [line.strip() for line in trouble.splitlines() if line.strip()]
-    places = [line for line in lines if line.startswith("File ") and "penstock adapter" not in line]
+    files = [line for line in lines if line.startswith("File ")]
+    places = [line for line in files if "penstock adapter" not in line and "engine/kernels" not in line]
     telling = ("No implementation", "Invalid", "Cannot", "NameError", "Untyped", "Unknown attribute", "undefined")
     cause = next((line for line in lines if any(word in line for word in telling)), lines[0])
     where = f" ({places[-1].rstrip(':')})" if places else ""

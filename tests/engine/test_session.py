@@ -127,3 +127,4 @@ def test_what_numba_cannot_compile_is_one_message_for_the_author() -> None:
         run(Broken(source=0), graph)
     assert "\n" not in str(caught.value)
     assert "open" in str(caught.value)
+    assert "test_session.py" in str(caught.value)
