@@ -8,7 +8,7 @@ another, or where all pass through one slab of `k` partitions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,15 @@ def combine(
     places: NDArray[np.int64],
     partition_edges: int,
     k: int,
+    unbounded: Collection[str] = (),
 ) -> list[Group]:
     """Return (route, consecutive partition numbers) for the wanted partitions `numbers`, ascending.
 
     `routes` names the route of each of `numbers`; `places` is the arena position of every partition of the
     adjacency, -1 for none. Filter partitions join up to `k`. Resident partitions do so too while others must
     be fetched (the pipeline puts them between arrivals); where all are resident they join without limit, and
-    reach over unwanted ones between them that lie in the same run. Partitions of other routes stay alone.
+    reach over unwanted ones between them that lie in the same run. Routes in `unbounded` do both always: a device
+    behind a link reads resident partitions, and those in host memory, in one launch. Others stay alone.
     """
     runs = _runs(places, partition_edges)
     at_rest = all(route == "resident" for route in routes)
@@ -38,7 +40,8 @@ def combine(
     for number, route in zip(numbers, routes, strict=True):
         last = groups[-1] if groups else ("", [])
         together = route == last[0] and runs[last[1][-1]] == runs[number]
-        if together and at_rest and runs[number] != NOWHERE:
+        over = together and (at_rest or route in unbounded) and runs[number] != NOWHERE
+        if over or (route == last[0] == "zero-copy" and route in unbounded):
             last[1].extend(range(last[1][-1] + 1, number + 1))
         elif together and _joins(last[1], number, route, k) and not _apart(route, runs[number]):
             last[1].append(number)

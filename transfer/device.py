@@ -77,3 +77,30 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Free everything."""
+
+    def use(self) -> None:
+        """Make it the device that kernels are launched on from now on."""
+
+    def finish(self) -> None:
+        """Block until every kernel launched so far is done."""
+
+    def follow(self, event: Event) -> None:
+        """Let kernels launched from now on start only after the event."""
+
+    def behind(self, stream: Stream) -> None:
+        """Let the stream go on only after every kernel launched so far."""
+
+    def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], DeviceArray]:
+        """Allocate host memory that kernels write too: the host's array of it, and the device's."""
+
+    def to_device(self, array: Any) -> DeviceArray:
+        """Return a copy on the device of an array of the host (one of the device is returned as it is)."""
+
+    def to_host(self, array: DeviceArray) -> NDArray[Any]:
+        """Return a copy in host memory."""
+
+    def mapped(self, array: NDArray[Any]) -> DeviceArray:
+        """Return host memory made by `host_array` or given to `register` as kernels read it in place."""
+
+    def register(self, array: NDArray[Any]) -> None:
+        """Page-lock host memory that somebody else allocated, so that copies run at full speed."""

@@ -82,6 +82,38 @@ class HostDevice:
         """Return the seconds between two events."""
         return last - first
 
+    def use(self) -> None:
+        """Do nothing: the host is always current."""
+
+    def finish(self) -> None:
+        """Do nothing: kernels are done when their call returns."""
+
+    def follow(self, event: float) -> None:
+        """Do nothing: what was asked for is done."""
+
+    def behind(self, stream: None) -> None:
+        """Do nothing: kernels are done when their call returns."""
+
+    def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return one array twice."""
+        array = np.zeros(count, dtype=dtype)
+        return array, array
+
+    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def mapped(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def register(self, array: NDArray[Any]) -> None:
+        """Do nothing: the host copies from any memory at full speed."""
+
     def close(self) -> None:
         """Forget every array."""
         self._sizes.clear()

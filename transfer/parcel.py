@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from penstock.transfer.flight import Flight
+from penstock.transfer.link import Carried
 from penstock.transfer.slabs import Slab, Slabs
 from penstock.transfer.stage import Stage
 from penstock.transfer.task import Demand, Task, TaskRecord
@@ -46,7 +47,10 @@ class Parcel:
         for flight in self._flights:
             arrived = flight.land()
             if flight is self._own:
-                record.bytes_disk += arrived.bytes
+                if isinstance(arrived, Carried):
+                    record.bytes_link += arrived.bytes
+                else:
+                    record.bytes_disk += arrived.bytes
                 record.chunks_read += len(flight.chunks)
                 record.disk_seconds += arrived.read_seconds
                 record.decode_seconds += arrived.decode_seconds

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.cache import HostCache
 from penstock.storage.errors import InputError
 from penstock.transfer.device import Device
@@ -84,6 +86,10 @@ class Pipeline:
     def whole(self, direction: Direction, with_weights: bool) -> bool:
         """Return whether an adjacency lies entirely in one array: then demand may hold totals only."""
         return self._stage(direction).whole(with_weights)
+
+    def here(self, direction: Direction, with_weights: bool) -> NDArray[np.bool_]:
+        """Return which partitions are entirely where the device reads them, bool[p]."""
+        return self._stage(direction).here(with_weights)
 
     def residency(self, demand: Demand) -> Residency:
         """Return where the edges of a demand lie, after choosing what the cache keeps from now on.

@@ -34,7 +34,8 @@ def make_plan(
     counts = _counts(demand, table, residency, numbers)
     costs = measured(counts, rates)
     routes = _routes(counts, costs, residency.resident[numbers], options)
-    groups = combine(numbers.tolist(), routes, residency.places, table.partition_edges, options.combine)
+    unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
+    groups = combine(numbers.tolist(), routes, residency.places, table.partition_edges, options.combine, unbounded)
     position = {int(number): i for i, number in enumerate(numbers)}
     members = [[position[n] for n in group if n in position] for _, group in groups]
     tasks = [
@@ -66,7 +67,7 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
     return Counts(
         edges=of(table.lengths),
         active_edges=of(active),
-        active_vertices=of(demand.active_vertices),
+        active_vertices=np.ones(len(numbers)) if demand.whole else of(demand.active_vertices),  # a sweep is one run
         lines=of(demand.lines),
         read_edges=of(read),
         disk_bytes=of(residency.disk_bytes),

@@ -1,4 +1,4 @@
-"""Slabs: reusable host buffers through which edges pass that the cache does not keep.
+"""Slabs: reusable buffers, in the memory that kernels read, through which edges pass that the cache does not keep.
 
 Owns a fixed number of them and which is free. Refuses a slab given back twice. Their memory comes from the
 device (which may want it page-locked) when first needed, and is kept: arenas are allocated once.
@@ -31,7 +31,7 @@ class Slabs:
         self, device: Device, count: int, edges: int, neighbor_dtype: DTypeLike, weight_dtype: DTypeLike | None
     ) -> None:
         self.edges = edges
-        self._device = device
+        self._allocate = device.host_array if device.reads_host else device.array
         self._slots = Slots(count)
         self._types = (np.dtype(neighbor_dtype), None if weight_dtype is None else np.dtype(weight_dtype))
         self._neighbors: dict[int, NDArray[Any]] = {}
@@ -56,9 +56,9 @@ class Slabs:
         if number is None:
             return None
         if number not in self._neighbors:
-            self._neighbors[number] = self._device.host_array(self.edges, neighbor_dtype)
+            self._neighbors[number] = self._allocate(self.edges, neighbor_dtype)
         if with_weights and weight_dtype is not None and number not in self._weights:
-            self._weights[number] = self._device.host_array(self.edges, weight_dtype)
+            self._weights[number] = self._allocate(self.edges, weight_dtype)
         return Slab(number, self._neighbors[number], self._weights[number] if with_weights else None)
 
     def give(self, slab: Slab) -> None:

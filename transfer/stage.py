@@ -64,7 +64,8 @@ class Stage:
         self.cache: HostCache | None = None
         self.slabs: Slabs | None = None
         self.reader: ChunkReader | None = None
-        self.in_memory = adjacency.arrays is not None
+        self.in_memory = adjacency.arrays is not None and device.reads_host
+        self._linked = not device.reads_host
         self._key = adjacency.direction
         self._step = max(1, self.table.partition_edges // adjacency.chunk_edges)
         self._chunks = -(-adjacency.edges // adjacency.chunk_edges)
@@ -92,7 +93,7 @@ class Stage:
     def whole_arrays(self, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return neighbors and weights of the entire adjacency; it must be `whole`."""
         arrays = self.adjacency.arrays
-        if arrays is not None:
+        if self.in_memory and arrays is not None:
             return arrays[0], arrays[1] if with_weights else None
         return self.placed(0, len(self.table), with_weights)
 
@@ -105,6 +106,14 @@ class Stage:
         if demand.wanted_chunks is not None:
             mask &= demand.wanted_chunks[c0:c1] != 0
         return np.asarray(np.flatnonzero(mask) + c0, dtype=np.int64)
+
+    def here(self, with_weights: bool) -> NDArray[np.bool_]:
+        """Return which partitions the device reads without any transfer, bool[p]."""
+        if self.whole(with_weights):
+            return np.ones(len(self.table), dtype=bool)
+        if self.cache is None:
+            return np.zeros(len(self.table), dtype=bool)
+        return np.logical_and.reduceat(self._held(with_weights), self._bounds)
 
     def hits(self, demand: Demand) -> int:
         """Return how many chunks a demand finds in the cache when the adjacency is `whole`."""
@@ -159,11 +168,12 @@ class Stage:
         absent = wanted if self.cache is None else wanted & ~self._held(demand.with_weights)
         count = np.add.reduceat(absent, self._bounds, dtype=np.int64)
         d = self.edge_bytes(demand.with_weights)
+        on_disk = 0 if self._linked else 1  # what a linked device lacks is in host memory, decoded
         return Residency(
             resident=count == 0,
             places=self.starts.copy(),
-            disk_bytes=np.add.reduceat(self._sizes(demand.with_weights) * absent, self._bounds),
-            decode_bytes=np.minimum(count * self.adjacency.chunk_edges, self.table.lengths) * d,
+            disk_bytes=on_disk * np.add.reduceat(self._sizes(demand.with_weights) * absent, self._bounds),
+            decode_bytes=on_disk * np.minimum(count * self.adjacency.chunk_edges, self.table.lengths) * d,
             edge_bytes=d,
         )
 
@@ -197,7 +207,7 @@ class Stage:
     def _keep(self, chunks: NDArray[np.bool_]) -> None:
         """Note what is wanted, and let the cache keep what was wanted most."""
         cache = self.cache
-        if cache is None or cache.whole:
+        if cache is None or cache.whole or self._linked:  # what a linked device holds was chosen when it was loaded
             return
         mine = cache.entries(self._key)
         counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)

@@ -20,7 +20,7 @@ from penstock.transfer.view import View
 Arrays = tuple[NDArray[Any], NDArray[Any] | None]
 
 name = "filter"
-kinds = frozenset({"host"})
+kinds = frozenset({"host", "emulated", "cuda"})
 
 
 def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:

@@ -12,7 +12,7 @@ from penstock.transfer.task import Demand, Task
 from penstock.transfer.view import View
 
 name = "resident"
-kinds = frozenset({"host"})
+kinds = frozenset({"host", "emulated", "cuda"})
 
 
 def start(task: Task, demand: Demand, stage: Stage) -> Parcel:
