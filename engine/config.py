@@ -14,7 +14,9 @@ from penstock.storage.errors import InputError
 _CHOICES = {
     "direction": ("auto", "push", "pull"),
     "mode": ("auto", "sync", "async"),
-    "kernels": ("host", "reference"),
+    "kernels": ("host", "reference", "cuda"),
+    "route": ("auto", "resident", "filter", "zero-copy"),
+    "model": ("measured", "published"),
 }
 
 
@@ -25,7 +27,11 @@ class Config:
     host_memory: ceiling in bytes on what we allocate (None: a share of what is free). partition_bytes: neighbor
     bytes of a partition. threads: CPU threads (None: all). devices: how many host devices share the edges.
     direct_io: read past the page cache. direction, mode: force push or pull, sync or async execution.
-    kernels: "reference" runs the plain Python definition. throttle: bytes per second and stripe, for tests.
+    kernels: "reference" runs the plain Python definition; "cuda" the GPU's kernels, on an emulated device by numba's
+    simulator. throttle: bytes per second and stripe, for tests.
+    device: "auto", "cpu", "cuda:N", or "emulated" (a host device behind a link, for tests, of `link_rate` bytes per
+    second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
+    route: force one of the ways to the device. model: the cost model. keep_times: keep the begin and end of copies.
     """
 
     host_memory: int | None = None
@@ -35,8 +41,15 @@ class Config:
     direct_io: bool = False
     direction: Literal["auto", "push", "pull"] = "auto"
     mode: Literal["auto", "sync", "async"] = "auto"
-    kernels: Literal["host", "reference"] = "host"
+    kernels: Literal["host", "reference", "cuda"] = "host"
     throttle: float | None = None
+    device: str = "auto"
+    device_memory: int | None = None
+    device_edge_memory: int | None = None
+    route: Literal["auto", "resident", "filter", "zero-copy"] = "auto"
+    model: Literal["measured", "published"] = "measured"
+    link_rate: float | None = None
+    keep_times: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -54,7 +67,7 @@ class Config:
         for name in options:
             if name not in known:
                 raise InputError(f"unknown option {name!r}; the options are {', '.join(sorted(known))}")
-        for name in ("host_memory", "partition_bytes"):
+        for name in ("host_memory", "partition_bytes", "device_memory", "device_edge_memory"):
             if isinstance(options.get(name), str):
                 options[name] = parse_bytes(options[name])
         return cls(**options)

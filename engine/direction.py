@@ -18,6 +18,7 @@ Direction = Literal["push", "pull"]
 ALPHA = 15
 BETA = 18
 DENSE_SHARE = 1 / 2
+LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Situation:
     early_exit: bool
     can_pull: bool
     forced: Direction | None = None
+    linked: bool = False
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -39,7 +41,8 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
     if not situation.can_pull:
         return "push"
     if not situation.early_exit:
-        dense = frontier.everything or frontier.edges > situation.edges * DENSE_SHARE
+        share = LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE
+        dense = frontier.everything or frontier.edges > situation.edges * share
         return "pull" if dense else "push"
     if previous == "pull":
         still = growing or frontier.vertices > situation.vertices // BETA

@@ -7,6 +7,7 @@ one pass, as they arrive. Kernels and the idea's source are in `kernels/forest.p
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from penstock.engine.frontier import Frontier
 from penstock.engine.trace import IterationRecord
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.loop import Loop, Worker
     from penstock.transfer.view import View
 
@@ -32,6 +34,11 @@ def grow(loop: Loop) -> Iterator[IterationRecord]:
         giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state))
         done_each = SAMPLED
     symmetric = not loop.graph.directed
+    if not resident and symmetric and len(loop.workers) == 1:
+        here = loop.workers[0].lanes["push"].here
+        if here.any():
+            yield from _grow_from(loop, here)
+            return
 
     def link(worker: Worker, view: View) -> None:
         worker.kernels.link_rows(view, worker.state, loop.out, done_each, giant, symmetric)
@@ -40,16 +47,51 @@ def grow(loop: Loop) -> Iterator[IterationRecord]:
     loop.converged = True
 
 
-def _pass(loop: Loop, link: Callable[[Worker, View], Any]) -> IterationRecord:
-    """Every device links the edges that its lane brings; then all forests are joined and compressed."""
+def _grow_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]:
+    """Link what is here; then, of the other partitions, only the rows of vertices outside the largest tree.
+
+    An edge is stored in both its rows, so an edge that has not been here and joins two trees lies in a row outside the
+    largest one.
+    """
+    worker = loop.workers[0]
+    kernels, state = worker.kernels, worker.state
+
+    def link(worker: Worker, view: View) -> None:
+        kernels.link_rows(view, state, loop.out, 0, NOBODY, True)
+
+    yield _pass(loop, link, only=here)
+    giant = np.uint64(kernels.largest_tree(state))
+    kernels.mark_outside(state, loop.out, giant)
+    frontier = kernels.select(state, loop.out, (), math.inf)
+
+    def link_outside(worker: Worker, view: View) -> None:
+        kernels.link_listed(view, state, frontier, loop.out, giant)
+
+    if not frontier.empty:
+        yield _pass(loop, link_outside, only=~here, frontier=frontier)
+    loop.converged = True
+
+
+def _pass(
+    loop: Loop,
+    link: Callable[[Worker, View], Any],
+    *,
+    only: NDArray[np.bool_] | None = None,
+    frontier: Frontier | None = None,
+) -> IterationRecord:
+    """Every device links the edges that its lane brings; then all forests are joined and compressed.
+
+    only: which partitions to bring. frontier: whose rows are wanted, None for all.
+    """
     began = time.perf_counter()
     count = loop.graph.vertices
-    record = IterationRecord(loop.iteration, "push", count, loop.graph.edges)
-    frontier = Frontier(count, loop.graph.edges, everything=True)
+    if frontier is None:
+        frontier = Frontier(count, loop.graph.edges, everything=True)
+    record = IterationRecord(loop.iteration, "push", frontier.vertices, frontier.edges)
     for worker in loop.workers:
         worker.kernels.use()
         lane = worker.lanes["push"]
-        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, ()), start=1):
+        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, (), only), start=1):
             started = time.perf_counter()
             link(worker, view)
             if not lane.resident and number & (number - 1) == 0:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.direction import Direction
 from penstock.engine.frontier import Frontier
-from penstock.transfer.task import Demand, TaskRecord, whole_demand
+from penstock.transfer.cost import Cost
+from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from penstock.transfer.view import View
 
 LINE_BYTES = 128
+SECTOR_BYTES = 32
+SLIGHT_EDGES = 1 << 23
 
 
 @dataclass
@@ -53,10 +56,32 @@ class Lane:
         """Whether all edges are in memory, so that nothing has to travel."""
         return self.pipeline.whole(self.key, self.with_weights)
 
-    def views(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Iterator[View]:
-        """The views that this iteration needs, each valid until the next is asked for."""
-        demand = self._demand(kernels, state, frontier, scalars)
-        plan = self.pipeline.plan(demand, self.rates)
+    @property
+    def linked(self) -> bool:
+        """Whether edges that are not resident come over a link."""
+        return not self.pipeline.device.reads_host and not self.resident
+
+    @property
+    def here(self) -> NDArray[np.bool_]:
+        """Which partitions are where the device reads them at once, bool (partitions,)."""
+        return self.pipeline.here(self.key, self.with_weights)
+
+    def views(
+        self,
+        kernels: Any,
+        state: State,
+        frontier: Frontier,
+        scalars: tuple[Any, ...],
+        only: NDArray[np.bool_] | None = None,
+    ) -> Iterator[View]:
+        """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
+        if only is None and self._slight(frontier):
+            demand, plan = self._at_once(state, frontier)
+        else:
+            demand = self._demand(kernels, state, frontier, scalars)
+            if only is not None:
+                demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
+            plan = self.pipeline.plan(demand, self.rates)
         try:
             arrivals = self.pipeline.arrivals(plan, demand)
             if self.mine is None:
@@ -82,9 +107,34 @@ class Lane:
         else:
             kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+        if self.direction == "pull" and kernels.author.early_exit and not self.pipeline.device.reads_host:
+            edges, lines = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
         pending = edges.astype(np.float64)
         demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _slight(self, frontier: Frontier) -> bool:
+        """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
+        few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
+        return few and self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+
+    def _at_once(self, state: Any, frontier: Frontier) -> tuple[Demand, Plan]:
+        """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
+        table = self.pipeline.table(self.key)
+        vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
+        vertices[0], edges[0] = frontier.vertices, frontier.edges
+        lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
+        demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
+        return demand, Plan(self.key, (Task("zero-copy", table.numbers, Cost()),))
+
+    def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
+        """Edges that pulls read before they leave early, and the short requests for them, per partition.
+
+        density: share of edges that come from active vertices; the first active one is found after 1 / density.
+        """
+        probes = max(1.0, 1.0 / max(density, 1e-9))
+        read = np.minimum(edges, np.ceil(vertices * probes).astype(np.int64))
+        return read, np.minimum(edges, vertices + read * self.edge_bytes // SECTOR_BYTES)
 
     def _totals(self, frontier: Frontier) -> Demand:
         """Demand on a resident adjacency: only its totals matter."""

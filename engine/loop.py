@@ -25,7 +25,6 @@ from penstock.engine.trace import IterationRecord
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane
     from penstock.engine.program import Program
-    from penstock.engine.state import State
     from penstock.storage.graph import Graph
     from penstock.storage.index import Index
 
@@ -36,7 +35,7 @@ _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 class Worker:
     """A device at work: its state, its kernels, its lanes of edges by direction."""
 
-    state: State
+    state: Any  # a State, or a PlacedState on a device with memory of its own
     kernels: Any
     lanes: dict[Direction, Lane]
 
@@ -129,6 +128,7 @@ class Loop:
             self.program.early_exit,
             "pull" in self.workers[0].lanes,
             self.forced,
+            any(lane.linked for lane in self.workers[0].lanes.values()),
         )
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:

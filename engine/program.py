@@ -115,6 +115,8 @@ class Program:
     early_exit: a pull may stop at the first active in-neighbor (the smallest id).
     self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen
     at once (asynchronous execution). everywhere: every vertex is active in every iteration.
+    starts_anywhere: `start` does only what NumPy's and CuPy's arrays both can, so that it may fill a GPU's fields.
+    bucket_is_free: nobody asked for this bucket, so a device behind a link may narrow it: edges are dear there.
     tolerance: largest relative difference between two correct runs (0 for integers).
     """
 
@@ -124,9 +126,11 @@ class Program:
     self_combining: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = False
+    starts_anywhere: ClassVar[bool] = False
     non_negative_weights: ClassVar[bool] = False
     tolerance: ClassVar[float] = 0.0
     bucket: float = 0.0
+    bucket_is_free: bool = False
     max_iter: int = 2**62
 
     # Functions of the author; those that are None are not used.

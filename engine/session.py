@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from functools import partial
 from types import TracebackType
 from typing import Any, cast
 
@@ -18,8 +19,10 @@ from penstock.engine.direction import Direction
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.lane import Lane
+from penstock.engine.linked import LinkedEdges, device_of
 from penstock.engine.loop import Loop, Worker
 from penstock.engine.ownership import owners
+from penstock.engine.placed import PlacedState, placed_bytes
 from penstock.engine.program import Program, check
 from penstock.engine.result import Result
 from penstock.engine.state import State, state_bytes
@@ -28,12 +31,14 @@ from penstock.storage.cache import Arena, Extent, HostCache
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Adjacency, Graph
 from penstock.storage.reader import Reader
+from penstock.transfer.device import Device
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
 
+LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
 SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
 
@@ -48,6 +53,8 @@ class Session:
         self.config = Config.of(**options)
         self._kernels: dict[Any, Any] = {}
         self._equipment: _Equipment | None = None
+        self._device = device_of(self.config, graph)
+        self._indexes: dict[int, Any] = {}
 
     def __enter__(self) -> Session:
         return self
@@ -62,6 +69,12 @@ class Session:
         if self._equipment is not None:
             self._equipment.close()
             self._equipment = None
+        if self._device is not None:
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._kernels.clear()
+            self._indexes.clear()
+            self._device.close()
 
     def run(self, program: Program) -> Result:
         """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails."""
@@ -77,28 +90,44 @@ class Session:
         program = program.form(self.graph, self.config.mode)
         check(program)
         self._check_weights(program)
-        result, state = yield from self._steps(program)
-        wider = program.instead(state.fields)
+        result, values = yield from self._steps(program)
+        wider = program.instead(values)
         return result if wider is None else (yield from self.steps(wider))
 
-    def _steps(self, program: Program) -> Generator[IterationRecord, None, tuple[Result, State]]:
+    def _steps(self, program: Program) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
         loop = self._loop(program)
         first = loop.workers[0].state
         began = time.perf_counter()
-        start = program.start(self.graph, first.fields)
-        loop.limit = program.bucket or float("inf")
-        for worker in loop.workers:
-            _adopt(worker.state, first)
-            if start.active is not None:
-                worker.state.pending.add(start.active)
-        steps = forest.grow(loop) if program.combine == "union" else loop.iterate(start.everything)
+        everything = self._start(program, loop)
+        steps = forest.grow(loop) if program.combine == "union" else loop.iterate(everything)
         records = []
         for record in steps if self.graph.vertices else ():
             records.append(record)
             yield record
+        if self._device is not None:
+            self._device.finish()
         seconds = time.perf_counter() - began
-        fields = program.finish(self.graph, first.fields)
-        return Result(program, self.graph, fields, records, seconds, loop.converged), first
+        values = first.host_fields()
+        fields = program.finish(self.graph, values)
+        return Result(program, self.graph, fields, records, seconds, loop.converged), values
+
+    def _start(self, program: Program, loop: Loop) -> bool:
+        """Give every device the first values and the first frontier; whether that is every vertex."""
+        first = loop.workers[0].state
+        if isinstance(first, State) or program.starts_anywhere:
+            start = program.start(self.graph, first.fields)
+        else:
+            fields = first.host_fields()
+            start = program.start(self.graph, fields)
+            first.take(fields)
+        if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
+            program.bucket *= LINKED_BUCKET
+        loop.limit = program.bucket or float("inf")
+        for worker in loop.workers:
+            _adopt(worker.state, first)
+            if start.active is not None:
+                worker.kernels.mark(worker.state, start.active)
+        return start.everything
 
     def _loop(self, program: Program) -> Loop:
         asynchronous = program.self_combining and self.config.mode != "sync"
@@ -113,12 +142,18 @@ class Session:
         kernels = self._kernels_of(program, weighted)
         workers = []
         for lanes in equipment.lanes(directions, weighted):
-            state = State(program, kernels.author, 0, self.graph.vertices, self.graph.vertex_dtype)
+            state = self._state(program, kernels)
             if apart:
                 state.accumulate_apart()
             workers.append(Worker(state, kernels, lanes))
         forced = None if self.config.direction == "auto" else self.config.direction
         return Loop(program, self.graph, self.graph.out.index(), workers, asynchronous, forced)
+
+    def _state(self, program: Program, kernels: Any) -> State | PlacedState:
+        count, dtype = self.graph.vertices, self.graph.vertex_dtype
+        if isinstance(kernels, HostKernels | ReferenceKernels):
+            return State(program, kernels.author, 0, count, dtype)
+        return PlacedState(program, kernels.author, (0, count), dtype, self._device)
 
     def _directions(self, program: Program) -> tuple[Direction, ...]:
         """Which directions the run may walk: only those get a share of the budget."""
@@ -151,21 +186,34 @@ class Session:
     def _kernels_of(self, program: Program, weighted: bool) -> Any:
         key = type(program), weighted
         if key not in self._kernels:
-            kind = HostKernels if self.config.kernels == "host" else ReferenceKernels
-            self._kernels[key] = kind(program, self.graph.vertex_dtype, weighted, self.config.thread_count)
+            self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
+
+    def _compiled(self, program: Program, weighted: bool) -> Any:
+        dtype, threads = self.graph.vertex_dtype, self.config.thread_count
+        if self.config.kernels == "reference":
+            return ReferenceKernels(program, dtype, weighted, threads)
+        if self._device is None or (self._device.kind == "emulated" and self.config.kernels == "host"):
+            return HostKernels(program, dtype, weighted, threads)
+        from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
+
+        return CudaKernels(program, dtype, weighted, self._device, self._indexes)
 
     def _equip(self, program: Program, directions: tuple[Direction, ...], weighted: bool, apart: bool) -> _Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
         adjacencies = _adjacencies(self.graph, directions)
         held = state_bytes(program, self.graph.vertices, self.graph.vertex_dtype, apart=apart)
+        if self._device is not None:
+            held += placed_bytes(self.graph.vertices, self.graph.vertex_dtype)
         fixed = held * self.config.devices + _index_bytes(self.graph, adjacencies) + _id_bytes(self.graph)
         old = self._equipment
         if old is None or not old.suffices(adjacencies, weighted, fixed):
             if old is not None:
                 adjacencies, weighted = _united(old.adjacencies, adjacencies), weighted or old.weighted
-            self.close()
-            self._equipment = _Equipment(self.graph, self.config, adjacencies, weighted, fixed + SMALL_CHANGE)
+            if old is not None:
+                old.close()
+            make = _Equipment if self._device is None else partial(_LinkedEquipment, self._device)
+            self._equipment = make(self.graph, self.config, adjacencies, weighted, fixed + SMALL_CHANGE)
         assert self._equipment is not None
         return self._equipment
 
@@ -203,6 +251,7 @@ class _Equipment:
             for number in range(config.devices)
         ]
         self.chunk_edges = chunk_edges
+        self.rates = Rates.host(config.thread_count)
 
     def _divide(self, adjacencies: list[Adjacency]) -> Layout:
         budget = Budget(
@@ -246,7 +295,7 @@ class _Equipment:
             pipeline,
             direction,
             adjacency.index(),
-            Rates.host(self.config.thread_count),
+            self.rates,
             weighted,
             self.chunk_edges,
             adjacency.neighbor_dtype.itemsize + (0 if weight is None else weight.itemsize),
@@ -262,6 +311,26 @@ class _Equipment:
             pipeline.close()
         if self.reader is not None:
             self.reader.close()
+
+
+class _LinkedEquipment(_Equipment):
+    """The same for a device with memory of its own: the edges are in host memory, and the pipeline is the link's."""
+
+    def __init__(
+        self, device: Device, graph: Graph, config: Config, adjacencies: list[Adjacency], weighted: bool, fixed: int
+    ) -> None:
+        self.graph, self.config = graph, config
+        self.weighted, self.fixed = weighted, fixed
+        self.adjacencies = adjacencies
+        self.reader = None
+        self.edges = LinkedEdges(graph, config, device, adjacencies, (weighted, fixed))
+        self.pipelines = [self.edges.pipeline]
+        self.chunk_edges = graph.out.chunk_edges
+        self.rates = Rates.pcie5(config.thread_count)
+
+    def close(self) -> None:
+        """Let go of the edges on the device."""
+        self.edges.close()
 
 
 def _adopt(state: State, first: State) -> None:

@@ -104,6 +104,10 @@ class State:
         """Where messages are combined."""
         return self.arrays[0] if self.incoming is None else self.incoming
 
+    def host_fields(self) -> dict[str, NDArray[Any]]:
+        """Every field's values in host memory, where they are."""
+        return self.fields
+
     def window(self, field: str, first: int, last: int) -> NDArray[Any]:
         """The values of vertices [first, last) of a field, a view of shape (last - first, ...).
 

@@ -48,7 +48,7 @@ class HostKernels:
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self._key = f"{self.author.fingerprint}{weighted}"
-        self._made: dict[str, Kernel] = {}
+        self._made = _MADE.setdefault(self._key, {})
 
     def use(self) -> None:
         """Take the threads that this device may use; call before a run of kernels."""
@@ -73,6 +73,13 @@ class HostKernels:
             marks = active.words, active.summary
             self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
         return Frontier(vertices, edges, listed=listed, rest=float(rest.min()))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def mark(self, state: State, active: NDArray[Any]) -> None:
+        """Make these vertices (less `first`) pending."""
+        state.pending.add(active)
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, where the program says so."""
@@ -185,6 +192,16 @@ class HostKernels:
             np.uint64(view.v1), done_each, skipped, symmetric, threads, block, *forest_of,
         )  # fmt: skip
 
+    def mark_outside(self, state: State, index: Index, giant: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `giant`; forest compressed."""
+        outside = np.flatnonzero(state.arrays[0] != giant)
+        starts = index.starts(state.first, state.last + 1)
+        state.pending.add(outside[starts[outside + 1] > starts[outside]])
+
+    def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, giant: Any) -> None:
+        """Link the rows of the view that lie outside the tree `giant`, which are the frontier's."""
+        self.link_rows(view, state, index, 0, np.uint64(giant), True)
+
     def join_forests(self, state: State, other: State) -> None:
         """Join in `state` what is joined in `other`."""
         self._call("merge_forests", len(state.arrays[0]) < SMALL, state.arrays[0], other.arrays[0])
@@ -235,6 +252,8 @@ class HostKernels:
         return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
 
 
+_MADE: dict[str, dict[str, Kernel]] = {}
+"""Kernels of this process by what they are made of, so that a second session does not load them again."""
 _BY_EDGE = {
     "push_list": edge_kernels.make_push_list,
     "push_rows": edge_kernels.make_push_rows,

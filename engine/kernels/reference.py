@@ -65,6 +65,13 @@ class ReferenceKernels:
         state.active.add(np.array(chosen, dtype=np.uint64))
         return Frontier(len(chosen), edges, rest=rest)
 
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def mark(self, state: State, active: NDArray[Any]) -> None:
+        """Make these vertices (less `first`) pending."""
+        state.pending.add(active)
+
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send."""
         if self.author.has_send:
@@ -167,6 +174,15 @@ class ReferenceKernels:
         """Link every edge of the view (there is nothing to be gained by skipping here)."""
         for e, u in self._sources(view, index):
             self._link(state, u, int(view.neighbors[e - view.e0]))
+
+    def mark_outside(self, state: State, index: Index, giant: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `giant`."""
+        outside = [v for v in range(state.last - state.first) if state.arrays[0][v] != giant]
+        state.pending.add(np.array([v for v in outside if len(set(row(index, v + state.first))) == 2], dtype=np.uint64))
+
+    def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, giant: Any) -> None:
+        """Link the rows of the view (all of them: there is nothing to be gained by skipping here)."""
+        self.link_rows(view, state, index, 0, giant, True)
 
     def join_forests(self, state: State, other: State) -> None:
         """Join in `state` what is joined in `other`."""

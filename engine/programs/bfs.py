@@ -28,6 +28,7 @@ class BFS(Program):
     combine = "min"
     message = VERTEX
     early_exit = True
+    starts_anywhere = True
 
     def __init__(self, source: int) -> None:
         self.source = source

@@ -29,6 +29,7 @@ class PageRank(Program):
     rank = Field(np.float64)
     combine = "sum"
     everywhere = True
+    starts_anywhere = True
     tolerance = 1e-9
 
     def __init__(
@@ -98,6 +99,7 @@ class PageRank(Program):
 class PersonalizedPageRank(PageRank):
     """PageRank with a teleport vector of the user's."""
 
+    starts_anywhere = False
     teleport = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -157,6 +159,8 @@ class ResidualPageRank(PageRank):
 
 class ResidualPersonalizedPageRank(ResidualPageRank):
     """Residual push with a teleport vector of the user's."""
+
+    starts_anywhere = False
 
     def first_share(self, graph: Graph) -> Any:
         """What each vertex gets by teleport."""

@@ -31,6 +31,7 @@ class SSSP(Program):
     self_combining = True
     needs_weights = True
     non_negative_weights = True
+    starts_anywhere = True
 
     def __init__(self, source: int, delta: float | None = None) -> None:
         self.source = source
@@ -47,6 +48,7 @@ class SSSP(Program):
         first = internal_id(graph, self.source)
         state["distance"][first] = 0
         self.bucket = self.delta if self.delta is not None else default_delta(graph)
+        self.bucket_is_free = self.delta is None
         return Start(active=np.array([first]))
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]

@@ -19,11 +19,13 @@ class WCC(Program):
 
     component = Field(VERTEX)
     combine = "union"
+    starts_anywhere = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
         count = len(state["component"])
-        state["component"][:] = np.arange(count, dtype=state["component"].dtype)
+        component = state["component"]
+        component[:] = np.arange(count, dtype=component.dtype, like=component)
         return Start(everything=True)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,311 @@
+"""The seam to CUDA: compile a kernel for the device at hand, and launch it.
+
+Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch,
+loaded and launched through CuPy (a few microseconds a launch; numba's own launch takes ten times that). Under numba's
+CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the same functions run as Python threads, on NumPy arrays. Refuses nothing:
+`transfer/cuda.py` has found the device, or said clearly that there is none.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
+
+if TYPE_CHECKING:
+    from penstock.engine.kernels.author import Compile
+
+SIMULATED = bool(numba.config.ENABLE_CUDASIM)
+BLOCK = 8 if SIMULATED else 256
+"""Threads of a block."""
+LANES = 4 if SIMULATED else 32
+"""Edges of an aligned run that neighboring threads read at once; 32 ids of 4 bytes are one line of 128 bytes."""
+LANE_SHIFT = np.int64(LANES.bit_length() - 1)
+PER_THREAD = 2 if SIMULATED else 8
+TILE = BLOCK * PER_THREAD
+"""Edges of a tile, the unit in which blocks take edges; tiles start at multiples of TILE."""
+
+FIVE = np.uint64(5)
+ONE = np.uint64(1)
+LOW = np.uint64(31)
+NONE = np.uint32(0)
+BIT = np.uint32(1)
+
+_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+_namespaces: list[dict[str, Any]] = [globals()]
+"""Globals of the modules whose device code says `cuda.`; the simulator puts its own there during a launch."""
+
+
+def device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function that only kernels call; plain Python under the simulator."""
+    if SIMULATED:
+        if all(function.__globals__ is not known for known in _namespaces):
+            _namespaces.append(function.__globals__)
+        return function
+    return cuda.jit(device=True)(function)  # type: ignore[no-any-return]
+
+
+compile_author: Compile = device
+
+
+@device
+def row_start(bases, offsets, shift, v):  # type: ignore[no-untyped-def]
+    """Number of the first edge of row `v` (uint64), as int64."""
+    return bases[v >> shift] + np.int64(offsets[v])
+
+
+@device
+def degree_of(bases, offsets, shift, v):  # type: ignore[no-untyped-def]
+    """Number of edges in row `v` (uint64)."""
+    return row_start(bases, offsets, shift, v + ONE) - row_start(bases, offsets, shift, v)
+
+
+@device
+def is_marked(words, at):  # type: ignore[no-untyped-def]
+    """Whether bit `at` (uint64) of a bitmap of 32-bit words is set."""
+    return (words[at >> FIVE] >> np.uint32(at & LOW)) & BIT != NONE
+
+
+@device
+def mark(words, at):  # type: ignore[no-untyped-def]
+    """Set bit `at` (uint64), atomically; cheap when it is set already."""
+    bit = np.uint32(BIT << np.uint32(at & LOW))
+    if words[at >> FIVE] & bit == NONE:
+        cuda.atomic.or_(words, at >> FIVE, bit)
+
+
+@device
+def lowest_bit(word):  # type: ignore[no-untyped-def]
+    """Position of the lowest set bit of a non-zero uint32, as uint64."""
+    return np.uint64(cuda.ffs(word) - 1)
+
+
+@device
+def global_thread():  # type: ignore[no-untyped-def]
+    """Number of this thread in the whole launch, int64."""
+    return np.int64(cuda.blockIdx.x) * np.int64(BLOCK) + np.int64(cuda.threadIdx.x)
+
+
+@device
+def all_threads():  # type: ignore[no-untyped-def]
+    """Threads of the whole launch, int64."""
+    return np.int64(cuda.gridDim.x) * np.int64(BLOCK)
+
+
+@device
+def find_row(bases, offsets, shift, first, last, edge):  # type: ignore[no-untyped-def]
+    """The row in [first, last) that owns `edge`: the last one that starts at or before it (uint64)."""
+    low, high = np.uint64(first), np.uint64(last) - ONE
+    while low < high:
+        middle = (low + high + ONE) >> ONE
+        if row_start(bases, offsets, shift, middle) <= edge:
+            low = middle
+        else:
+            high = middle - ONE
+    return low
+
+
+class Kernel:
+    """One kernel: compiled at its first launch with arguments of certain types."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self._loaded: dict[tuple[Any, ...], _Loaded] = {}
+        self._recent: _Loaded | None = None
+        _kernels.add(self)
+
+    def __call__(self, blocks: int, *arguments: Any) -> None:
+        """Start `blocks` blocks of BLOCK threads; arrays are the device's, numbers NumPy scalars."""
+        if blocks < 1:
+            return
+        if SIMULATED:
+            _simulate(self.function, blocks, arguments)
+            return
+        if self._recent is None or not self._recent.take(arguments):
+            key = _kinds(arguments)
+            if key not in self._loaded:
+                self._loaded[key] = _Loaded(self.function, arguments)
+            self._recent = self._loaded[key]
+            self._recent.take(arguments)
+        self._recent.launch(blocks)
+
+    def forget(self) -> None:
+        """Let go of the arrays of the last launch."""
+        for loaded in self._loaded.values():
+            loaded.last = [None] * len(loaded.last)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Make a kernel of a function whose closure holds device functions."""
+    if SIMULATED:
+        device(function)
+    return Kernel(function)
+
+
+def forget() -> None:
+    """Let go of all arrays that kernels remember from their last launches."""
+    for known in list(_kernels):
+        known.forget()
+
+
+def _kinds(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What distinguishes compiled versions of a kernel: the dtypes of its arguments."""
+    return tuple(_kinds(item) if type(item) is tuple else item.dtype.char for item in arguments)
+
+
+def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, ...]) -> None:
+    """Run one block after another, a Python thread for each of its threads, arrays in place.
+
+    What kernels see as `cuda` is numba's simulator's. Its own block runner polls its threads and copies arrays in and
+    out, which costs a second a launch and breaks arrays that are passed twice; a barrier takes a millisecond.
+    """
+    from numba.cuda.simulator.kernelapi import FakeCUDAModule
+
+    outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
+    with ExitStack() as stack:
+        for names in _namespaces:
+            if names.get("cuda") is outside:
+                names["cuda"] = inside
+                stack.callback(names.__setitem__, "cuda", outside)
+        for number in range(blocks):
+            inside._shared._allocations.clear()
+            barrier = threading.Barrier(BLOCK)
+            threads = [_SimulatedThread(function, arguments, (number, at), barrier) for at in range(BLOCK)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            failed = [thread.error for thread in threads if thread.error is not None]
+            if failed:
+                raise next((e for e in failed if not isinstance(e, threading.BrokenBarrierError)), failed[0])
+
+
+class _SimulatedThread(threading.Thread):
+    """One CUDA thread under the simulator, as `numba.cuda.simulator.kernelapi` looks at it."""
+
+    def __init__(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], place: tuple[int, int], barrier: Any
+    ) -> None:
+        super().__init__(daemon=True)
+        self.blockIdx, self.threadIdx = (SimpleNamespace(x=at, y=0, z=0) for at in place)
+        self.thread_id = place[1]
+        self.error: BaseException | None = None
+        self._work = function, arguments
+        self._barrier = barrier
+
+    def run(self) -> None:
+        """Run the kernel's function; what it raises is kept, and the others are not left waiting."""
+        try:
+            self._work[0](*self._work[1])
+        except BaseException as error:
+            self.error = error
+            self._barrier.abort()
+
+    def syncthreads(self) -> None:
+        """Wait for the block."""
+        self._barrier.wait()
+
+
+class _Loaded:
+    """A compiled kernel on the current device, with room for its flattened arguments."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        import cupy
+
+        text, _ = cuda.compile_ptx(
+            function, tuple(type_of(argument) for argument in arguments), device=False, cc=capability()
+        )
+        name = re.search(r"\.visible \.entry ([^(\s]+)", text)
+        assert name is not None, "PTX of a kernel has an entry"
+        driver = cupy.cuda.driver
+        self._function = driver.moduleGetFunction(driver.moduleLoadData(text.encode()), name.group(1))
+        self._launch = driver.launchKernel
+        self._stream = cupy.cuda.get_current_stream
+        self._kinds = list(_kinds(arguments))
+        self._firsts: list[int] = []
+        words: list[int | float] = []
+        for argument in arguments:
+            self._firsts.append(len(words))
+            _flatten((argument,), words)
+        self.last: list[Any] = [None] * len(arguments)
+        self._words = np.zeros(len(words), dtype=np.uint64)
+        self._floats = self._words.view(np.float64)
+        self._places = self._words.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        self._place = self._places.ctypes.data
+
+    def take(self, arguments: tuple[Any, ...]) -> bool:
+        """Lay out what differs from the last launch; False, and nothing of use done, if the types are others."""
+        last = self.last
+        for number, argument in enumerate(arguments):
+            if argument is last[number]:
+                continue
+            kind = _kinds(argument) if type(argument) is tuple else argument.dtype.char
+            if kind != self._kinds[number]:
+                return False
+            words: list[int | float] = []
+            _flatten((argument,), words)
+            for at, word in enumerate(words, start=self._firsts[number]):
+                if type(word) is float:
+                    self._floats[at] = word
+                else:
+                    self._words[at] = word
+            last[number] = argument
+        return True
+
+    def launch(self, blocks: int) -> None:
+        """Launch on CuPy's current stream, with what was taken."""
+        self._launch(self._function, blocks, 1, 1, BLOCK, 1, 1, 0, self._stream().ptr, self._place, 0)
+
+
+def _flatten(arguments: tuple[Any, ...], words: list[int | float]) -> None:
+    """Lay arguments out as numba-cuda's kernels take them; an array is seven words or more."""
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            _flatten(argument, words)
+        elif hasattr(argument, "strides") and argument.ndim > 0:
+            words += (0, 0, argument.size, argument.itemsize, argument.data.ptr, *argument.shape, *argument.strides)
+        elif isinstance(argument, np.floating):
+            words.append(float(argument))
+        else:
+            words.append(int(argument) & (2**64 - 1))
+
+
+def type_of(argument: Any) -> Any:
+    """The numba type of a kernel's argument: a tuple, an array of the device, or a NumPy scalar."""
+    if isinstance(argument, tuple):
+        return numba.types.BaseTuple.from_types([type_of(item) for item in argument])
+    scalar = numba.from_dtype(np.dtype(argument.dtype))
+    return numba.types.Array(scalar, argument.ndim, "C") if argument.ndim else scalar
+
+
+@cache
+def capability() -> tuple[int, int]:
+    """Compute capability of the current device."""
+    import cupy
+
+    text = cupy.cuda.Device().compute_capability
+    return int(text[:-1]), int(text[-1])
+
+
+@cache
+def most_blocks() -> int:
+    """Blocks that keep the device busy; kernels stride over what is left."""
+    if SIMULATED:
+        return 3
+    import cupy
+
+    return 8 * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+
+def blocks_for(threads: int) -> int:
+    """Blocks for so many threads' work, at most what keeps the device busy."""
+    return max(1, min(most_blocks(), -(-threads // BLOCK)))

@@ -1,0 +1,341 @@
+"""The kernels of one program on a GPU: the methods of `host.py`, over a PlacedState.
+
+Owns how work is cut for the device, and the few numbers that come back to the host: one small read after each
+select, one after each demand. Everything else is only launched. Refuses programs with vector fields in messages by
+way of numba's own word, translated by `explain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from penstock.engine.frontier import Frontier
+from penstock.engine.kernels import cuda_edges as edges
+from penstock.engine.kernels import cuda_forest as forest_kernels
+from penstock.engine.kernels import cuda_vertices as vertices
+from penstock.engine.kernels.author import Author, bind
+from penstock.engine.kernels.cuda import BLOCK, LANES, TILE, Kernel, blocks_for, compile_author, forget, most_blocks
+from penstock.engine.kernels.forest import most_frequent
+from penstock.engine.kernels.host import explain
+from penstock.engine.program import arguments, author_function, globals_of
+from penstock.storage.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.placed import PlacedState
+    from penstock.engine.program import Program
+    from penstock.storage.index import Index
+    from penstock.transfer.view import View
+
+
+@dataclass(frozen=True)
+class PlacedIndex:
+    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t."""
+
+    index: Index
+    arrays: tuple[Any, Any, Any]
+    starts: Any
+
+
+class CudaKernels:
+    """Compiled kernels for one program, vertex type and kind of weights, on one device.
+
+    indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
+    """
+
+    def __init__(
+        self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, PlacedIndex]
+    ) -> None:
+        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
+        self.weighted = weighted
+        self.device = device
+        edge = author_function(program, "edge")
+        names = () if edge is None else arguments(edge)
+        self._uses_target = any(name == "target" or name.startswith("target_") for name in names)
+        self._combiners = tuple(total.combine for total in globals_of(program).values())
+        self._made: dict[str, Kernel] = {}
+        self._indexes = indexes
+        self._buffers: dict[str, Any] = {}
+
+    def use(self) -> None:
+        """Make the device the current one; call before a run of kernels."""
+        self.device.use()
+
+    def close(self) -> None:
+        """Let go of everything on the device."""
+        self._buffers.clear()
+        forget()
+
+    def placed(self, index: Index) -> PlacedIndex:
+        """The index on the device, copied at its first use."""
+        found = self._indexes.get(id(index))
+        if found is None:
+            bases, offsets, shift = index.arrays()
+            arrays = self.device.to_device(bases), self.device.to_device(offsets), np.uint64(shift)
+            tiles = -(-index.edges // TILE)
+            starts = self.device.array(max(1, tiles), np.uint32 if index.vertices < 2**32 else np.uint64)
+            edges.tile_rows(blocks_for(tiles), arrays, np.uint64(index.vertices), np.int64(tiles), starts)
+            found = self._indexes[id(index)] = PlacedIndex(index, arrays, starts)
+        return found
+
+    def select(self, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier and list it."""
+        words, base, skew = len(state.active.words), np.uint64(state.first), np.int64(0)
+        blocks = -(-words // BLOCK)
+        counts = self._buffer("counts", 3 * blocks, np.int64).reshape(3, blocks)
+        rests = self._buffer("rests", blocks, np.float64)
+        arrays = self.placed(index).arrays
+        self._call(
+            "select", blocks, state.pending.words, state.active.words, arrays, skew, state.arrays, scalars,
+            np.float64(limit), base, counts, rests,
+        )  # fmt: skip
+        vertices.sum_up(1, counts, rests, state.totals, state.told_here, state.told_rest_here)
+        vertices.enumerate_marked(
+            blocks, state.active.words, arrays, skew, base, counts, state.totals, state.vertices, state.work
+        )
+        self.device.finish()
+        count, state.lines, total = (int(number) for number in state.told[:3])
+        listed = 0 < count <= len(state.vertices)
+        return Frontier(count, total, listed=listed, rest=float(state.told_rest[0]))
+
+    def send(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Compute what the frontier's vertices send, where the program says so."""
+        if self.author.has_send:
+            threads = state.last - state.first if frontier.everything else len(state.active.words)
+            self._call(
+                "send", blocks_for(threads), state.active.words, np.bool_(frontier.everything),
+                self.placed(index).arrays, state.arrays, scalars, state.sent, np.uint64(state.first),
+            )  # fmt: skip
+
+    def push(self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Send along the frontier's out-edges that the view holds."""
+        known = self.placed(index)
+        common = state.arrays, scalars, state.sent, state.target, state.touched.words, np.uint64(state.first)
+        edges_of, rows = self._edges_of(view), self._rows_of(view)
+        whole = np.bool_(frontier.everything)
+        if view.layout == "list":
+            arguments_ = edges_of, view.sources, np.int64(view.e1), known.arrays, state.active.words, whole, *common
+            self._call("push_edges", blocks_for(view.e1 - view.e0), *arguments_)
+        elif frontier.listed:
+            counting = view.record.route == "zero-copy"
+            counter = self._buffer("counter", 1, np.int64)
+            self._call(
+                "push_list", blocks_for(-(-state.lines // edges.RUN) * LANES), edges_of, np.int64(view.e1), rows,
+                known.arrays, np.int64(0), state.vertices, state.work, np.int64(frontier.vertices), *common,
+                np.bool_(counting), counter,
+            )  # fmt: skip
+        else:
+            self._call(
+                "push_rows", self._tiles(view), edges_of, np.int64(view.e1), rows, known.arrays, known.starts,
+                state.active.words, whole, *common,
+            )  # fmt: skip
+
+    def pull(
+        self, view: View, state: PlacedState, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
+    ) -> None:
+        """Gather along the in-edges that the view holds; `indices`: of the in-, of the out-adjacency."""
+        into, out = (self.placed(index) for index in indices)
+        self._call(
+            "pull_first" if self.author.early_exit else "pull", self._tiles(view), self._edges_of(view),
+            np.int64(view.e1), self._rows_of(view), into.arrays, into.starts, out.arrays, state.active.words,
+            np.bool_(frontier.everything), state.arrays, scalars, state.sent, state.identity, state.target,
+            state.touched.words, np.uint64(state.first),
+        )  # fmt: skip
+
+    def apply(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+        shares = self._shares()
+        words = state.touched.words, state.active.words, state.pending.words
+        threads = state.last - state.first if frontier.everything else len(words[0])
+        self._call(
+            "apply", blocks_for(threads), *words, np.bool_(frontier.everything), self.placed(index).arrays,
+            state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first), shares,
+        )  # fmt: skip
+        if frontier.everything:
+            state.touched.clear()
+            self._fold(state, shares)
+
+    def reduce(self, state: PlacedState, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Leave the Globals' values in `state.partial`."""
+        shares = self._shares()
+        count = state.last - state.first
+        self._call(
+            "reduce", blocks_for(count), self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
+            np.uint64(state.first), shares,
+        )  # fmt: skip
+        self._fold(state, shares)
+
+    def count_active(
+        self, state: PlacedState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8, both of the host."""
+        counted = self._cleared(table, chunks)
+        self._call(
+            "count_active", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted,
+        )  # fmt: skip
+        self._read(counted, (table, chunks))
+
+    def count_wanting(
+        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a pull, as `count_active`."""
+        counted = self._cleared(table, chunks)
+        count = state.last - state.first
+        self._call(
+            "count_wanting", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
+            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted,
+        )  # fmt: skip
+        self._read(counted, (table, chunks))
+
+    def link_heads(self, view: View, state: PlacedState, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+        self._call(
+            "link_heads", blocks_for(view.v1 - view.v0), self._edges_of(view), np.int64(view.e1), self._rows_of(view),
+            self.placed(index).arrays, np.int64(each), state.arrays[0], np.uint64(state.first),
+        )  # fmt: skip
+
+    def link_rows(
+        self, view: View, state: PlacedState, index: Index, done_each: int, skipped: Any, symmetric: bool
+    ) -> None:
+        """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
+        forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
+        if view.layout == "list":
+            blocks = blocks_for(view.e1 - view.e0)
+            self._call("link_sources", blocks, self._edges_of(view), view.sources, np.int64(view.e1), *forest)
+            return
+        self._call(
+            "link_rows", self._tiles(view), self._edges_of(view), np.int64(view.e1), self._rows_of(view), known.arrays,
+            known.starts, np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
+        )  # fmt: skip
+
+    def mark_outside(self, state: PlacedState, index: Index, giant: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `giant`; forest compressed."""
+        self._call(
+            "mark_outside", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays[0],
+            np.uint64(giant), state.pending.words, np.uint64(state.first),
+        )  # fmt: skip
+
+    def link_listed(self, view: View, state: PlacedState, frontier: Frontier, index: Index, giant: Any) -> None:
+        """Link the rows of the view that lie outside the tree `giant`, which are the frontier's."""
+        if not frontier.listed:
+            self.link_rows(view, state, index, 0, giant, True)
+            return
+        self._call(
+            "link_listed", blocks_for(-(-state.lines // edges.RUN) * LANES), self._edges_of(view),
+            np.int64(view.e1), self._rows_of(view), self.placed(index).arrays, np.int64(0), state.vertices, state.work,
+            np.int64(frontier.vertices), state.arrays[0], np.uint64(state.first),
+        )  # fmt: skip
+
+    def join_forests(self, state: PlacedState, other: PlacedState) -> None:
+        """Join in `state` what is joined in `other`."""
+        self._call("merge_forests", blocks_for(state.last - state.first), state.arrays[0], other.arrays[0])
+
+    def compress(self, state: PlacedState) -> None:
+        """Let every vertex point to its root."""
+        self._call("compress", blocks_for(state.last - state.first), state.arrays[0])
+
+    def largest_tree(self, state: PlacedState) -> int:
+        """The root of (very likely) the largest tree; forest compressed."""
+        forest = state.arrays[0]
+        return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
+
+    def mark(self, state: PlacedState, active: Any) -> None:
+        """Make these vertices (integers of the host or the device, less `first`) pending."""
+        positions = self.device.to_device(active).astype(np.uint64)
+        self._call("mark_all", blocks_for(len(positions)), positions, state.pending.words)
+
+    def _shares(self) -> Any:
+        """Every thread's share of the Globals, at what changes nothing."""
+        columns = max(1, len(self.author.totals))
+        rows = most_blocks() * BLOCK if self.author.totals else 1
+        shares = self._buffer("shares", rows * columns, np.float64).reshape(rows, columns)
+        for column, value in enumerate(self.author.partial_start):
+            shares[:, column] = float(value)
+        return shares
+
+    def _fold(self, state: PlacedState, shares: Any) -> None:
+        for column, combine in enumerate(self._combiners):
+            state.partial[0, column] = float(getattr(shares[:, column], combine)())
+
+    def _cleared(self, table: NDArray[Any], chunks: NDArray[Any]) -> tuple[Any, Any]:
+        counted = self._buffer("table", len(table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
+        for array in counted:
+            array[...] = 0
+        return counted
+
+    def _read(self, counted: tuple[Any, Any], places: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        for source, target in zip(counted, places, strict=True):
+            self.device.copy_out(target, source, None)
+        self.device.finish()
+
+    def _buffer(self, name: str, count: int, dtype: Any) -> Any:
+        """Scratch of the device, kept from launch to launch."""
+        known = self._buffers.get(name)
+        if known is None or len(known) < count:
+            if known is not None:
+                self.device.free(known)
+            known = self._buffers[name] = self.device.array(max(1, count), dtype)
+            known[...] = 0
+        return known[:count]
+
+    def _edges_of(self, view: View) -> tuple[Any, Any, Any]:
+        weights = view.weights if self.weighted else self._buffer("no weights", 1, np.uint8)
+        return view.neighbors, weights, np.int64(view.e0)
+
+    def _rows_of(self, view: View) -> tuple[Any, Any]:
+        return np.uint64(view.v0), np.uint64(view.v1)
+
+    def _tiles(self, view: View) -> int:
+        """Blocks for the tiles of a view."""
+        return min(most_blocks(), (view.e1 - 1) // TILE - view.e0 // TILE + 1) if view.e1 > view.e0 else 0
+
+    def _call(self, name: str, blocks: int, *arguments_: Any) -> None:
+        """Launch a kernel; explain what numba cannot compile."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        try:
+            made(blocks, *arguments_)
+        except numba.core.errors.NumbaError as error:
+            raise InputError(explain(self.author.name, str(error))) from error
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name == "pull":
+            return edges.make_pull(self.author, self.weighted, self._uses_target)
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted)
+        return _BY_VERTEX[name](self.author)
+
+
+_BY_EDGE = {
+    "push_list": edges.make_push_list,
+    "push_rows": edges.make_push_rows,
+    "push_edges": edges.make_push_edges,
+    "pull_first": edges.make_pull_first,
+}
+_BY_VERTEX = {
+    "select": vertices.make_select,
+    "send": vertices.make_send,
+    "apply": vertices.make_apply,
+    "reduce": vertices.make_reduce,
+    "count_wanting": vertices.make_count_wanting,
+}
+_SHARED: dict[str, Kernel] = {
+    "mark_all": vertices.mark_all,
+    "count_active": vertices.count_active,
+    "link_heads": forest_kernels.link_heads,
+    "link_rows": forest_kernels.link_rows,
+    "link_sources": forest_kernels.link_sources,
+    "mark_outside": forest_kernels.mark_outside,
+    "link_listed": forest_kernels.link_listed,
+    "merge_forests": forest_kernels.merge_forests,
+    "compress": forest_kernels.compress,
+}

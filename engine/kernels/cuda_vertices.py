@@ -1,0 +1,345 @@
+"""Loops over vertices on a GPU: select, enumerate, send, apply, reduce, and the counting of demand.
+
+Bitmaps are 32-bit words here (the same memory as the host's 64-bit ones); a thread takes one word and walks its
+bits, or, where every vertex acts, one vertex. The list of the frontier is ascending: blocks count their words, one
+block sums the counts up, and each block then writes its vertices where they belong. The list's running sum counts
+*lines*: aligned runs of LANES edges that a row touches, which is what `push_list` hands out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from penstock.engine.kernels.author import Author
+from penstock.engine.kernels.cuda import (
+    BIT,
+    BLOCK,
+    FIVE,
+    LANE_SHIFT,
+    NONE,
+    ONE,
+    Kernel,
+    all_threads,
+    cuda,
+    degree_of,
+    device,
+    global_thread,
+    kernel,
+    lowest_bit,
+    mark,
+    row_start,
+)
+
+INFINITE = np.float64(np.inf)
+ZERO = np.int64(0)
+
+
+@device
+def lines_of(start, end, skew):  # type: ignore[no-untyped-def]
+    """Aligned runs of LANES edges that a row [start, end) touches; `skew` shifts the alignment."""
+    if end <= start:
+        return ZERO
+    return ((end - np.int64(1) + skew) >> LANE_SHIFT) - ((start + skew) >> LANE_SHIFT) + np.int64(1)
+
+
+@device
+def block_sum(values, thread):  # type: ignore[no-untyped-def]
+    """Turn shared values[BLOCK] into their inclusive running sum; all threads of the block call it."""
+    step = 1
+    while step < BLOCK:
+        cuda.syncthreads()
+        other = values[thread - step] if thread >= step else values[0] * 0
+        cuda.syncthreads()
+        values[thread] += other
+        step *= 2
+    cuda.syncthreads()
+
+
+def make_select(author: Author) -> Kernel:
+    """Kernel: move what is pending and below `limit` into `active`; per block: vertices, lines, edges, rest."""
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel
+    def select(  # type: ignore[no-untyped-def]
+        pending, active, index, skew, fields, scalars, limit, base, counts, rests
+    ):
+        bases, offsets, shift = index
+        counted = cuda.shared.array(BLOCK, np.int64)
+        lined = cuda.shared.array(BLOCK, np.int64)
+        edged = cuda.shared.array(BLOCK, np.int64)
+        lowest = cuda.shared.array(BLOCK, np.float64)
+        thread = cuda.threadIdx.x
+        word = np.uint64(global_thread())
+        vertices, lines, edges, low = ZERO, ZERO, ZERO, INFINITE
+        if word < np.uint64(pending.shape[0]):
+            bits = pending[word]
+            taken, left = bits, bits
+            while left != NONE:
+                at = (word << FIVE) | lowest_bit(left)
+                rest_of = np.uint32(left & np.uint32(left - BIT))
+                start = row_start(bases, offsets, shift, at + base)
+                end = row_start(bases, offsets, shift, at + base + ONE)
+                chosen = True
+                if has_priority:
+                    p = np.float64(priority(fields, scalars, at + base, end - start, base))
+                    if p >= limit:
+                        chosen = False
+                        taken = np.uint32(taken & ~(left ^ rest_of))
+                        low = min(low, p)
+                if chosen:
+                    vertices += np.int64(1)
+                    edges += end - start
+                    lines += lines_of(start, end, skew)
+                left = rest_of
+            if bits != NONE:
+                pending[word] = np.uint32(bits & ~taken)
+            if taken != NONE or active[word] != NONE:
+                active[word] = taken
+        counted[thread], lined[thread], edged[thread], lowest[thread] = vertices, lines, edges, low
+        half = BLOCK // 2
+        while half > 0:
+            cuda.syncthreads()
+            if thread < half:
+                counted[thread] += counted[thread + half]
+                lined[thread] += lined[thread + half]
+                edged[thread] += edged[thread + half]
+                lowest[thread] = min(lowest[thread], lowest[thread + half])
+            half //= 2
+        if thread == 0:
+            counts[0, cuda.blockIdx.x] = counted[0]
+            counts[1, cuda.blockIdx.x] = lined[0]
+            counts[2, cuda.blockIdx.x] = edged[0]
+            rests[cuda.blockIdx.x] = lowest[0]
+
+    return select
+
+
+@kernel
+def sum_up(counts, rests, totals, told, rest):  # type: ignore[no-untyped-def]
+    """Kernel of one block: counts become where each block starts; totals, told int64[3], rest float64[1]: sums."""
+    counted = cuda.shared.array(BLOCK, np.int64)
+    lined = cuda.shared.array(BLOCK, np.int64)
+    edged = cuda.shared.array(BLOCK, np.int64)
+    lowest = cuda.shared.array(BLOCK, np.float64)
+    thread = cuda.threadIdx.x
+    pieces = counts.shape[1]
+    each = (pieces + BLOCK - 1) // BLOCK
+    first, last = min(thread * each, pieces), min((thread + 1) * each, pieces)
+    vertices, lines, edges, low = ZERO, ZERO, ZERO, INFINITE
+    for piece in range(first, last):
+        vertices += counts[0, piece]
+        lines += counts[1, piece]
+        edges += counts[2, piece]
+        low = min(low, rests[piece])
+    counted[thread], lined[thread], edged[thread], lowest[thread] = vertices, lines, edges, low
+    block_sum(counted, thread)
+    block_sum(lined, thread)
+    block_sum(edged, thread)
+    at, line = counted[thread] - vertices, lined[thread] - lines
+    for piece in range(first, last):
+        vertices, lines = counts[0, piece], counts[1, piece]
+        counts[0, piece], counts[1, piece] = at, line
+        at += vertices
+        line += lines
+    if thread == BLOCK - 1:
+        totals[0], totals[1], totals[2] = counted[thread], lined[thread], edged[thread]
+        told[0], told[1], told[2] = counted[thread], lined[thread], edged[thread]
+        low = INFINITE
+        for other in range(BLOCK):
+            low = min(low, lowest[other])
+        rest[0] = low
+
+
+@kernel
+def enumerate_marked(active, index, skew, base, counts, totals, vertices, work):  # type: ignore[no-untyped-def]
+    """Kernel: list the marked vertices, ascending, with the running sum of their lines; nothing if too many."""
+    bases, offsets, shift = index
+    if totals[0] > vertices.shape[0]:
+        return
+    counted = cuda.shared.array(BLOCK, np.int64)
+    lined = cuda.shared.array(BLOCK, np.int64)
+    thread = cuda.threadIdx.x
+    word = np.uint64(global_thread())
+    bits = active[word] if word < np.uint64(active.shape[0]) else NONE
+    count, lines = ZERO, ZERO
+    left = bits
+    while left != NONE:
+        v = ((word << FIVE) | lowest_bit(left)) + base
+        left = np.uint32(left & np.uint32(left - BIT))
+        count += np.int64(1)
+        lines += lines_of(row_start(bases, offsets, shift, v), row_start(bases, offsets, shift, v + ONE), skew)
+    counted[thread], lined[thread] = count, lines
+    block_sum(counted, thread)
+    block_sum(lined, thread)
+    at = counts[0, cuda.blockIdx.x] + counted[thread] - count
+    line = counts[1, cuda.blockIdx.x] + lined[thread] - lines
+    left = bits
+    while left != NONE:
+        v = ((word << FIVE) | lowest_bit(left)) + base
+        left = np.uint32(left & np.uint32(left - BIT))
+        vertices[at] = v
+        work[at] = line
+        at += np.int64(1)
+        line += lines_of(row_start(bases, offsets, shift, v), row_start(bases, offsets, shift, v + ONE), skew)
+    if global_thread() == 0:
+        work[totals[0]] = totals[1]
+
+
+@kernel
+def mark_all(positions, words):  # type: ignore[no-untyped-def]
+    """Kernel: set the bits at `positions` (uint64)."""
+    at = global_thread()
+    while at < positions.shape[0]:
+        mark(words, positions[at])
+        at += all_threads()
+
+
+def make_send(author: Author) -> Kernel:
+    """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
+    send = author.calls["send"]
+
+    @kernel
+    def send_all(active, whole, index, fields, scalars, sent, base):  # type: ignore[no-untyped-def]
+        bases, offsets, shift = index
+        at = np.uint64(global_thread())
+        step = np.uint64(all_threads())
+        if whole:
+            while at < np.uint64(sent.shape[0]):
+                d = degree_of(bases, offsets, shift, at + base)
+                sent[at] = send(fields, scalars, at + base, d, base)
+                at += step
+            return
+        while at < np.uint64(active.shape[0]):
+            left = active[at]
+            while left != NONE:
+                v = (at << FIVE) | lowest_bit(left)
+                left = np.uint32(left & np.uint32(left - BIT))
+                d = degree_of(bases, offsets, shift, v + base)
+                sent[v] = send(fields, scalars, v + base, d, base)
+            at += step
+
+    return send_all
+
+
+def make_apply(author: Author) -> Kernel:
+    """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
+
+    partial float64[threads, globals]: every thread's share of the Globals.
+    """
+    vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
+    is_next, accumulate = author.calls["active"], author.calls["accumulate"]
+    uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
+
+    @device
+    def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, row):  # type: ignore[no-untyped-def]
+        old = load(fields, v, base)
+        arrived = incoming[v - base]
+        incoming[v - base] = identity
+        store(fields, v, base, vertex(fields, scalars, arrived, was_active, v, d, base))
+        if totals > 0:
+            accumulate(partial, row, fields, old, scalars, v, d, base)
+        return is_next(fields, old, scalars, v, d, base)
+
+    @kernel
+    def apply(  # type: ignore[no-untyped-def]
+        touched, active, following, whole, index, fields, scalars, incoming, identity, base, partial
+    ):
+        bases, offsets, shift = index
+        row = global_thread()
+        at = np.uint64(row)
+        step = np.uint64(all_threads())
+        if whole:
+            while at < np.uint64(incoming.shape[0]):
+                d = degree_of(bases, offsets, shift, at + base)
+                again = renew(fields, scalars, incoming, identity, True, at + base, d, base, partial, row)
+                if again and not everywhere:
+                    mark(following, at)
+                at += step
+            return
+        while at < np.uint64(touched.shape[0]):
+            left = touched[at]
+            was = active[at]
+            if left != NONE:
+                touched[at] = NONE
+            if uses_activity:
+                left = np.uint32(left | was)
+            chosen = NONE
+            while left != NONE:
+                v = (at << FIVE) | lowest_bit(left)
+                rest_of = np.uint32(left & np.uint32(left - BIT))
+                bit = np.uint32(left ^ rest_of)
+                left = rest_of
+                d = degree_of(bases, offsets, shift, v + base)
+                if renew(fields, scalars, incoming, identity, was & bit != NONE, v + base, d, base, partial, row):
+                    chosen = np.uint32(chosen | bit)
+            if chosen != NONE:
+                following[at] = np.uint32(following[at] | chosen)
+            at += step
+
+    return apply
+
+
+def make_reduce(author: Author) -> Kernel:
+    """Kernel: partial[thread] = that thread's share of the Globals of the present values."""
+    load, accumulate = author.calls["load"], author.calls["accumulate"]
+
+    @kernel
+    def reduce(index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
+        bases, offsets, shift = index
+        row = global_thread()
+        at = np.uint64(row)
+        while at < count:
+            v = at + base
+            d = degree_of(bases, offsets, shift, v)
+            accumulate(partial, row, fields, load(fields, v, base), scalars, v, d, base)
+            at += np.uint64(all_threads())
+
+    return reduce
+
+
+@device
+def count_row(start, end, sizes, table, chunks):  # type: ignore[no-untyped-def]
+    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
+    partition_edges, chunk_edges, line_edges = sizes
+    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
+        chunks[chunk] = 1
+    for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
+        low = max(start, partition * partition_edges)
+        high = min(end, (partition + 1) * partition_edges)
+        cuda.atomic.add(table, partition * 3, 1)
+        cuda.atomic.add(table, partition * 3 + 1, high - low)
+        cuda.atomic.add(table, partition * 3 + 2, (high - 1) // line_edges - low // line_edges + 1)
+
+
+@kernel
+def count_active(active, index, base, sizes, table, chunks):  # type: ignore[no-untyped-def]
+    """Count the marked vertices' rows (demand of a push)."""
+    bases, offsets, shift = index
+    word = np.uint64(global_thread())
+    while word < np.uint64(active.shape[0]):
+        left = active[word]
+        while left != NONE:
+            v = ((word << FIVE) | lowest_bit(left)) + base
+            left = np.uint32(left & np.uint32(left - BIT))
+            start = row_start(bases, offsets, shift, v)
+            end = row_start(bases, offsets, shift, v + ONE)
+            if end > start:
+                count_row(start, end, sizes, table, chunks)
+        word += np.uint64(all_threads())
+
+
+def make_count_wanting(author: Author) -> Kernel:
+    """Kernel: count the rows of vertices that want messages (demand of a pull)."""
+    wants = author.calls["wants"]
+
+    @kernel
+    def count_wanting(count, index, fields, scalars, base, sizes, table, chunks):  # type: ignore[no-untyped-def]
+        bases, offsets, shift = index
+        at = np.uint64(global_thread())
+        while at < count:
+            start = row_start(bases, offsets, shift, at + base)
+            end = row_start(bases, offsets, shift, at + base + ONE)
+            if end > start and wants(fields, scalars, at + base, ZERO, base):
+                count_row(start, end, sizes, table, chunks)
+            at += np.uint64(all_threads())
+
+    return count_wanting

@@ -1,0 +1,101 @@
+"""The vertex state on a device that has memory of its own.
+
+Owns the arrays (of the device's kind) and how they come and go: filled in place, or copied from and to the host.
+Shape and meaning are those of `state.State`, but for bitmaps, which have one level of 32-bit words here: a GPU reads
+all words of a bitmap sooner than it would follow a second level. Refuses windows it does not hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program import Program, fields_of, resolve_dtype, value_of
+from penstock.engine.state import SPAN
+from penstock.storage.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.kernels.author import Author
+    from penstock.transfer.device import Device
+
+LIST_SHARE = 2  # the frontier is listed while it has at most half of the vertices
+
+
+class PlacedBitmap:
+    """uint32 words of the device, one bit a vertex, padded to 256."""
+
+    def __init__(self, device: Device, vertices: int) -> None:
+        self.words = device.array(max(1, -(-vertices // 256)) * 8, np.uint32)
+        self.clear()
+
+    def clear(self) -> None:
+        """Unset every bit."""
+        self.words[...] = 0
+
+
+class PlacedState:
+    """What a device knows about the vertices [first, last); see `state.State`.
+
+    counts, rests: per block of `select`. told, told_rest: what the host reads after it. partial: the Globals' sums,
+    of the host. arrays: the fields' arrays in declared order, as kernels take them (always the same tuple).
+    """
+
+    def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
+        self.device = device
+        self.first, self.last = span
+        count = self.last - self.first
+        self.fields: dict[str, Any] = {}
+        for name, spec in fields_of(program).items():
+            dtype = resolve_dtype(spec.dtype, vertex_dtype)
+            array = device.array(count * int(np.prod(spec.shape, dtype=np.int64)), dtype)
+            array[...] = value_of(spec.fill, dtype)
+            self.fields[name] = array.reshape((count, *spec.shape)) if spec.shape else array
+        self.arrays = tuple(self.fields.values())
+        self.identity = author.identity
+        self.incoming: Any = None
+        self.sent = device.array(count if author.has_send else 1, author.message)
+        self.pending, self.active = PlacedBitmap(device, count), PlacedBitmap(device, count)
+        self.touched = self.pending
+        capacity = count // LIST_SHARE + SPAN
+        self.vertices = device.array(capacity, vertex_dtype)
+        self.work = device.array(capacity + 1, np.int64)
+        self.walked = count
+        self.lines = 0
+        self.totals = device.array(3, np.int64)
+        self.told, self.told_here = device.shared_array(4, np.int64)
+        self.told_rest, self.told_rest_here = device.shared_array(1, np.float64)
+        self.partial = np.zeros((1, max(1, len(author.totals))), dtype=np.float64)
+
+    def accumulate_apart(self) -> None:
+        """Give messages a place of their own (synchronous runs); else they go into the first field."""
+        first_field = next(iter(self.fields.values()))
+        if self.incoming is None:
+            self.incoming = self.device.array(len(first_field), self.sent.dtype)
+            self.incoming[...] = self.identity
+            self.touched = PlacedBitmap(self.device, len(first_field))
+
+    @property
+    def target(self) -> Any:
+        """Where messages are combined."""
+        return self.arrays[0] if self.incoming is None else self.incoming
+
+    def window(self, field: str, first: int, last: int) -> Any:
+        """The values of vertices [first, last) of a field. Raises RunError where the state does not hold them all."""
+        if not self.first <= first <= last <= self.last:
+            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
+        return self.fields[field][first - self.first : last - self.first]
+
+    def host_fields(self) -> dict[str, NDArray[Any]]:
+        """Every field's values, copied to the host."""
+        return {name: self.device.to_host(array) for name, array in self.fields.items()}
+
+    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+        """Adopt values from the host."""
+        for name, values in fields.items():
+            self.device.copy_in(self.fields[name], values, None)
+
+
+def placed_bytes(vertices: int, vertex_dtype: Any) -> int:
+    """Bytes that a PlacedState's longer lists take beyond what `state.state_bytes` counts."""
+    return (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)

@@ -1,0 +1,86 @@
+"""A GPU's kernels under numba's CUDA simulator give every program's answer, from every direction and by every route."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from numba import cuda
+from penstock.engine import run
+from penstock.engine.kernels import cuda as seam
+from samples import in_memory, on_disk, shape, skewed, weighed
+from trials import PROGRAMS, check, program_of
+
+pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+
+DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("kind", ["one-loop", "parallel", "loops", "cliques", "sparse"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_shapes(name: str, kind: str, directed: bool) -> None:
+    edges = shape(kind, directed=directed, weights="uint8")
+    check(name, edges, run(program_of(name, edges), in_memory(edges), **DEVICE).fields)
+
+
+@pytest.mark.parametrize("way", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}])
+@pytest.mark.parametrize("name", ["bfs", "sssp", "sweeps", "wcc"])
+def test_directions(name: str, way: dict[str, Any]) -> None:
+    """A hub whose row is longer than a tile, among rows of one edge."""
+    hub = np.stack([np.full(90, 3), np.arange(90)])
+    edges = weighed(EdgeList(90, *np.concatenate([skewed(90, 100, 5), hub, hub[::-1]], axis=1)), "uint16")
+    check(name, edges, run(program_of(name, edges), in_memory(edges), **DEVICE, **way).fields)
+
+
+@pytest.mark.parametrize("route", ["filter", "zero-copy", "auto"])
+@pytest.mark.parametrize("name", ["bfs", "sssp", "sweeps", "wcc"])
+def test_routes(name: str, route: str, tmp_path: Path) -> None:
+    edges = weighed(EdgeList(80, *skewed(80, 300, 8), None, False), "uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
+    options = {"route": route, "device_edge_memory": 900, "partition_bytes": 128}
+    check(name, edges, run(program_of(name, edges), graph, **DEVICE, **options).fields)
+
+
+def test_residual_pagerank() -> None:
+    edges = shape("sparse", directed=False)
+    check("pagerank", edges, run(program_of("pagerank", edges), in_memory(edges), mode="async", **DEVICE).fields)
+
+
+def test_select_lists_in_ascending_order() -> None:
+    """The running sums count the aligned runs of LANES edges that rows touch."""
+    from penstock.engine.kernels.cuda_kernels import CudaKernels
+    from penstock.engine.placed import PlacedState
+    from penstock.engine.programs.bfs import BFS
+    from penstock.transfer.emulated import EmulatedDevice
+
+    edges = shape("skewed")
+    graph, device = in_memory(edges), EmulatedDevice()
+    kernels = CudaKernels(BFS(0), graph.vertex_dtype, False, device, {})
+    state = PlacedState(BFS(0), kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
+    chosen = np.array([150, 3, 64, 0, 199, 31, 32])
+    kernels.mark(state, chosen)
+    index = graph.out.index()
+    frontier = kernels.select(state, index, (np.int64(0),), np.inf)
+    starts = index.starts(0, graph.vertices + 1)
+    rows = np.sort(chosen)
+    ends = [(starts[v] // seam.LANES, (starts[v + 1] - 1) // seam.LANES, starts[v] < starts[v + 1]) for v in rows]
+    touched = [(last - first + 1) * edges_there for first, last, edges_there in ends]
+    assert frontier.vertices == len(chosen)
+    assert frontier.edges == sum(starts[v + 1] - starts[v] for v in rows)
+    assert state.vertices[: len(rows)].tolist() == rows.tolist()
+    assert state.work[: len(rows) + 1].tolist() == [0, *np.cumsum(touched).tolist()]
+
+
+def test_an_error_in_a_kernel_is_raised_and_nobody_waits() -> None:
+    @seam.kernel
+    def broken(array):  # type: ignore[no-untyped-def]
+        if cuda.threadIdx.x == 1:
+            array[10] = 1
+        cuda.syncthreads()
+
+    with pytest.raises(IndexError):
+        broken(1, np.zeros(2))

@@ -1,0 +1,147 @@
+"""Routes to a device behind an emulated link: answers, accounts, and what is refused."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList, check_pagerank
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.engine import Graph, run
+from penstock.engine.config import Config
+from penstock.engine.linked import device_of
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.chebyshev import ChebyshevPageRank
+from penstock.engine.session import Session
+from penstock.storage.errors import InputError
+from penstock.transfer import cuda
+from samples import in_memory, on_disk, shape, skewed, weighed
+from trials import PROGRAMS, check, program_of
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
+    """A graph, and how to run on it."""
+    vertices, count = draw(st.integers(1, 120)), draw(st.integers(0, 500))
+    ends = skewed(vertices, count, draw(st.integers(0, 99)))
+    edges = weighed(EdgeList(vertices, *ends, None, draw(st.booleans())), draw(st.sampled_from(["uint8", "float32"])))
+    options = {
+        "route": draw(st.sampled_from(["auto", "filter", "zero-copy"])),
+        "model": draw(st.sampled_from(["measured", "published"])),
+        "device_edge_memory": draw(st.integers(3 * 32 * 8, 6000)),
+        "partition_bytes": draw(st.integers(1, 600)),
+        "direction": draw(st.sampled_from(["auto", "push", "pull"])),
+    }
+    return edges, options
+
+
+@settings(max_examples=60)
+@given(case=cases(), name=st.sampled_from(PROGRAMS))
+def test_every_route_model_and_budget_gives_the_answer(case: tuple[EdgeList, dict[str, Any]], name: str) -> None:
+    """And copies exactly the bytes that the records say; no task brings a partition twice."""
+    edges, options = case
+    with tempfile.TemporaryDirectory() as folder:
+        graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
+        with Session(graph, device="emulated", **options) as session:
+            result = session.run(program_of(name, edges))
+            loaded, again = session._device.bytes_in, session.run(program_of(name, edges))
+            copied = session._device.bytes_in - loaded
+    check(name, edges, result.fields)
+    tasks = [task for record in again.records for task in record.tasks]
+    assert copied == sum(task.bytes_link for task in tasks if task.route != "zero-copy")
+    assert options["route"] == "auto" or {task.route for task in tasks} <= {options["route"]}
+    for record in again.records:
+        numbers = [number for task in record.tasks for number in task.partitions]
+        assert len(numbers) == len(set(numbers))
+
+
+def graph_and_edges(tmp_path: Path) -> tuple[Graph, EdgeList]:
+    edges = weighed(EdgeList(500, *skewed(500, 20_000, 3), None, False), "uint8")
+    return on_disk(edges, tmp_path / "graph.h5", chunk_edges=256), edges
+
+
+def test_a_graph_that_fits_travels_once(tmp_path: Path) -> None:
+    graph, edges = graph_and_edges(tmp_path)
+    with Session(graph, device="emulated") as session:
+        for _ in range(2):
+            check("sssp", edges, session.run(program_of("sssp", edges)).fields)
+        assert session._device.bytes_in == graph.edges * 5
+
+
+def test_components_need_only_rows_outside_the_largest(tmp_path: Path) -> None:
+    """With a quarter resident, most partitions' edges never travel."""
+    graph, edges = graph_and_edges(tmp_path)
+    with Session(graph, device="emulated", device_edge_memory=graph.edges, partition_bytes=1024) as session:
+        result = session.run(program_of("wcc", edges))
+    check("wcc", edges, result.fields)
+    assert sum(task.bytes_link for record in result.records for task in record.tasks) < graph.edges
+
+
+def test_zero_copy_moves_only_active_lines(tmp_path: Path) -> None:
+    edges = shape("path", directed=False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
+    options = {"device": "emulated", "partition_bytes": 256, "direction": "push"}
+    result = run(program_of("bfs", edges), graph, route="zero-copy", **options)
+    check("bfs", edges, result.fields)
+    filtered = run(program_of("bfs", edges), graph, route="filter", device_edge_memory=1 << 14, **options)
+    moved = [sum(t.bytes_link for r in x.records for t in r.tasks) for x in (result, filtered)]
+    assert 0 < moved[0] < moved[1]
+
+
+@pytest.mark.parametrize("kernels", ["host", "reference"])
+def test_chebyshev_gives_the_ranks(kernels: str) -> None:
+    for kind in ("cliques", "sparse", "star-in"):
+        edges = shape(kind, directed=False)
+        result = run(ChebyshevPageRank(tol=1e-10, max_iter=200), in_memory(edges), device="cpu", kernels=kernels)
+        check_pagerank(edges, result.fields["rank"], l1=1e-8)
+        assert result.iterations <= 60
+
+
+def test_chebyshev_refuses_directed_graphs() -> None:
+    with pytest.raises(InputError, match="undirected"):
+        run(ChebyshevPageRank(), in_memory(shape("sparse")), device="cpu")
+
+
+@pytest.mark.skipif(cuda.count() > 0, reason="there is a device")
+def test_cuda_asked_for_and_absent() -> None:
+    graph = in_memory(shape("two"))
+    with pytest.raises(InputError, match="--device cpu"):
+        run(BFS(0), graph, device="cuda:0")
+    assert run(BFS(0), graph, device="auto").converged
+
+
+def test_auto_leaves_to_the_cpu_what_host_memory_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "count", lambda: 1)
+    monkeypatch.setattr(cuda, "number_of", lambda name: 0)
+    monkeypatch.setattr(cuda, "CudaDevice", lambda number, memory: f"GPU {number}")
+    graph = on_disk(shape("skewed", weights="uint8"), tmp_path / "g.h5")
+    needed = graph.edges * (4 + 1) * 2
+    assert device_of(Config.of(host_memory=needed), graph) == "GPU 0"
+    assert device_of(Config.of(host_memory=needed - 1), graph) is None
+    assert device_of(Config.of(host_memory=needed - 1), in_memory(shape("two"))) == "GPU 0"
+    assert device_of(Config.of(host_memory=needed, devices=2), graph) is None
+
+
+def test_devices_that_cannot_be() -> None:
+    graph = in_memory(shape("two"))
+    with pytest.raises(InputError, match="tpu"):
+        run(BFS(0), graph, device="tpu")
+    with pytest.raises(InputError, match="devices is 2"):
+        run(BFS(0), graph, device="emulated", devices=2)
+    with pytest.raises(InputError, match="route"):
+        run(BFS(0), graph, device="emulated", route="teleport")
+
+
+def test_start_values_of_any_program_reach_the_device() -> None:
+    """A program that fills its fields with NumPy only."""
+    edges = shape("cliques", directed=False)
+    from penstock.engine.programs.pagerank import PageRank
+
+    program = PageRank(tol=1e-12, max_iter=500, personalization={0: 1.0})
+    here = run(program, in_memory(edges), device="cpu").fields["rank"]
+    there = run(program, in_memory(edges), device="emulated").fields["rank"]
+    assert float(np.abs(here - there).sum()) < 1e-9
