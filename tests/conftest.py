@@ -7,6 +7,7 @@ that need it skip without it, and never write there.
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,10 @@ def device_is_here() -> bool:
         return bool(cupy.cuda.runtime.getDeviceCount() > 0)
     except cupy.cuda.runtime.CUDARuntimeError:
         return False
+
+
+if not device_is_here():  # before anything imports numba.cuda: GPU kernels then run as Python threads
+    os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

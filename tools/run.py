@@ -91,6 +91,15 @@ execution = taking(
     option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB)."),
     THREADS,
     option("--devices", type=click.IntRange(1), default=1, help="Host devices, for tests."),
+    option("--device", default="auto", help="cpu, cuda:N, or auto: the first GPU if there is one."),
+    option("--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."),
+    option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
+    option(
+        "--route",
+        type=click.Choice(["auto", "resident", "filter", "zero-copy"]),
+        default="auto",
+        help="How edges reach the GPU; auto decides for every partition.",
+    ),
     stripe_option("Where a shard is now. Repeatable."),
 )
 
