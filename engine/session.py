@@ -19,7 +19,7 @@ from penstock.engine.direction import Direction
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.lane import Lane
-from penstock.engine.linked import LinkedEdges, device_of
+from penstock.engine.linked import LinkedEdges, device_of, size_of
 from penstock.engine.loop import Loop, Worker
 from penstock.engine.ownership import owners
 from penstock.engine.placed import PlacedState, placed_bytes
@@ -33,7 +33,7 @@ from penstock.storage.graph import Adjacency, Graph
 from penstock.storage.reader import Reader
 from penstock.transfer.device import Device
 from penstock.transfer.host import HostDevice
-from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
+from penstock.transfer.layout import Budget, Layout, layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
@@ -210,7 +210,6 @@ class Session:
         if old is None or not old.suffices(adjacencies, weighted, fixed):
             if old is not None:
                 adjacencies, weighted = _united(old.adjacencies, adjacencies), weighted or old.weighted
-            if old is not None:
                 old.close()
             make = _Equipment if self._device is None else partial(_LinkedEquipment, self._device)
             self._equipment = make(self.graph, self.config, adjacencies, weighted, fixed + SMALL_CHANGE)
@@ -261,7 +260,7 @@ class _Equipment:
             workers=self.config.thread_count,
             stripes=max(1, len(self.graph.files) - 1),
         )
-        sizes = [_size(adjacency) for adjacency in adjacencies]
+        sizes = [size_of(adjacency) for adjacency in adjacencies]
         return layout(budget, sizes, with_weights=self.weighted)
 
     def _cache(self, adjacencies: list[Adjacency], divided: Layout) -> HostCache | None:
@@ -364,13 +363,6 @@ def _index_bytes(graph: Graph, adjacencies: list[Adjacency]) -> int:
 def _id_bytes(graph: Graph) -> int:
     """Original ids while results are translated."""
     return 0 if graph.original is None else 17 * graph.vertices
-
-
-def _size(adjacency: Adjacency) -> AdjacencySize:
-    weight = adjacency.weight_dtype
-    return AdjacencySize(
-        adjacency.edges, adjacency.neighbor_dtype.itemsize, weight.itemsize if weight else 0, adjacency.chunk_edges
-    )
 
 
 def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
