@@ -7,14 +7,16 @@ byte a vertex), because their dtype is known only when all are. Refuses sums tha
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import Executor, Future
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage import schema, stripe
 from penstock.storage.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, checksum, compress
 from penstock.storage.encode import ChunkStream
-from penstock.storage.fileset import FileSet, Rows, table_of, writing
+from penstock.storage.fileset import FileSet, Rows, table_of
+from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN, ArraySpec
 
 
@@ -40,7 +42,7 @@ class ChunkedArray:
         files.manifest.create(path, coding)
 
     def append(self, items: NDArray[Any]) -> None:
-        """Add items, copied."""
+        """Add items; the array is kept, not copied."""
         for first in range(0, len(items), CHUNK_VERTICES):
             self._stream.append(items[first : first + CHUNK_VERTICES])
             self._write()
@@ -58,37 +60,63 @@ class ChunkedArray:
         while self._stream.ready:
             frame = self._stream.take()
             self._rows.append((len(frame.data), frame.checksum))
-            with writing(self._files.path):
-                self._files.manifest.append(self._path, frame.data, frame.items)
+            self._files.place(self._files.manifest, self._path, frame)
+
+
+class _Held(NamedTuple):
+    """Degrees of some vertices, narrowed and compressed; the largest, and their sum."""
+
+    data: bytes
+    kind: np.dtype[Any]
+    vertices: int
+    largest: int
+    total: int
+
+
+def _hold(degrees: NDArray[Any]) -> _Held:
+    largest = int(degrees.max())
+    narrow = degrees.astype(schema.count_dtype(largest))
+    return _Held(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
+
+
+def _release(held: _Held) -> NDArray[Any]:
+    degrees = np.empty(held.vertices, held.kind)
+    Decoder().decompress(held.data, degrees)
+    return degrees
 
 
 class HeldDegrees:
-    """Degrees kept compressed until the largest is known."""
+    """Degrees kept compressed until the largest is known; threads compress and restore them."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Executor, ahead: int) -> None:
         self.vertices = self.total = self.largest = 0
-        self._pieces: list[tuple[bytes, np.dtype[Any], int]] = []
+        self._pool, self._ahead = pool, ahead
+        self._working: deque[Future[_Held]] = deque()
+        self._pieces: list[_Held] = []
 
     def append(self, degrees: NDArray[Any]) -> None:
-        """Add the degrees of the next rows."""
+        """Add the degrees of the next rows. The array is kept for a while, not copied."""
         for first in range(0, len(degrees), CHUNK_VERTICES):
-            piece = degrees[first : first + CHUNK_VERTICES]
-            largest = int(piece.max())
-            narrow = piece.astype(schema.count_dtype(largest))
-            self._pieces.append((compress(narrow, 1), narrow.dtype, len(narrow)))
-            self.largest = max(self.largest, largest)
-            self.total += int(piece.sum(dtype=np.int64))
-            self.vertices += len(piece)
+            self._working.append(self._pool.submit(_hold, degrees[first : first + CHUNK_VERTICES]))
+            self._collect(self._ahead)
+
+    def finish(self) -> None:
+        """Wait until all are held; then vertices, total and largest are theirs."""
+        self._collect(0)
 
     def release(self) -> Iterator[NDArray[Any]]:
         """Yield all degrees in order, forgetting them."""
         pieces, self._pieces = deque(self._pieces), []
-        decoder = Decoder()
-        while pieces:
-            data, kind, count = pieces.popleft()
-            degrees = np.empty(count, kind)
-            decoder.decompress(data, degrees)
-            yield degrees
+        drawn = (pieces.popleft() for _ in range(len(pieces)))
+        yield from ordered_map(self._pool, _release, drawn, self._ahead)
+
+    def _collect(self, most: int) -> None:
+        while len(self._working) > most:
+            held = self._working.popleft().result()
+            self._pieces.append(held)
+            self.largest = max(self.largest, held.largest)
+            self.total += held.total
+            self.vertices += held.vertices
 
 
 class WeightRange:
@@ -133,7 +161,7 @@ class AdjacencyWriter:
                 shard.create(path, coding)
         self._rows: dict[str, Rows] = {path: [] for path in self._streams}
         self._group = 0
-        self._degrees = HeldDegrees()
+        self._degrees = HeldDegrees(files.pool, files.threads + 1)
         self._range = WeightRange()
         self.edges = -1
 
@@ -143,7 +171,7 @@ class AdjacencyWriter:
         return self._range.value if len(self._streams) > 1 else None
 
     def append(self, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
-        """Add the next edges, in CSR order; any number. The arrays are copied."""
+        """Add the next edges, in CSR order; any number. The arrays are the writer's then: do not change them."""
         given = [neighbors, weights] if len(self._streams) > 1 else [neighbors]
         for first in range(0, len(neighbors), CHUNK_EDGES):
             for stream, items in zip(self._streams.values(), given, strict=True):
@@ -154,13 +182,14 @@ class AdjacencyWriter:
             self._write_groups()
 
     def degrees(self, degrees: NDArray[Any]) -> None:
-        """Add the lengths of the next rows; any number, before or after their edges."""
+        """Add the lengths of the next rows; any number, before or after their edges. Do not change them then."""
         self._degrees.append(degrees)
 
     def finish(self) -> None:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
         edges = {stream.items for stream in self._streams.values()}
         held = self._degrees
+        held.finish()
         if edges != {held.total} or held.vertices != self._vertices:
             raise ValueError(
                 f"{held.vertices} degrees that sum up to {held.total} for {self._vertices} vertices and {edges} edges"
@@ -196,6 +225,5 @@ class AdjacencyWriter:
             for place in places:
                 frame = stream.take()
                 self._rows[path].append((len(frame.data), frame.checksum))
-                with writing(self._files.path):
-                    shards[place].append(path, frame.data, frame.items)
+                self._files.place(shards[place], path, frame)
         self._group += 1

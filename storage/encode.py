@@ -24,13 +24,15 @@ class EncodedFrame(NamedTuple):
     items: int
 
 
-def _encode(buffer: NDArray[Any], items: int, coding: Coding) -> tuple[EncodedFrame, NDArray[Any]]:
-    """Encode in a worker, with that thread's own encoder; hand the buffer back."""
+def _encode(pieces: list[NDArray[Any]], coding: Coding) -> EncodedFrame:
+    """Encode the items of one chunk in a worker, with that thread's own encoder."""
     known = _encoders.__dict__.setdefault("known", {})
     if coding not in known:
         known[coding] = Encoder(coding)
-    data = known[coding].encode(buffer[:items])
-    return EncodedFrame(data, checksum(data), items), buffer
+    items = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    pieces.clear()
+    data = known[coding].encode(items)
+    return EncodedFrame(data, checksum(data), len(items))
 
 
 class ChunkStream:
@@ -40,10 +42,9 @@ class ChunkStream:
         self.coding = coding
         self.items = 0
         self._pool, self._ahead = pool, ahead
-        self._buffers: list[NDArray[Any]] = []
-        self._filling: NDArray[Any] | None = None
+        self._filling: list[NDArray[Any]] = []
         self._filled = 0
-        self._working: deque[Future[tuple[EncodedFrame, NDArray[Any]]]] = deque()
+        self._working: deque[Future[EncodedFrame]] = deque()
         self._ready: deque[EncodedFrame] = deque()
 
     @property
@@ -52,15 +53,13 @@ class ChunkStream:
         return len(self._ready)
 
     def append(self, items: NDArray[Any]) -> None:
-        """Copy items in, at most a chunk at a time if memory is to stay bounded."""
+        """Take items, at most a chunk at a time if memory is to stay bounded. The array is kept, not copied."""
+        items = items.astype(self.coding.kind, copy=False)
         self.items += len(items)
         at = 0
         while at < len(items):
-            if self._filling is None:
-                spare = self._buffers
-                self._filling = spare.pop() if spare else np.empty(self.coding.chunk_items, self.coding.kind)
             step = min(len(items) - at, self.coding.chunk_items - self._filled)
-            self._filling[self._filled : self._filled + step] = items[at : at + step]
+            self._filling.append(items[at : at + step])
             self._filled += step
             at += step
             if self._filled == self.coding.chunk_items:
@@ -71,22 +70,17 @@ class ChunkStream:
         if self._filled:
             self._cut()
         self._collect(0)
-        self._buffers.clear()
 
     def take(self) -> EncodedFrame:
         """Return the next frame, in order."""
         return self._ready.popleft()
 
     def _cut(self) -> None:
-        assert self._filling is not None
-        args = (self._filling, self._filled, self.coding)
-        self._working.append(self._pool.submit(_encode, *args))
-        self._filling, self._filled = None, 0
+        self._working.append(self._pool.submit(_encode, self._filling, self.coding))
+        self._filling, self._filled = [], 0
         self._collect(self._ahead)
 
     def _collect(self, most: int) -> None:
         """Move finished frames over, and wait until at most ``most`` are being encoded."""
         while self._working and (len(self._working) > most or self._working[0].done()):
-            frame, buffer = self._working.popleft().result()
-            self._ready.append(frame)
-            self._buffers.append(buffer)
+            self._ready.append(self._working.popleft().result())

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage import stripe
 from penstock.storage.atomic import replacing
+from penstock.storage.encode import EncodedFrame
 from penstock.storage.errors import RunError
 from penstock.storage.hdf5 import FrameFile
+from penstock.storage.placing import Placer
 from penstock.storage.schema import ArraySpec, Header, ShardEntry
 
 
@@ -46,6 +48,7 @@ class FileSet:
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._files: list[FrameFile] = []
         self._stack = ExitStack()
+        self._placer = Placer(threads)
         self._inodes: list[tuple[Path, int]] = []
 
     @property
@@ -75,6 +78,16 @@ class FileSet:
             self._inodes.append((target, partial.stat().st_ino))
         self.pool = self._stack.enter_context(ThreadPoolExecutor(self.threads, "encode"))
 
+    def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
+        """Append a frame to an array of one of the files, soon. Raises RunError for this or an earlier one."""
+
+        def write() -> None:
+            with writing(self.path):
+                file.append(array, frame.data, frame.items)
+
+        with writing(self.path):
+            self._placer.put(file.path, len(frame.data), write)
+
     def add(self, spec: ArraySpec, table: NDArray[np.uint64]) -> None:
         """Note a finished array and its chunk table."""
         self.specs.append(spec)
@@ -84,6 +97,8 @@ class FileSet:
     def commit(self, header: Header) -> None:
         """Finish the files and give them their names, the manifest last. Raises RunError."""
         with writing(self.path):
+            self._placer.finish()
+            self._placer.close()
             for shard in self._files[1:]:
                 shard.finish(None, {})
             self.manifest.finish(header, self._tables)
@@ -91,6 +106,7 @@ class FileSet:
 
     def abandon(self, error: BaseException) -> None:
         """Remove everything, shards that have their names already included."""
+        self._placer.close()
         for file in self._files:
             file.abandon()
         self._stack.__exit__(type(error), error, error.__traceback__)

@@ -16,10 +16,13 @@ from penstock.storage import memory
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.frames import Frames, OpenedGraph, open_frames
 from penstock.storage.index import Index, from_degrees
+from penstock.storage.names import Names
 from penstock.storage.schema import (
     CHUNK_EDGES,
     DEGREES,
     DIRECTIONS,
+    NAME_ENDS,
+    NAME_TEXT,
     NEIGHBORS,
     ORIGINAL_ID,
     WEIGHTS,
@@ -88,6 +91,32 @@ class Adjacency:
 
 
 @dataclass(frozen=True, slots=True)
+class NameFrames:
+    """The frames of original ids that are strings."""
+
+    ends: Frames
+    text: Frames
+
+    def names(self) -> Names:
+        """Read all names. Raises RunError if they are damaged."""
+        ends = _loaded(self.ends).astype(np.int64)
+        text = _loaded(self.text)
+        if (np.diff(ends, prepend=0) < 0).any() or (len(ends) and int(ends[-1]) != len(text)):
+            raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
+        return Names(text, ends)
+
+
+def _loaded(frames: Frames) -> NDArray[Any]:
+    """All items of an array."""
+    out = np.empty(frames.spec.items, frames.spec.kind)
+    at = 0
+    for items in frames.load():
+        out[at : at + len(items)] = items
+        at += len(items)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A graph on disk or in memory; immutable.
 
@@ -105,9 +134,11 @@ class Graph:
     provenance: dict[str, Any]
     graph_id: str
     files: tuple[Path, ...] = ()
-    original: Frames | NDArray[Any] | None = None
+    original: Frames | NameFrames | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     """Smallest, mean and largest weight; None without weights."""
+    left: int | None = None
+    """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
 
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
@@ -134,8 +165,9 @@ class Graph:
             provenance=header.provenance,
             graph_id=header.graph_id,
             files=opened.files,
-            original=opened.frames.get(ORIGINAL_ID),
+            original=_original(opened),
             weight_range=header.weight_range,
+            left=header.left,
         )
 
     @staticmethod
@@ -200,15 +232,20 @@ class Graph:
         return sum(file.stat().st_size for file in self.files)
 
     def original_ids(self) -> NDArray[Any] | None:
-        """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1."""
-        if isinstance(self.original, Frames):
-            out = np.empty(self.vertices, self.original.spec.kind)
-            at = 0
-            for items in self.original.load():
-                out[at : at + len(items)] = items
-                at += len(items)
-            return out
-        return self.original
+        """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1.
+
+        Ids that were strings are an array of NumPy's StringDType, in the order of their UTF-8 bytes unless hubs come
+        first. On the two sides of a bipartite graph the same id may occur.
+        """
+        if isinstance(self.original, NameFrames):
+            return self.original.names().strings()
+        return _loaded(self.original) if isinstance(self.original, Frames) else self.original
+
+
+def _original(opened: OpenedGraph) -> Frames | NameFrames | None:
+    if NAME_ENDS in opened.frames:
+        return NameFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
+    return opened.frames.get(ORIGINAL_ID)
 
 
 def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:

@@ -53,6 +53,7 @@ class FrameFile:
     """A graph file being written: datasets grow frame by frame."""
 
     def __init__(self, path: Path, graph_id: str) -> None:
+        self.path = path
         self._file = h5py.File(
             path,
             "w",
@@ -109,10 +110,15 @@ class FrameFile:
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write a plain table to a new file: one dataset a column. OSError when the disk fails."""
+    """Write a plain table to a new file: one dataset a column, strings as UTF-8. OSError when the disk fails."""
     with h5py.File(path, "w") as file:
         for name, values in columns.items():
-            file.create_dataset(name, data=values)
+            strings = values.dtype.kind == "T"
+            file.create_dataset(
+                name,
+                data=values.astype(object) if strings else values,
+                dtype=h5py.string_dtype() if strings else None,
+            )
 
 
 def read_manifest(path: Path) -> Manifest:

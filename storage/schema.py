@@ -25,6 +25,8 @@ VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
 COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
 DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
+NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
+"""Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62
 
 
@@ -99,7 +101,7 @@ class ArraySpec:
         _require(0 <= self.items < MOST, f"{self.path}.items")
         _require(0 < self.chunk_items <= CHUNK_EDGES, f"{self.path}.chunk_items")
         name = self.path.rpartition("/")[2]
-        allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES}.get(name, VERTEX_DTYPES)
+        allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
         _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
         self._check_encoding(name)
 
@@ -139,6 +141,8 @@ class Header:
     arrays: tuple[ArraySpec, ...]
     provenance: dict[str, Any] = field(default_factory=dict)
     weight_range: tuple[float, float, float] | None = None
+    left: int | None = None
+    """Of a bipartite graph, how many vertices are sources: those from 0 on; the others are targets."""
 
     def array(self, path: str) -> ArraySpec | None:
         """Return the array of that path, None where the graph has none."""
@@ -171,6 +175,7 @@ class Header:
         _require(isinstance(self.directed, bool), "directed")
         _require(isinstance(self.graph_id, str) and len(self.graph_id) == 32, "graph_id")
         _require(isinstance(self.provenance, dict), "provenance")
+        _require(self.left is None or (isinstance(self.left, int) and 0 <= self.left <= self.vertices), "left")
         weighted = self.array(f"out/{WEIGHTS}") is not None
         numbers = self.weight_range or ()
         _require(len(numbers) == (3 if weighted else 0), "weight_range")
@@ -184,7 +189,10 @@ class Header:
         self._check_lengths()
 
     def _check_lengths(self) -> None:
-        expected = {ORIGINAL_ID: self.vertices}
+        text = self.array(NAME_TEXT)
+        expected = {ORIGINAL_ID: self.vertices, NAME_ENDS: self.vertices, NAME_TEXT: text.items if text else 0}
+        _require((text is None) == (self.array(NAME_ENDS) is None), NAME_ENDS)
+        _require(text is None or self.array(ORIGINAL_ID) is None, ORIGINAL_ID)
         for direction in DIRECTIONS:
             edges, vertices = (self.edges, self.vertices)
             expected |= {f"{direction}/{NEIGHBORS}": edges, f"{direction}/{WEIGHTS}": edges}

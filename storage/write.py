@@ -16,6 +16,7 @@ from penstock.storage.append import AdjacencyWriter, ChunkedArray
 from penstock.storage.codec import payload_bytes
 from penstock.storage.errors import InputError
 from penstock.storage.fileset import FileSet
+from penstock.storage.names import Names
 from penstock.storage.schema import CHUNK_EDGES, STRIPE_RUN
 
 
@@ -24,7 +25,8 @@ class GraphWriter:
 
     Leaving the block normally finishes the files and gives them their names, the manifest last;
     leaving it with any exception removes everything. ``input_edges`` (an attribute, by default the
-    edges stored) says how many edges the input had.
+    edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on, are sources of a
+    bipartite graph (None: it is none).
 
     ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
     ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
@@ -62,7 +64,10 @@ class GraphWriter:
         folders = [Path(folder).absolute() for folder in stripes]
         self._files = FileSet(Path(path), folders, max(1, threads))
         self._adjacencies: dict[str, AdjacencyWriter] = {}
+        self.left: int | None = None
         self._original: ChunkedArray | None = None
+        self._names: tuple[ChunkedArray, ChunkedArray] | None = None
+        self._name_bytes = 0
 
     @property
     def memory_bytes(self) -> int:
@@ -97,6 +102,16 @@ class GraphWriter:
             self._original = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
         self._original.append(ids)
 
+    def original_names(self, names: Names) -> None:
+        """Append the input's ids of the next vertices, in internal order, where they are strings."""
+        if self._names is None:
+            ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
+            self._names = ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
+        ends, text = self._names
+        ends.append(names.ends.astype(np.uint64) + np.uint64(self._name_bytes))
+        text.append(names.text)
+        self._name_bytes += len(names.text)
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -119,6 +134,9 @@ class GraphWriter:
             raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")
         if self._original is not None:
             self._original.finish(self._vertices)
+        if self._names is not None:
+            self._names[0].finish(self._vertices)
+            self._names[1].finish(self._name_bytes)
         total = edges["out"]
         header = schema.Header(
             graph_id=self._files.graph_id,
@@ -131,6 +149,7 @@ class GraphWriter:
             arrays=tuple(self._files.specs),
             provenance=self._provenance,
             weight_range=self._adjacencies["out"].weight_range,
+            left=self.left,
         )
         header.check()
         return header

@@ -1,9 +1,10 @@
 """The story of a conversion: a raw graph becomes a graph file, inside its memory, whole or not at all.
 
 Edges are read once. Those whose ids stay are packed straight into the spill; those whose ids change
-wait in a log until every id is known. Then each adjacency is sorted range by range and written as
-it comes; the in-adjacency is spilled anew from the sorted rows of the out-adjacency, so that what
-was joined there is joined here too. Refuses to know formats (ingest) or the file's layout (write).
+wait in a log until every id is known; those that lie row by row and stay so need neither. Then each
+adjacency is sorted range by range and written as it comes; the in-adjacency is spilled anew from the
+sorted rows of the out-adjacency, so that what was joined there is joined here too. Refuses to know
+formats (ingest) or the file's layout (write).
 """
 
 from collections.abc import Callable, Iterator
@@ -14,20 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.atomic import check_target
-from penstock.storage.convert.hubs import DegreeCount, hub_order, inverse
-from penstock.storage.convert.ids import IdMap, IdSet, distinct_ids
-from penstock.storage.convert.log import Log
+from penstock.storage.convert.numbering import NameStore
 from penstock.storage.convert.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.partition import check_density, sort_plan
 from penstock.storage.convert.read import Backlog, closed_after, fill_spill
+from penstock.storage.convert.rename import Original, read_and_rename
 from penstock.storage.convert.rows import Ordering, Rows, Sorter
 from penstock.storage.convert.sort import RULES
 from penstock.storage.convert.spill import Spill
+from penstock.storage.convert.straight import StraightRows, weight_range
+from penstock.storage.convert.weights import WeightRange
 from penstock.storage.convert.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.write import write_rows
 from penstock.storage.edges import EdgeBatch
-from penstock.storage.ingest.options import Source
-from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.ingest.options import RowSource, Source
 from penstock.storage.ingest.text import read_ids
 from penstock.storage.write import GraphWriter
 
@@ -48,99 +49,94 @@ def convert(
     """
     target = check_target(output, force=options.force)
     with Workspace(source, target, options, progress) as space:
-        edges = _read_and_rename(space) if options.renumber or options.hub_sort else _read(space)
-        check_density(edges.vertices, edges.spill.edges, source.name)
+        edges = taken_in(space)
+        check_density(edges.vertices, edges.count, source.name)
         _write(space, edges, target)
         space.stage("finish")
         return _report(space, edges, target)
 
 
-@dataclass(slots=True)
-class _Edges:
-    """What reading came to (edges in the spill, vertices, original ids if ids were changed), and
-    then what was written."""
+@dataclass(slots=True, kw_only=True)
+class Edges:
+    """What reading came to (how many edges, of which vertices, with what weights; how to get their
+    sorted rows; original ids if ids were changed; of two sides, how many sources), and then what was written."""
 
-    spill: Spill
+    count: int
     vertices: int
     input_edges: int
-    original_ids: NDArray[Any] | None = None
+    extent: WeightRange | None
+    wide: bool
+    rows: Callable[[Sorter, Ordering], Iterator[Rows]]
+    original: Original = None
+    left: int | None = None
     weight_dtype: np.dtype[Any] | None = None
     written: int = 0
 
 
-def _read(space: Workspace) -> _Edges:
+def taken_in(space: Workspace) -> Edges:
+    """Get hold of the edges by the shortest way that the options allow."""
+    if space.row_source is not None:
+        return _straight(space, space.row_source)
+    if space.renames:
+        renamed = read_and_rename(space)
+        edges = _spilled(renamed.spill, renamed.numbered.vertices, renamed.edges)
+        edges.original, edges.left = renamed.original, renamed.numbered.left
+        return edges
+    return _read(space)
+
+
+def _straight(space: Workspace, source: RowSource) -> Edges:
+    """Take edges that lie row by row as they are."""
+    space.stage("read")
+    listed = max((int(ids[-1]) for ids in _listed_ids(space)), default=-1)
+    vertices = max(listed + 1, source.known_vertices or 0)
+    extent = weight_range(source, space.pool, space.steps.in_flight)
+
+    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[Rows]:
+        return StraightRows(source, sorter, ordering, space.options.drop_self_loops).rows()
+
+    count = space.read_edges = source.edges
+    wide = vertices > 1 << 32
+    return Edges(count=count, vertices=vertices, input_edges=count, extent=extent, wide=wide, rows=rows)
+
+
+def _spilled(spill: Spill, vertices: int, input_edges: int) -> Edges:
+    """Edges that lie in a spill, which ends with its rows."""
+
+    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[Rows]:
+        yield from sorter.rows(spill, ordering)
+        spill.free()
+
+    return Edges(
+        count=spill.edges,
+        vertices=vertices,
+        input_edges=input_edges,
+        extent=spill.extent if spill.weighted else None,
+        wide=spill.wide,
+        rows=rows,
+    )
+
+
+def _read(space: Workspace) -> Edges:
     """Read edges whose ids stay as they are."""
     space.stage("read")
     listed = max((int(ids[-1]) for ids in _listed_ids(space)), default=-1)
     spill = space.spill()
     with closed_after(space.source.batches()) as batches:
-        for count in fill_spill(spill, batches, space.steps, space.pool):
+        for count in fill_spill(spill, _noted(space, batches), space.steps, space.pool):
             space.read_edges += count
             space.say("read")
-    vertices = max(spill.largest + 1, listed + 1, space.source.known_vertices or 0)
-    return _Edges(spill, vertices, space.read_edges)
+    vertices = max(spill.largest + 1, listed + 1, space.known_vertices)
+    return _spilled(spill, vertices, space.read_edges)
 
 
-def _read_and_rename(space: Workspace) -> _Edges:
-    """Read edges, find their new ids, and spill them under those."""
-    log = space.log()
-    ids = _read_log(space, log)
-    space.stage("map")
-    names: IdMap | None = None if ids is None else IdMap(ids)
-    vertices = space.known_vertices if ids is None else len(ids)
-    check_density(vertices, log.edges, space.source.name)
-    original = ids
-    new_ids: Callable[[NDArray[Any]], NDArray[Any]] | None = names
-    if space.options.hub_sort:
-        order = _hubs(space, log, names, vertices)
-        original = order if ids is None else ids[order]
-        new = inverse(order)
-        new_ids = IdMap(ids, new) if ids is not None else lambda values: new[values]
-    spill = space.spill()
-    steps = replace(space.steps, new_ids=new_ids)
-    done = 0
-    for count in fill_spill(spill, log.drain(), steps, space.pool):
-        done += count
-        space.say("map", done, log.edges)
-    return _Edges(spill, vertices, log.edges, original)
-
-
-def _read_log(space: Workspace, log: Log) -> NDArray[np.uint64] | None:
-    """Read all edges into the log; with ``renumber`` return the ids that occur."""
-    space.stage("read")
-    renumber = space.options.renumber
-    found = IdSet(space.share.id_bytes)
-    for listed in _listed_ids(space):
-        space.saw_id(int(listed[-1]))
-        if renumber:
-            found.add(listed)
-
-    def look(batch: EdgeBatch) -> tuple[EdgeBatch, NDArray[np.uint64] | None]:
-        return batch, distinct_ids(batch) if renumber else None
-
-    with closed_after(space.source.batches()) as batches:
-        for batch, ids in ordered_map(space.pool, look, batches, space.steps.in_flight):
-            log.add(batch)
-            space.read_edges += len(batch)
-            if ids is not None:
-                found.add(ids)
-            elif len(batch):
-                space.saw_id(max(int(batch.sources.max()), int(batch.targets.max())))
-            space.say("read")
-    return found.merged() if renumber else None
-
-
-def _hubs(space: Workspace, log: Log, names: IdMap | None, vertices: int) -> NDArray[Any]:
-    """Old ids in hub order."""
-    space.check_vertex_memory(vertices)
-    degrees = DegreeCount(vertices, space.options.workers, space.pool)
-    renamed = replace(space.steps, new_ids=names).renamed
-    for batch in ordered_map(space.pool, renamed, log.batches(), space.steps.in_flight):
-        degrees.add(batch)
-    if space.mirror:
-        both = degrees.out + degrees.into
-        return hub_order(both, both)
-    return hub_order(degrees.out, degrees.into)
+def _noted(space: Workspace, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch]:
+    """Pass batches on, noting vertices without edges."""
+    for batch in batches:
+        if batch.lone is not None:
+            space.saw_id(int(batch.lone.max()))
+        if len(batch):
+            yield batch
 
 
 def _listed_ids(space: Workspace) -> Iterator[NDArray[np.uint64]]:
@@ -150,13 +146,12 @@ def _listed_ids(space: Workspace) -> Iterator[NDArray[np.uint64]]:
             yield np.unique(ids)
 
 
-def _write(space: Workspace, edges: _Edges, target: Path) -> None:
+def _write(space: Workspace, edges: Edges, target: Path) -> None:
     """Sort and write the adjacencies, and whatever else the file holds."""
-    spill = edges.spill
     both = space.options.direction == "both" and not space.mirror
     rule = space.rule
     summed = rule == RULES["sum"]
-    edges.weight_dtype = spill.extent.dtype(summed=summed) if spill.weighted else None
+    edges.weight_dtype = None if edges.extent is None else edges.extent.dtype(summed=summed)
     narrow_ids = edges.vertices <= 1 << 32
     ordering = Ordering(
         vertices=edges.vertices,
@@ -164,7 +159,7 @@ def _write(space: Workspace, edges: _Edges, target: Path) -> None:
         weight_dtype=edges.weight_dtype,
         rule=rule,
         reverse=both,
-        wide=spill.wide,
+        wide=edges.wide,
     )
     with GraphWriter(
         target,
@@ -181,44 +176,60 @@ def _write(space: Workspace, edges: _Edges, target: Path) -> None:
         space.stage("out")
         backward = space.spill()
         backlog = Backlog(backward, space.reverse_steps, space.pool)
-        with closed_after(_sorted_into(space, writer, "out", spill, ordering)) as written:
+        with closed_after(_written(space, writer, "out", edges.rows, ordering)) as written:
             for rows in written:
                 edges.written += len(rows.neighbors)
                 if rows.reverse is not None:
                     backlog.add(rows.reverse)
-                space.say("out", edges.written, spill.edges)
+                space.say("out", edges.written, edges.count)
         backlog.finish()
-        spill.free()
         if both:
             again = replace(ordering, reverse=False, rule=None, wide=backward.wide)
             _write_backward(space, writer, backward, again)
-        if edges.original_ids is not None:
-            writer.original_ids(edges.original_ids)
+        _write_original(writer, edges)
         writer.input_edges = edges.input_edges
         space.stage("close")
+
+
+def _write_original(writer: GraphWriter, edges: Edges) -> None:
+    """Write the ids that vertices had, and which of them are sources of a bipartite graph."""
+    writer.left = edges.left
+    if isinstance(edges.original, NameStore):
+        for names in edges.original.pieces():
+            writer.original_names(names)
+    elif edges.original is not None:
+        writer.original_ids(edges.original)
 
 
 def _write_backward(space: Workspace, writer: GraphWriter, backward: Spill, ordering: Ordering) -> None:
     space.stage("in")
     done = 0
-    with closed_after(_sorted_into(space, writer, "in", backward, ordering)) as written:
+    edges = _spilled(backward, ordering.vertices, backward.edges)
+    with closed_after(_written(space, writer, "in", edges.rows, ordering)) as written:
         for rows in written:
             done += len(rows.neighbors)
             space.say("in", done, backward.edges)
 
 
-def _sorted_into(
-    space: Workspace, writer: GraphWriter, direction: str, spill: Spill, ordering: Ordering
+def _written(
+    space: Workspace,
+    writer: GraphWriter,
+    direction: str,
+    rows: Callable[[Sorter, Ordering], Iterator[Rows]],
+    ordering: Ordering,
 ) -> Iterator[Rows]:
+    sorted_rows = rows(sorter_for(space, ordering), ordering)
+    yield from write_rows(writer.adjacency(direction), sorted_rows, ordering.vertices)
+
+
+def sorter_for(space: Workspace, ordering: Ordering) -> Sorter:
+    """What sorts one adjacency."""
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
-    buckets = space.steps.packing.buckets
-    sorter = Sorter(space.pool, plan, space.room, space.scratch, buckets)
-    rows = sorter.rows(spill, ordering)
-    yield from write_rows(writer.adjacency(direction), rows, ordering.vertices)
+    return Sorter(space.pool, plan, space.room, space.scratch, space.steps.packing.buckets)
 
 
-def _report(space: Workspace, edges: _Edges, target: Path) -> ConvertReport:
+def _report(space: Workspace, edges: Edges, target: Path) -> ConvertReport:
     return ConvertReport(
         output=target,
         vertices=edges.vertices,

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.budget import format_bytes
-from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.native import native
 
@@ -19,13 +18,13 @@ Ids = NDArray[np.uint64]
 MERGE_BYTES = 24
 
 
-def distinct_ids(batch: EdgeBatch) -> Ids:
-    """The ids of a batch, ascending, each once."""
-    both = np.concatenate([batch.sources, batch.targets])
-    both.sort()
-    keep = np.ones(len(both), bool)
-    np.not_equal(both[1:], both[:-1], out=keep[1:])
-    return both[keep].astype(np.uint64)
+def distinct(*parts: NDArray[Any] | None) -> Ids:
+    """The ids of some arrays (None: of none), ascending, each once."""
+    ids = np.concatenate([part for part in parts if part is not None])
+    ids.sort()
+    keep = np.ones(len(ids), bool)
+    np.not_equal(ids[1:], ids[:-1], out=keep[1:])
+    return ids[keep].astype(np.uint64)
 
 
 class IdSet:
@@ -104,14 +103,10 @@ def merge_distinct(a: Ids, b: Ids, merged: Ids) -> int:
 
 
 class IdMap:
-    """From ids to positions in the ascending array ``ids``, and on through ``order`` if given.
+    """From ids to positions in the ascending array ``ids``."""
 
-    ``order`` (uint32, shape ``(n,)``) is a further permutation: position to new id.
-    """
-
-    def __init__(self, ids: Ids, order: NDArray[Any] | None = None) -> None:
+    def __init__(self, ids: Ids) -> None:
         self.ids = ids
-        self.order = order
         self.dtype = np.dtype(np.uint32 if len(ids) <= 1 << 32 else np.uint64)
         spread = int(ids[-1] - ids[0]).bit_length() if len(ids) else 0
         guide_bits = min(spread, len(ids).bit_length())
@@ -121,11 +116,11 @@ class IdMap:
         self._guide = slots
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """New ids of ``values``, each of which must be one of ``ids``."""
+        """Positions of ``values``, each of which must be one of ``ids``."""
         found = np.empty(len(values), self.dtype)
         if len(values):
             look_up(values, self.ids, self._guide, self._shift, found)
-        return found if self.order is None else self.order[found]
+        return found
 
 
 @native

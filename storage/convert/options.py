@@ -24,7 +24,10 @@ class ConvertOptions:
     dedupe: of edges with the same ends keep the first in input order, or one with the sum, the
         least or the greatest weight; None keeps them all.
     drop_self_loops: leave edges from a vertex to itself out.
-    renumber: ids that occur, ascending, become 0 to n-1; the map is stored.
+    renumber: ids that occur, ascending, become 0 to n-1; the map is stored. (Ids that are strings are
+        always numbered so, in the order of their bytes.)
+    bipartite: the ids of sources and those of targets are two spaces; both are renumbered, targets behind
+        sources, and results name each in its own.
     hub_sort: the top 8 % by in-degree times out-degree come first (HyTGraph, equation 4).
     vertices_file: a list of ids of vertices that exist even without an edge.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
@@ -38,6 +41,7 @@ class ConvertOptions:
     dedupe: Dedupe | None = None
     drop_self_loops: bool = False
     renumber: bool = False
+    bipartite: bool = False
     hub_sort: bool = False
     vertices_file: Path | None = None
     host_memory: int = 1 << 30
@@ -58,6 +62,10 @@ class ConvertOptions:
                 "--undirected (each line is an undirected edge) and --symmetrize (lines are "
                 "directed and get their reverse) exclude each other; choose one"
             )
+
+        if self.bipartite and (self.hub_sort or self.vertices_file is not None):
+            other = "--hub-sort would mix its sides" if self.hub_sort else "--vertices does not say which side it lists"
+            raise InputError(f"--bipartite: {other}; leave one of them out")
 
     @property
     def workers(self) -> int:

@@ -1,6 +1,7 @@
 """Owns how the spill is cut into groups that are sorted at once. Pure: counts in, groups out."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,15 @@ from penstock.storage.errors import InputError
 
 LARGEST_GROUP = 1 << 20
 SMALLEST_GROUP = 1 << 16
+
+
+class Sized(Protocol):
+    """Anything that has a number of edges."""
+
+    @property
+    def edges(self) -> int:
+        """How many."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +32,26 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """How many groups are sorted at a time, and how many edges one may have.
-
-    A group of up to ``alone_edges`` still fits when nothing else is sorted beside it."""
+    """How groups are sorted side by side: by so many threads, each of about ``group_edges`` edges where
+    buckets allow it, and ``held_edges`` at most in memory at once. A larger group does not fit."""
 
     workers: int
     group_edges: int
+    held_edges: int
 
-    @property
-    def alone_edges(self) -> int:
-        """Edges of the largest group that fits at all."""
-        return self.group_edges * (self.workers + 1)
+    def weight(self, group: Sized) -> int:
+        """What a group counts towards ``held_edges``: a small one as half of a usual one, so that they are few."""
+        return max(group.edges, self.group_edges // 2)
 
 
 def sort_plan(memory_bytes: int, edge_bytes: int, threads: int) -> SortPlan:
     """Divide memory among sorting threads: as many as can have a group worth sorting.
 
-    One group more than threads is in memory: the finished one that waits to be written.
+    One group more than threads is in memory at least: the finished one that waits to be written.
     """
     edges = memory_bytes // edge_bytes
     workers = max(1, min(threads, edges // SMALLEST_GROUP - 1))
-    return SortPlan(workers, max(1, min(LARGEST_GROUP, edges // (workers + 1))))
+    return SortPlan(workers, max(1, min(LARGEST_GROUP, edges // (workers + 1))), edges)
 
 
 def group_buckets(counts: NDArray[np.int64], limit: int, *, single: bool = False) -> list[Group]:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.spill import Packing, Run, Spill, pack_edges
+from penstock.storage.convert.run import Packing, Run, pack_edges
+from penstock.storage.convert.spill import Spill
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.ingest.ordered import ordered_map
 
@@ -22,19 +23,20 @@ NewIds = Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What is done to a batch: joined to runs of ``run_edges`` edges, ids replaced by ``new_ids``
-    (None: kept), packed; ``in_flight`` at a time."""
+    """What is done to a batch: joined to runs of ``run_edges`` edges, ids of sources replaced by ``new_ids``
+    (None: kept) and those of targets by ``new_targets``, packed; ``in_flight`` at a time."""
 
     run_edges: int
     in_flight: int
     packing: Packing
     new_ids: NewIds | None = None
+    new_targets: NewIds | None = None
 
     def renamed(self, batch: EdgeBatch) -> EdgeBatch:
         """The batch in new ids."""
-        if self.new_ids is None:
+        if self.new_ids is None or self.new_targets is None:
             return batch
-        return EdgeBatch(self.new_ids(batch.sources), self.new_ids(batch.targets), batch.weights)
+        return EdgeBatch(self.new_ids(batch.sources), self.new_targets(batch.targets), batch.weights)
 
 
 @contextmanager
@@ -75,26 +77,32 @@ class Backlog:
             self._spill.add(self._packing.popleft().result())
 
     def _pack(self) -> None:
-        batch = _concatenated(self._held)
+        self._packing.append(self._pool.submit(_packed, self._held, self._steps))
         self._held, self._count = [], 0
-        self._packing.append(self._pool.submit(pack_edges, batch, self._steps.packing))
         while len(self._packing) >= self._steps.in_flight:
             self._spill.add(self._packing.popleft().result())
 
 
-def joined(batches: Iterable[EdgeBatch], edges: int) -> Iterator[EdgeBatch]:
-    """Join neighboring small batches into ones of at most about ``edges``."""
+def joined(batches: Iterable[EdgeBatch], edges: int) -> Iterator[list[EdgeBatch]]:
+    """Put neighboring small batches together, at most about ``edges`` in each list."""
     held: list[EdgeBatch] = []
     count = 0
     for batch in batches:
         changed = held and (held[0].weights is None) != (batch.weights is None)
         if held and (changed or count + len(batch) > edges):
-            yield _concatenated(held)
+            yield held
             held, count = [], 0
         held.append(batch)
         count += len(batch)
     if held:
-        yield _concatenated(held)
+        yield held
+
+
+def _packed(batches: list[EdgeBatch], steps: Steps) -> Run:
+    """One run of some batches. They are forgotten here first: joined, they lie in memory once."""
+    batch = _concatenated(batches)
+    batches.clear()
+    return pack_edges(steps.renamed(batch), steps.packing)
 
 
 def _concatenated(batches: list[EdgeBatch]) -> EdgeBatch:
@@ -109,10 +117,10 @@ def _concatenated(batches: list[EdgeBatch]) -> EdgeBatch:
 
 
 def fill_spill(spill: Spill, batches: Iterable[EdgeBatch], steps: Steps, pool: Executor) -> Iterator[int]:
-    """Pack batches into the spill, in order; yield the edges of each when it is in."""
+    """Pack batches into the spill, in order; yield the edges of each run when it is in."""
 
-    def pack(batch: EdgeBatch) -> tuple[int, Run]:
-        return len(batch), pack_edges(steps.renamed(batch), steps.packing)
+    def pack(run: list[EdgeBatch]) -> tuple[int, Run]:
+        return sum(map(len, run)), _packed(run, steps)
 
     runs = joined(batches, steps.run_edges)
     with closing(ordered_map(pool, pack, runs, steps.in_flight)) as packed:

@@ -5,22 +5,26 @@ A range that does not fit (a hub, a star) is spilled once more, by finer ranges 
 parts fit; the last resort is a single key (parallel edges without end), told apart by weight.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert import sort
+from penstock.storage.convert.buffers import Buffers
 from penstock.storage.convert.pack import NARROW_BITS, WIDE_BITS
 from penstock.storage.convert.partition import Group, SortPlan, group_buckets
 from penstock.storage.convert.room import Room, Scratch
-from penstock.storage.convert.spill import Keys, Part, Run, Spill, pack_keys
-from penstock.storage.convert.weights import bits, working_dtype
+from penstock.storage.convert.run import Keys, Run, pack_keys
+from penstock.storage.convert.spill import Part, Spill
+from penstock.storage.convert.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.edges import EdgeBatch
-from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.ingest.ordered import ordered_map, weighed_map
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Sorter:
     def rows(self, spill: Spill, ordering: Ordering) -> Iterator[Rows]:
         """Yield all of a spill's edges as rows, ascending."""
         shift = spill.shift
-        counts = spill.histogram(-(-ordering.vertices >> shift) if ordering.vertices else 0)
+        counts = spill.histogram(-(-(spill.largest + 1) >> shift))
 
         def span(group: Group) -> Span:
             first = group.first << shift
@@ -97,64 +101,79 @@ class Sorter:
             low = (first - base) << ordering.target_bits
             return Span(low, ((last - base) << ordering.target_bits) + ordering.vertices - 1, base)
 
-        def finish(keys: Keys, weights: NDArray[Any], span: Span) -> Rows:
-            return make_rows(keys, weights, span.base, ordering)
+        yield from self._sorted(spill, counts, _Work(span, _finish(ordering), ordering))
 
-        work = _Work(span, finish, ordering)
-        yield from self._sorted(spill, counts, work)
+    def long_row(
+        self,
+        vertex: int,
+        pieces: Iterable[Item],
+        load: Callable[[Item], tuple[NDArray[Any], NDArray[Any] | None]],
+        ordering: Ordering,
+    ) -> Iterator[Rows]:
+        """Yield one vertex's row, whose neighbors and weights (or None) are loaded piece by piece in threads."""
+        base = vertex if ordering.wide else 0
+        low = (vertex - base) << ordering.target_bits
+        whole = Span(low, low + ordering.vertices - 1, base)
+
+        def pack(piece: Item) -> Run:
+            neighbors, weights = load(piece)
+            moved = None if weights is None else weights.astype(ordering.working)
+            return pack_keys(neighbors | np.uint64(low), moved, low, self._shift(whole), self.buckets)
+
+        runs = ordered_map(self.pool, pack, pieces, self.plan.workers + 1)
+        yield from self._by_key(runs, whole, _Work(lambda _: whole, _finish(ordering), ordering))
 
     def _sorted(self, spill: Spill, counts: NDArray[np.int64], work: "_Work") -> Iterator[Rows]:
         groups = group_buckets(counts, self.plan.group_edges, single=spill.wide)
+        buffers = Buffers(self.plan.group_edges)
 
         def sorted_group(group: Group) -> Rows:
             part = spill.parts(group.first, group.last, group.edges)[0]
-            keys, weights = spill.gather(part, group.first, work.ordering.working)
             span = work.span(group)
-            return work.finish(*sort_group(keys, weights, span, work.ordering), span)
+            with buffers.pair(group.edges) as (keys, spare):
+                weights = spill.gather(part, group.first, work.ordering.working, keys)[1]
+                return work.finish(*sort_group(keys, weights, span, work.ordering, spare), span)
 
-        for fits, part in groupby(groups, key=self._fits):
+        for fits, part in groupby(groups, key=lambda group: group.edges <= self.plan.held_edges):
             if fits:
-                yield from ordered_map(self.pool, sorted_group, part, fits)
+                yield from weighed_map(self.pool, sorted_group, part, self.plan.weight, self.plan.held_edges)
             else:
+                buffers.clear()
                 for group in part:
                     yield from self._split(spill, group, work)
 
-    def _fits(self, group: Group) -> int:
-        """How many groups of this size may be sorted at a time; 0: not even one."""
-        if group.edges <= self.plan.group_edges:
-            return self.plan.workers + 1
-        return 1 if group.edges <= self.plan.alone_edges else 0
-
     def _split(self, spill: Spill, group: Group, work: "_Work") -> Iterator[Rows]:
         """Spill a range that does not fit once more, by finer ranges of its keys."""
-        whole = work.span(group)
+        whole = _tight(work.span(group), work.ordering)
         if whole.low == whole.high:
             yield from self._same_key(spill, group, work)
             return
-        spread = (whole.high - whole.low).bit_length()
-        shift = max(0, spread - (self.buckets.bit_length() - 1))
-        child = Spill(self.room, self.scratch)
 
         def pack(part: Part) -> Run:
             keys, weights = spill.gather(part, group.first, work.ordering.working)
-            return pack_keys(
-                keys,
-                None if work.ordering.working is None else weights,
-                whole.low,
-                shift,
-                self.buckets,
-            )
+            moved = None if work.ordering.working is None else weights
+            return pack_keys(keys, moved, whole.low, self._shift(whole), self.buckets)
+
+        parts = spill.parts(group.first, group.last, self.plan.group_edges)
+        yield from self._by_key(ordered_map(self.pool, pack, parts, self.plan.workers + 1), whole, work)
+
+    def _shift(self, whole: Span) -> int:
+        """Bits of a range of keys when all are divided among the buckets."""
+        return max(0, (whole.high - whole.low).bit_length() - (self.buckets.bit_length() - 1))
+
+    def _by_key(self, runs: Iterable[Run], whole: Span, work: "_Work") -> Iterator[Rows]:
+        """Spill runs of keys that lie in ``whole``, by ranges of keys, and sort those."""
+        shift = self._shift(whole)
+        child = Spill(self.room, self.scratch)
 
         def span(part: Group) -> Span:
             low = whole.low + (part.first << shift)
             return Span(low, min(whole.high, whole.low + (part.last << shift) - 1), whole.base)
 
-        parts = spill.parts(group.first, group.last, self.plan.group_edges)
         try:
-            for run in ordered_map(self.pool, pack, parts, self.plan.workers + 1):
+            for run in runs:
                 child.add(run)
-            counts = child.histogram(self.buckets)
-            yield from self._sorted(child, counts, replace(work, span=span))
+            yield from self._sorted(child, child.histogram(self.buckets), replace(work, span=span))
         finally:
             child.free()
 
@@ -167,8 +186,7 @@ class Sorter:
             yield self._joined(spill, parts, group, work, ordering.rule)
         elif ordering.working is None:
             for part in parts:
-                edges = sum(end - start for _, start, end in part)
-                keys = np.full(edges, key.low, np.uint64)
+                keys = np.full(part.edges, key.low, np.uint64)
                 yield work.finish(keys, np.empty(0, np.uint32), key)
         else:
             yield from self._by_weight(spill, group, work)
@@ -216,21 +234,35 @@ class Sorter:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a group is: its keys, and what becomes of them once sorted."""
+    """What a group is: its keys, and what becomes of them once sorted (rows that keep nothing of the keys)."""
 
     span: Callable[[Group], Span]
     finish: Callable[[Keys, NDArray[Any], Span], Rows]
     ordering: Ordering
 
 
-def sort_group(keys: Keys, weights: NDArray[Any], span: Span, ordering: Ordering) -> tuple[Keys, NDArray[Any]]:
-    """Sort one group's keys and weights; join or order parallel edges."""
+def _finish(ordering: Ordering) -> Callable[[Keys, NDArray[Any], Span], Rows]:
+    return lambda keys, weights, span: make_rows(keys, weights, span.base, ordering)
+
+
+def _tight(span: Span, ordering: Ordering) -> Span:
+    """The span without targets that are no vertices, as far as it has but one source."""
+    source = span.high >> ordering.target_bits
+    if span.low >> ordering.target_bits != source:
+        return span
+    return replace(span, high=min(span.high, (source << ordering.target_bits) + ordering.vertices - 1))
+
+
+def sort_group(
+    keys: Keys, weights: NDArray[Any], span: Span, ordering: Ordering, spare: Keys | None = None
+) -> tuple[Keys, NDArray[Any]]:
+    """Sort one group's keys and weights, in the arrays given; join or order parallel edges."""
     differ = (span.low ^ span.high).bit_length()
     low_bits = min(differ, max(1, (ordering.vertices - 1).bit_length()))
     parts = sort.digits(0, low_bits)
     if differ > ordering.target_bits:
         parts += sort.digits(ordering.target_bits, differ)
-    keys, moved = sort.sort_keys(keys, bits(weights), parts)
+    keys, moved = sort.sort_keys(keys, bits(weights), parts, spare)
     weights = moved.view(weights.dtype)
     if ordering.rule is not None:
         kept = sort.join_ties(keys, weights, ordering.rule)
@@ -241,7 +273,7 @@ def sort_group(keys: Keys, weights: NDArray[Any], span: Span, ordering: Ordering
 
 
 def make_rows(keys: Keys, weights: NDArray[Any], base: int, ordering: Ordering) -> Rows:
-    """Turn sorted keys into rows in the dtypes of the graph."""
+    """Turn sorted keys into rows in the dtypes of the graph, which share no memory with the keys."""
     move = ordering.target_bits
     first, last = int(keys[0]) >> move, int(keys[-1]) >> move
     degrees = np.zeros(last - first + 1, np.uint32)
@@ -255,22 +287,3 @@ def make_rows(keys: Keys, weights: NDArray[Any], base: int, ordering: Ordering) 
         sort.split_sources(keys, move, base, sources)
         reverse = EdgeBatch(neighbors, sources, narrowed)
     return Rows(base + first, degrees, neighbors, narrowed, reverse)
-
-
-_SIGN = np.uint64(1 << 63)
-
-
-def to_ordered(weights: NDArray[Any]) -> Keys:
-    """Weights as integers that sort as they do."""
-    if weights.dtype.kind == "u":
-        return weights.astype(np.uint64)
-    raw = weights.astype(np.float64).view(np.uint64)
-    return np.where(raw & _SIGN, ~raw, raw | _SIGN)
-
-
-def from_ordered(keys: Keys, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The weights again."""
-    if dtype.kind == "u":
-        return keys.astype(dtype)
-    raw = np.where(keys & _SIGN, keys & ~_SIGN, ~keys)
-    return raw.view(np.float64).astype(dtype)

@@ -27,10 +27,13 @@ def digits(low: int, high: int) -> list[tuple[int, int]]:
     return [(start, end - start) for start, end in itertools.pairwise(edges)]
 
 
-def sort_keys(keys: Keys, weights: NDArray[Any], parts: list[tuple[int, int]]) -> tuple[Keys, NDArray[Any]]:
+def sort_keys(
+    keys: Keys, weights: NDArray[Any], parts: list[tuple[int, int]], spare: Keys | None = None
+) -> tuple[Keys, NDArray[Any]]:
     """Sort keys by the digits ``parts``, stably; uint32 or uint64 ``weights`` (or none) along.
 
-    The arrays given are used as buffers; the sorted ones are returned.
+    The arrays given are used as buffers, ``spare`` (as long as keys; None: a new one) too; the sorted ones are
+    returned.
     """
     if len(keys) < 2 or not parts:
         return keys, weights
@@ -38,7 +41,8 @@ def sort_keys(keys: Keys, weights: NDArray[Any], parts: list[tuple[int, int]]) -
     masks = np.array([(1 << bits) - 1 for _, bits in parts], np.uint64)
     counts = np.zeros((len(parts), int(masks.max()) + 1), np.int64)
     count_digits(keys, shifts, masks, counts)
-    spare, spare_weights = np.empty_like(keys), np.empty_like(weights)
+    spare = np.empty_like(keys) if spare is None else spare
+    spare_weights = np.empty_like(weights)
     for number in range(len(parts)):
         row = counts[number]
         if row[(int(keys[0]) >> int(shifts[number])) & int(masks[number])] == len(keys):

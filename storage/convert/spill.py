@@ -1,146 +1,34 @@
 """Owns the edges between reading and writing: runs of keys in coarse order, in memory or on disk.
 
-A *run* is one batch whose keys lie in order of *buckets*, ranges of 2^shift vertices. Any range of
-buckets is therefore one slice of every run, and gathering it reads each edge once more. Runs are
-kept in the order of the input, so a stable sort later finds the first of parallel edges first.
+Any range of buckets is one slice of every run (run.py), and gathering it reads each edge once more.
+Runs are kept in the order of the input, so a stable sort later finds the first of parallel edges first.
 Buckets widen as ids grow: later runs have coarser ones, and a finer run fits a coarser range too.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert import pack
-from penstock.storage.convert import weights as weighing
+from penstock.storage.convert import pack, slices
 from penstock.storage.convert.room import Room, Scratch, ScratchFile
+from penstock.storage.convert.run import Keys, Run
 from penstock.storage.convert.weights import WeightRange
-from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 
-Keys = NDArray[np.uint64]
 TABLES_TOGETHER = 64
-Part = list[tuple[int, int, int]]
-"""Slices (run, start, end) of runs, in input order."""
 
 
-@dataclass(slots=True)
-class Run:
-    """Keys (and weights) of one batch in order of buckets.
+class Part(NamedTuple):
+    """Slices of runs in input order: their numbers, and where each begins and ends in its run (int64)."""
 
-    ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. ``keys`` and
-    ``weights`` are None once they lie in a scratch file, at ``keys_at`` and ``weights_at``.
-    """
-
-    table: NDArray[np.uint32]
-    shift: int
-    wide: bool
-    extent: WeightRange
-    keys: Keys | None
-    weights: NDArray[Any] | None
-    edges: int
-    loops: int = 0
-    largest: int = -1
-    weight_dtype: np.dtype[Any] | None = None
-    keys_at: int = 0
-    weights_at: int = 0
+    runs: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
 
     @property
-    def payload_bytes(self) -> int:
-        """Bytes of keys and weights."""
-        return self.edges * (8 + (self.weight_dtype.itemsize if self.weight_dtype else 0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
-    """How edges become keys: buckets per run (a power of two), mirrored or not, loops or not."""
-
-    buckets: int
-    mirror: bool = False
-    drop_loops: bool = False
-    name: str = "input"
-
-
-def pack_edges(batch: EdgeBatch, packing: Packing) -> Run:
-    """Turn a batch into a run.
-
-    Raises:
-        InputError: an id is beyond what can be an index, or a weight is not finite.
-    """
-    largest = max(int(batch.sources.max()), int(batch.targets.max())) if len(batch) else -1
-    shift, buckets, wide = _bucket_layout(largest, packing)
-    counts = np.zeros(buckets, np.int64)
-    mirror, drop = packing.mirror, packing.drop_loops
-    pack.count_edges(batch.sources, batch.targets, shift, mirror, drop, counts)
-    table, next_slot = _table(counts)
-    edges = int(table[-1])
-    narrowed, extent = _narrowed(batch.weights, packing.name)
-    keys = np.empty(edges, np.uint64)
-    given = _as_bits(narrowed)
-    moved = np.empty(edges if narrowed is not None else 0, given.dtype)
-    layout = (shift, mirror, drop, wide)
-    pack.scatter_edges(batch.sources, batch.targets, given, layout, next_slot, (keys, moved))
-    return Run(
-        table,
-        shift,
-        wide,
-        extent,
-        keys,
-        None if narrowed is None else _from_bits(moved, narrowed.dtype),
-        edges,
-        largest=largest,
-        weight_dtype=None if narrowed is None else narrowed.dtype,
-    )
-
-
-def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, buckets: int) -> Run:
-    """Turn keys into a run of ``buckets`` buckets of 2^shift keys each, from key ``low`` on."""
-    counts = np.zeros(buckets, np.int64)
-    base = np.uint64(low)
-    pack.count_keys(keys, base, shift, counts)
-    table, next_slot = _table(counts)
-    given = _as_bits(weights)
-    placed = np.empty(len(keys), np.uint64)
-    moved = np.empty(len(keys) if weights is not None else 0, given.dtype)
-    pack.scatter_keys(keys, given, (base, shift), next_slot, placed, moved)
-    kept = None if weights is None else _from_bits(moved, weights.dtype)
-    dtype = None if weights is None else weights.dtype
-    return Run(table, shift, False, WeightRange(), placed, kept, len(keys), weight_dtype=dtype)
-
-
-def _bucket_layout(largest: int, packing: Packing) -> tuple[int, int, bool]:
-    """Vertex bits of a bucket, number of buckets, and whether keys are wide."""
-    if largest >= pack.MAX_VERTICES:
-        raise InputError(
-            f"{packing.name}: vertex id {largest} is too large to be an index; --renumber keeps "
-            "such ids and numbers the vertices that occur from 0"
-        )
-    bits = max(1, largest.bit_length())
-    if bits > pack.NARROW_BITS:
-        buckets = max(packing.buckets, 1 << (2 * pack.WIDE_BITS - 64))
-        return pack.WIDE_BITS - (buckets.bit_length() - 1), buckets, True
-    return max(0, bits - (packing.buckets.bit_length() - 1)), packing.buckets, False
-
-
-def _table(counts: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts.astype(np.uint32), starts[:-1]
-
-
-def _narrowed(weights: NDArray[Any] | None, name: str) -> tuple[NDArray[Any] | None, WeightRange]:
-    return (None, WeightRange()) if weights is None else weighing.narrow(weights, name)
-
-
-def _as_bits(weights: NDArray[Any] | None) -> NDArray[Any]:
-    """Weights as uint32 or uint64, so that few kernels serve every dtype; empty without weights."""
-    if weights is None:
-        return np.empty(0, np.uint32)
-    return weighing.bits(weights.astype(weighing.working_dtype(weights.dtype), copy=False))
-
-
-def _from_bits(moved: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    return moved.view(weighing.working_dtype(dtype)).astype(dtype, copy=False)
+    def edges(self) -> int:
+        """Edges of all slices."""
+        return int((self.ends - self.starts).sum())
 
 
 class Spill:
@@ -161,6 +49,8 @@ class Spill:
         self._taken = 0
         self._tables = np.empty((0, 1), np.uint32)
         self._slab = np.empty((0, 0), np.uint32)
+        self._places = self._weight_places = np.empty(0, np.uint64)
+        self._weight_kinds = np.empty(0, np.int64)
 
     def add(self, run: Run) -> None:
         """Take a run; its arrays are the spill's now.
@@ -211,6 +101,9 @@ class Spill:
             tables[number] = run.table[slots]
             run.table = tables[number]
         self._tables = tables
+        self._places = _places([run.keys for run in self.runs])
+        self._weight_places = _places([run.weights for run in self.runs])
+        self._weight_kinds = np.array([_kind(run) for run in self.runs], np.int64)
         counts = np.zeros(buckets + 1, np.int64)
         for table in tables:
             counts += table
@@ -219,38 +112,55 @@ class Spill:
     def parts(self, first: int, last: int, limit: int) -> list[Part]:
         """Cut buckets [first, last) into parts of at most ``limit`` edges, in input order."""
         starts, ends = self._slices(first, last)
-        parts: list[Part] = [[]]
-        left = limit
-        for number in np.flatnonzero(ends > starts).tolist():
-            at, end = int(starts[number]), int(ends[number])
-            while at < end:
-                if left == 0:
-                    parts.append([])
-                    left = limit
-                stop = min(end, at + left)
-                parts[-1].append((number, at, stop))
-                left -= stop - at
-                at = stop
+        runs = np.flatnonzero(ends > starts)
+        starts, ends = starts[runs], ends[runs]
+        after = np.cumsum(ends - starts)
+        parts = []
+        for low in range(0, int(after[-1]) if len(runs) else 0, limit):
+            high = min(low + limit, int(after[-1]))
+            one, end = np.searchsorted(after, low, "right"), np.searchsorted(after, high) + 1
+            part = Part(runs[one:end], starts[one:end].copy(), ends[one:end].copy())
+            part.starts[0] = part.ends[0] - (after[one] - low)
+            part.ends[-1] -= after[end - 1] - high
+            parts.append(part)
         return parts
 
-    def gather(self, part: Part, first: int, dtype: np.dtype[Any] | None) -> tuple[Keys, NDArray[Any]]:
+    def gather(
+        self,
+        part: Part,
+        first: int,
+        dtype: np.dtype[Any] | None,
+        out: Keys | None = None,
+    ) -> tuple[Keys, NDArray[Any]]:
         """The keys of a part in input order, and their weights as ``dtype`` (None: empty).
 
         Keys of a wide spill are wide, their sources counted from the first vertex of bucket
-        ``first`` (one bucket at a time then).
+        ``first`` (one bucket at a time then). ``out``: where to put the keys (None: a new array).
         """
-        edges = sum(end - start for _, start, end in part)
-        keys = np.empty(edges, np.uint64)
+        edges = part.edges
+        keys = np.empty(edges, np.uint64) if out is None else out
         weights = np.empty(edges if dtype is not None else 0, dtype or np.uint32)
-        at = 0
-        for number, start, end in part:
-            run = self.runs[number]
-            stop = at + end - start
-            self._read_keys(run, start, keys[at:stop], first)
-            if dtype is not None:
-                self._read_weights(run, start, weights[at:stop])
-            at = stop
+        slices.copy_keys(self._places[part.runs], part.starts, part.ends, keys)
+        if dtype is not None:
+            kinds = self._weight_kinds[part.runs]
+            slices.copy_weights(self._weight_places[part.runs], kinds, part.starts, part.ends, weights)
+        if self._file is not None or self.wide:
+            self._read(part, first, keys, weights)
         return keys, weights
+
+    def _read(self, part: Part, first: int, keys: Keys, weights: NDArray[Any]) -> None:
+        """Fill in the slices that lie in the scratch file; widen narrow keys where the spill is wide."""
+        at = 0
+        for number, start, end in zip(part.runs.tolist(), part.starts.tolist(), part.ends.tolist(), strict=True):
+            run, stop = self.runs[number], at + end - start
+            if run.keys is None:
+                assert self._file is not None
+                self._file.read(run.keys_at + 8 * start, keys[at:stop])
+                if len(weights):
+                    self._read_weights(run, start, weights[at:stop])
+            if self.wide and not run.wide:
+                pack.widen_keys(keys[at:stop], np.uint64(first << self.shift))
+            at = stop
 
     def _slices(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where buckets [first, last) begin and end in every run."""
@@ -276,21 +186,18 @@ class Spill:
             run.weights_at = self._file.append(run.weights)
             run.weights = None
 
-    def _read_keys(self, run: Run, start: int, out: Keys, first: int) -> None:
-        if run.keys is not None:
-            out[:] = run.keys[start : start + len(out)]
-        else:
-            assert self._file is not None
-            self._file.read(run.keys_at + 8 * start, out)
-        if self.wide and not run.wide:
-            pack.widen_keys(out, np.uint64(first << self.shift))
-
     def _read_weights(self, run: Run, start: int, out: NDArray[Any]) -> None:
-        if run.weights is not None:
-            out[:] = run.weights[start : start + len(out)]
-            return
         assert self._file is not None
         assert run.weight_dtype is not None
         raw = np.empty(len(out), run.weight_dtype)
         self._file.read(run.weights_at + run.weight_dtype.itemsize * start, raw)
         out[:] = raw
+
+
+def _places(arrays: list[NDArray[Any] | None]) -> NDArray[np.uint64]:
+    """Addresses of arrays, 0 where there is none."""
+    return np.array([0 if array is None else array.ctypes.data for array in arrays], np.uint64)
+
+
+def _kind(run: Run) -> int:
+    return 0 if run.weights is None else slices.KINDS[run.weights.dtype]

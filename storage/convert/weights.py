@@ -13,6 +13,7 @@ from penstock.storage.errors import InputError
 from penstock.storage.native import native
 
 _LARGEST = (1 << 32) - 1
+_SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +95,19 @@ def working_dtype(final: np.dtype[Any]) -> np.dtype[Any]:
 def bits(weights: NDArray[Any]) -> NDArray[Any]:
     """The same memory as unsigned integers, which sorting moves about."""
     return weights.view(np.uint64 if weights.itemsize == 8 else np.uint32)
+
+
+def to_ordered(weights: NDArray[Any]) -> NDArray[np.uint64]:
+    """Weights as integers that sort as they do."""
+    if weights.dtype.kind == "u":
+        return weights.astype(np.uint64)
+    raw = weights.astype(np.float64).view(np.uint64)
+    return np.where(raw & _SIGN, ~raw, raw | _SIGN)
+
+
+def from_ordered(keys: NDArray[np.uint64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The weights again."""
+    if dtype.kind == "u":
+        return keys.astype(dtype)
+    raw = np.where(keys & _SIGN, keys & ~_SIGN, ~keys)
+    return raw.view(np.float64).astype(dtype)

@@ -15,13 +15,14 @@ from typing import Any, Literal
 from penstock.storage.budget import format_bytes
 from penstock.storage.convert.log import Log
 from penstock.storage.convert.options import ConvertOptions, ConvertProgress
-from penstock.storage.convert.partition import LARGEST_GROUP
+from penstock.storage.convert.partition import LARGEST_GROUP, sort_plan
 from penstock.storage.convert.read import Steps
 from penstock.storage.convert.room import Room, Scratch, trim
+from penstock.storage.convert.run import Packing
 from penstock.storage.convert.sort import RULES
-from penstock.storage.convert.spill import Packing, Spill
+from penstock.storage.convert.spill import Spill
 from penstock.storage.errors import InputError
-from penstock.storage.ingest.options import IngestOptions, Source
+from penstock.storage.ingest.options import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.stripe import shard_name
 
 Progress = Callable[[ConvertProgress], None]
@@ -33,6 +34,7 @@ _RECORDED = (
     "dedupe",
     "drop_self_loops",
     "renumber",
+    "bipartite",
     "hub_sort",
 )
 LARGEST_RUN = 1 << 20
@@ -44,6 +46,7 @@ BOOKKEEPING_BYTES = 12 << 20
 ROOMY_BYTES = 1 << 30
 LEAST_EDGE_BYTES = 8
 SORTED_EDGE_BYTES = 24
+BUCKETS_PER_GROUP = 4
 LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
 VERTEX_BYTES = 24
@@ -54,13 +57,14 @@ SPARE = 4
 @dataclass(frozen=True, slots=True)
 class Shares:
     """The budget's parts, in bytes: the spill in memory, sorting, maps of ids, tables of runs; the
-    edges of a run; the threads that encode."""
+    edges of a run and of a group that is sorted at once; the threads that encode."""
 
     spill_bytes: int
     sort_bytes: int
     id_bytes: int
     table_bytes: int
     run_edges: int
+    group_edges: int
     encoders: int
 
 
@@ -87,16 +91,17 @@ def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
         id_bytes=memory_bytes // 4,
         table_bytes=memory_bytes // 16,
         run_edges=run_edges,
+        group_edges=sort_plan(sort, SORTED_EDGE_BYTES, workers).group_edges,
         encoders=max(1, min(workers, (writer // WRITER_CHUNK_BYTES - 10) // 3)),
     )
 
 
 def bucket_count(input_bytes: int | None, share: Shares, copies: int) -> int:
-    """How many buckets a run has: a power of two, several per group that is sorted at once, as far
-    as the runs' tables (4 bytes a bucket) stay in their share."""
+    """How many buckets a run has: a power of two, several per group that is sorted at once (a bucket cannot be
+    divided without another pass), as far as the runs' tables (4 bytes a bucket) stay in their share."""
     edges = copies * (input_bytes or 0) // LEAST_EDGE_BYTES
     runs = edges // share.run_edges + 1
-    wanted = 8 * edges // max(1, share.sort_bytes // SORTED_EDGE_BYTES // 3)
+    wanted = BUCKETS_PER_GROUP * edges // share.group_edges
     allowed = share.table_bytes // 4 // runs
     buckets = max(LEAST_BUCKETS, min(wanted, allowed, MOST_BUCKETS))
     return 1 << (buckets.bit_length() - 1)
@@ -115,8 +120,12 @@ class Workspace:
         self.read_edges = 0
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
+        self.named = isinstance(source, NamedSource)
+        self.renames = options.renumber or options.hub_sort or options.bipartite or self.named
+        stays = not self.mirror and not self.renames
+        self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
-        self.share = shares(memory, workers, maps=options.renumber or options.hub_sort)
+        self.share = shares(memory, workers, maps=self.renames)
         self.room = Room(self.share.spill_bytes)
         self.scratch = Scratch(options.scratch or target.parent, self._expected_scratch)
         self.pool = ThreadPoolExecutor(workers, thread_name_prefix="convert")
@@ -226,7 +235,7 @@ class Workspace:
         changed = {name: value for name in _RECORDED if (value := getattr(options, name))}
         return {
             "source": self.source.name,
-            "source_bytes": self.source.bytes_done,
+            "source_bytes": self.source.total_bytes or self.source.bytes_done,
             "options": changed,
             "software": f"penstock {_version()}",
         }
@@ -244,7 +253,7 @@ class Workspace:
         if not total or not done:
             return None
         held = sum(spill.payload_bytes for spill in self._spills)
-        passes = 1
+        passes = 1 if self.row_source is None else 0
         if self._log is not None:
             held = max(held, self._log.payload_bytes)
             passes += 1

@@ -81,15 +81,16 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         if column >= len(fields):
             return (
                 f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the {role} is column "
-                f"{column} counted from 0; --columns names others"
+                f"{column} counted from 0; --columns names others, --format adjacency reads lines of neighbors"
             )
-        reason = _bad_weight(fields[column]) if role == "weight" else _bad_id(fields[column])
+        reason = bad_weight(fields[column]) if role == "weight" else bad_id(fields[column])
         if reason:
             return f"{role} {shown(fields[column], SHOWN_FIELD)!r} {reason}"
     return "it cannot be read; --columns names the columns to take"
 
 
-def _bad_id(field: str) -> str:
+def bad_id(field: str) -> str:
+    """Why a field is no vertex id; empty if it is one."""
     if field.isascii() and field.isdigit():
         if int(field) > LARGEST_ID:
             return "is larger than 2^64 - 1, the largest id there can be"
@@ -101,12 +102,13 @@ def _bad_id(field: str) -> str:
             return "is negative; ids are 0 or more (--columns names other columns)"
         return "is not a whole number of digits only; --columns names other columns"
     return (
-        "is not a number; ids are whole numbers (--columns names other columns, --header skips a "
-        "first line of column names)"
+        "is not a number; ids are whole numbers (--string-ids takes ids that are text, --columns "
+        "names other columns, --header skips a first line of column names)"
     )
 
 
-def _bad_weight(field: str) -> str:
+def bad_weight(field: str) -> str:
+    """Why a field is no weight; empty if it is one."""
     if field.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return "is not finite; drop such lines, or leave weights out"
     if not is_number(field):
@@ -116,9 +118,9 @@ def _bad_weight(field: str) -> str:
     return ""
 
 
-def bad_line(file: str, number: int, line: str, columns: Columns) -> InputError:
+def bad_line(file: str, number: int, line: str, reason: str) -> InputError:
     """The error for line ``number`` (from 1) of ``file``."""
-    return InputError(f"{file}, line {number}: {what_is_wrong(line, columns)}\n    {shown(line)}")
+    return InputError(f"{file}, line {number}: {reason}\n    {shown(line)}")
 
 
 def shown(line: str, characters: int = SHOWN_LINE) -> str:

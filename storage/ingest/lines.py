@@ -29,17 +29,19 @@ BAD_LINE = -1
 
 
 @native
-def _is_blank(byte: int) -> bool:
+def is_blank(byte: int) -> bool:
+    """Space, tab or carriage return."""
     return byte == 32 or byte == 9 or byte == 13
 
 
 @native
-def _ends_field(byte: int) -> bool:
-    return byte == NEWLINE or byte == 44 or _is_blank(byte)
+def ends_field(byte: int) -> bool:
+    """Whether a field ends before this byte."""
+    return byte == NEWLINE or byte == 44 or is_blank(byte)
 
 
 @native
-def _id(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
+def id_at(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
     """The vertex id at ``first`` and where it ends; BAD_LINE as its end if it is none."""
     at = first
     value = np.uint64(0)
@@ -48,14 +50,14 @@ def _id(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
         value = value * _TEN + digit
         at += 1
         digit = np.uint64(text[at]) - _ZERO
-    if at == first or not _ends_field(text[at]):
+    if at == first or not ends_field(text[at]):
         return value, BAD_LINE
     return (value, at) if at - first <= 19 else _long_id(text, first, at)
 
 
 @native
 def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
-    """As `_id`, for 20 digits or more, which may not fit 64 bits."""
+    """As `id_at`, for 20 digits or more, which may not fit 64 bits."""
     value = np.uint64(0)
     for i in range(first, last):
         digit = np.uint64(text[i]) - _ZERO
@@ -66,23 +68,25 @@ def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
 
 
 @native
-def _skip_line(text: NDArray[np.uint8], at: int) -> int:
+def skip_line(text: NDArray[np.uint8], at: int) -> int:
+    """Where the next line begins."""
     while text[at] != NEWLINE:
         at += 1
     return at + 1
 
 
 @native
-def _skip_field(text: NDArray[np.uint8], at: int) -> int:
+def skip_field(text: NDArray[np.uint8], at: int) -> int:
+    """Where the field at ``at`` ends."""
     byte = text[at]
-    while byte != 44 and byte != NEWLINE and not _is_blank(byte):
+    while byte != 44 and byte != NEWLINE and not is_blank(byte):
         at += 1
         byte = text[at]
     return at
 
 
 @native
-def _weight(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
+def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
     """The decimal number at ``first`` and where it ends; BAD_LINE as its end if it is none."""
     at = first
     negative = text[at] == 45
@@ -124,7 +128,7 @@ def _weight(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
         if at == start:
             return 0.0, BAD_LINE
         exponent += -power if minus else power
-    if not _ends_field(text[at]):
+    if not ends_field(text[at]):
         return 0.0, BAD_LINE
     if significant <= 19 and mantissa <= _EXACT and -22 <= exponent <= 22:
         value = float(mantissa)
@@ -135,13 +139,13 @@ def _weight(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
 
 
 @native
-def _next_field(text: NDArray[np.uint8], at: int, column: int) -> int:
+def next_field(text: NDArray[np.uint8], at: int, column: int) -> int:
     """From the end of a field to the start of the next; BAD_LINE if the line has no other."""
-    while _is_blank(text[at]):
+    while is_blank(text[at]):
         at += 1
     if text[at] == 44 and column > 0:
         at += 1
-        while _is_blank(text[at]):
+        while is_blank(text[at]):
             at += 1
     return BAD_LINE if text[at] == NEWLINE else at
 
@@ -169,27 +173,27 @@ def parse_lines(
     largest = np.uint64(0)
     while at < len(text):
         begin = at
-        while _is_blank(text[at]):
+        while is_blank(text[at]):
             at += 1
         if text[at] != NEWLINE and text[at] != 35 and text[at] != 37:
             for column in range(last_column + 1):
-                at = _next_field(text, at, column)
+                at = next_field(text, at, column)
                 if at == BAD_LINE:
                     return edges, lines, begin, largest
                 if column == columns[0]:
-                    sources[edges], at = _id(text, at)
+                    sources[edges], at = id_at(text, at)
                     largest = max(largest, sources[edges])
                 elif column == columns[1]:
-                    targets[edges], at = _id(text, at)
+                    targets[edges], at = id_at(text, at)
                     largest = max(largest, targets[edges])
                 elif column == columns[2]:
-                    weights[edges], at = _weight(text, at)
+                    weights[edges], at = weight_at(text, at)
                 else:
-                    at = _skip_field(text, at)
+                    at = skip_field(text, at)
                 if at == BAD_LINE:
                     return edges, lines, begin, largest
             edges += 1
-        at = _skip_line(text, at)
+        at = skip_line(text, at)
         lines += 1
     return edges, lines, BAD_LINE, largest
 
@@ -197,7 +201,8 @@ def parse_lines(
 @native
 def has_lone_return(text: NDArray[np.uint8]) -> bool:
     """Whether a carriage return stands before something else than a blank or the line's end."""
-    for at in range(len(text) - 1):
-        if text[at] == 13 and text[at + 1] != NEWLINE and not _is_blank(text[at + 1]):
-            return True
-    return False
+    at = 0
+    last = len(text) - 1
+    while at < last and (text[at] != 13 or text[at + 1] == NEWLINE or is_blank(text[at + 1])):
+        at += 1
+    return at < last

@@ -11,18 +11,17 @@ is that of Boisvert, Pozo, Remington (NIST, 1996).
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes, line_blocks
 from penstock.storage.ingest.explain import Columns, is_data, shown
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
+from penstock.storage.ingest.stated import Promise
 from penstock.storage.ingest.stream import Stream
-from penstock.storage.ingest.text import Parsed, TextFile, parse_blocks
+from penstock.storage.ingest.text import TextFile, parse_blocks
 
 BANNERS = ("%%matrixmarket", "%matrixmarket")
 _VALUES = {"real": True, "double": True, "integer": True, "pattern": False}
@@ -84,47 +83,23 @@ class MatrixMarketSource:
             self._stream = Stream(self._path)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
             self._first = next(self._blocks)
+        size = (header.rows, header.columns)
+        promise = Promise(self.name, "size line", header.entries, size, ("row", "column"), "matrix")
         with self._stream as stream:
             file = TextFile(stream, Columns(0, 1, 2 if header.valued else -1), header.lines)
             for parsed in parse_blocks(self._text(file), self._options.workers):
                 batch = parsed.batch
-                self._check(parsed, file.edges)
+                promise.check(parsed, file.edges)
                 if len(batch):
                     one = batch.sources.dtype.type(1)
                     yield EdgeBatch(batch.sources - one, batch.targets - one, batch.weights if keep else None)
-            if file.edges < header.entries:
-                raise InputError(
-                    f"{self.name}: its size line says {header.entries} entries, and it ends after "
-                    f"{file.edges}: the file is truncated, or its size line is wrong; fetch it "
-                    "again, or correct the line"
-                )
+            promise.check_end(file.edges)
 
     def _text(self, file: TextFile) -> Iterator[tuple[TextFile, Bytes]]:
         if self._start < len(self._first):
             yield file, self._first[self._start :]
         for block in self._blocks:
             yield file, block
-
-    def _check(self, parsed: Parsed, before: int) -> None:
-        header = self._header
-        batch = parsed.batch
-        if before + len(batch) > header.entries:
-            line, text = _entry_line(parsed, header.entries - before)
-            raise InputError(
-                f"{self.name}, line {line}: its size line says {header.entries} entries, and here "
-                f"is one more; correct the size line\n    {shown(text)}"
-            )
-        for ids, size, side in (
-            (batch.sources, header.rows, "row"),
-            (batch.targets, header.columns, "column"),
-        ):
-            at = _first_outside(ids, size)
-            if at is not None:
-                line, text = _entry_line(parsed, at)
-                raise InputError(
-                    f"{self.name}, line {line}: {side} {ids[at]} is outside 1..{size}, the matrix "
-                    f"that its size line states; correct the line\n    {shown(text)}"
-                )
 
 
 def read_header(first: bytes, name: str) -> tuple[Header, int]:
@@ -191,23 +166,3 @@ def _read_sizes(line: str, number: int, name: str) -> tuple[int, int, int]:
     if max(rows, columns) >= 1 << 64:
         raise InputError(f"{name}, line {number}: a matrix larger than 2^64 - 1 has no vertex ids\n    {shown(line)}")
     return rows, columns, entries
-
-
-def _first_outside(ids: NDArray[Any], size: int) -> int | None:
-    if len(ids) == 0 or (int(ids.min()) >= 1 and int(ids.max()) <= size):
-        return None
-    outside = ids == 0
-    if int(ids.max()) > size:
-        outside |= ids > ids.dtype.type(size)
-    return int(np.argmax(outside))
-
-
-def _entry_line(parsed: Parsed, entry: int) -> tuple[int, str]:
-    """Line number and text of the ``entry``-th entry of a block."""
-    seen = -1
-    for number, raw in enumerate(parsed.text.tobytes().split(b"\n"), start=1):
-        line = raw.decode("utf-8", "replace")
-        seen += is_data(line)
-        if seen == entry:
-            return parsed.lines_before + number, line
-    raise AssertionError(f"block has no entry {entry}")

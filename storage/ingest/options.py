@@ -6,8 +6,10 @@ input, a generator. Conversion knows nothing else about where edges come from. R
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.budget import cores
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
@@ -55,6 +57,61 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RowPiece:
+    """Some edges of a source that lie row by row: those of the rows from vertex ``first`` on.
+
+    ``offsets`` (int64, rows + 1) says where each row begins and where the last ends, counted over all edges.
+    A row too long for a piece lies in several, which have no other row and are not ``whole``.
+    """
+
+    first: int
+    offsets: NDArray[np.int64]
+    whole: bool = True
+
+    @property
+    def edges(self) -> int:
+        """Edges of the piece."""
+        return int(self.offsets[-1] - self.offsets[0])
+
+
+@runtime_checkable
+class RowSource(Source, Protocol):
+    """A source whose edges lie row by row, rows ascending; within a row they may lie in any order."""
+
+    @property
+    def edges(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+        ...
+
+    def pieces(self, limit: int) -> Iterator[RowPiece]:
+        """Cut all edges into pieces of at most ``limit``, in order."""
+        ...
+
+    def load(self, piece: RowPiece) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Read a piece's neighbors and weights, new arrays; any thread may."""
+        ...
+
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """Read the weights alone, in any pieces."""
+        ...
+
+
+@runtime_checkable
+class NamedSource(Source, Protocol):
+    """A source whose ids are strings: its batches have `EdgeBatch.names`."""
+
+    @property
+    def named(self) -> bool:
+        """True."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
     """How to read raw input.
@@ -62,13 +119,16 @@ class IngestOptions:
     ``columns`` names or numbers (from 0) the source, the target and, third, the weight column;
     None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
     None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
-    ``header``: the first line holds column names (None: find out). ``host_memory`` bounds what
-    reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
+    ``header``: the first line holds column names (None: find out). ``string_ids``: ids are strings, of text or
+    Parquet (None: if the first line says so). ``sides``: ids of sources and of targets are two spaces. ``host_memory``
+    bounds what reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
     """
 
     columns: tuple[int | str, ...] | None = None
     weights: bool | None = None
     header: bool | None = None
+    string_ids: bool | None = False
+    sides: bool = False
     host_memory: int = 1 << 30
     threads: int | None = None
 

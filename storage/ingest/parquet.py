@@ -1,7 +1,7 @@
-"""Owns Parquet: two or three columns of whole numbers, batch by batch. The only door to pyarrow.
+"""Owns Parquet: two or three columns, batch by batch. The only door to pyarrow for reading.
 
-Columns are chosen by name or position; a third one is taken as weight only when asked. Refuses
-strings, nulls, fractions and negative numbers as ids. What a row group decodes to is pyarrow's to
+Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
+numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative numbers as ids. What a row group decodes to is pyarrow's to
 hold: files with row groups far larger than the budget exceed it (ordinary ones have 1 M rows).
 """
 
@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.ingest.named import local_names
+from penstock.storage.ingest.numbers import as_ids, as_weights
 from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.names import LONGEST_NAME
 
 MAGIC = b"PAR1"
 
@@ -23,6 +26,7 @@ class ParquetSource:
 
     known_vertices: int | None = None
     undirected = False
+    _row_bytes = 16
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
         self.name = ", ".join(map(str, paths))
@@ -57,34 +61,106 @@ class ParquetSource:
             self.bytes_done = done
 
     def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
-        names = self._columns(path, file.schema_arrow.names)
+        names = columns_of(path, file.schema_arrow.names, self._options)
         rows = max(1, file.metadata.num_rows)
         size = path.stat().st_size
         read = 0
-        batches = file.iter_batches(
-            batch_size=max(1024, self._options.block_bytes // 16), columns=names, use_threads=True
-        )
-        for batch in batches:
-            columns = {name: batch.column(name) for name in names}
-            sources = _ids(columns[names[0]], names[0], path, read)
-            targets = _ids(columns[names[1]], names[1], path, read)
-            weights = _weights(columns[names[2]], names[2], path, read) if names[2:] else None
-            common = np.promote_types(sources.dtype, targets.dtype)
-            yield EdgeBatch(sources.astype(common), targets.astype(common), weights)
+        batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
+        for batch in file.iter_batches(batch_size=batch_rows, columns=names, use_threads=True):
+            columns = [batch.column(name) for name in names]
+            weights = _weights(columns[2], names[2], path, read) if names[2:] else None
+            yield self._batch(columns, weights, names, (path, read))
             read += len(batch)
             self.bytes_done = done + int(size * read / rows)
 
-    def _columns(self, path: Path, names: list[str]) -> list[str]:
-        wanted = self._options.columns or ((0, 1, 2) if self._options.weights else (0, 1))
-        found = []
-        for column in wanted:
-            if isinstance(column, int) and column < len(names):
-                found.append(names[column])
-            elif column in names:
-                found.append(str(column))
-            else:
-                raise InputError(f"{path} has no column {column!r}; it has {', '.join(names)}: see --columns")
-        return found
+    def _batch(
+        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
+    ) -> EdgeBatch:
+        """The edges of some rows; ``place`` is the file and the first row's number."""
+        sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
+        common = np.promote_types(sources.dtype, targets.dtype)
+        return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+
+
+class NamedParquetSource(ParquetSource):
+    """Parquet files whose ids are strings. See `options.NamedSource`."""
+
+    named = True
+    _row_bytes = 256
+
+    def _batch(
+        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
+    ) -> EdgeBatch:
+        sides = self._options.sides
+        text, places = _fields(columns[:2], names, *place)
+        local, numbers = local_names(text, places, sides)
+        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
+
+
+def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> ParquetSource:
+    """The files as a source, of strings where the options say so or the columns do."""
+    source = ParquetSource(paths, options)
+    if options.string_ids is False:
+        return source
+    return NamedParquetSource(paths, options) if options.string_ids or _holds_strings(paths[0], options) else source
+
+
+def _holds_strings(path: str | Path, options: IngestOptions) -> bool:
+    """Whether an id column of a file holds strings; a file that cannot be read is refused when it is read."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        schema = parquet.read_schema(path)
+    except (pyarrow.ArrowInvalid, OSError):
+        return False
+    names = columns_of(Path(path), schema.names, options)[:2]
+    kinds = [str(schema.field(name).type) for name in names]
+    return any("string" in kind for kind in kinds)
+
+
+def columns_of(path: Path, names: list[str], options: IngestOptions) -> list[str]:
+    """The names of the columns that the options ask for. Raises InputError for one that is not there."""
+    wanted = options.columns or ((0, 1, 2) if options.weights else (0, 1))
+    found = []
+    for column in wanted:
+        if isinstance(column, int) and column < len(names):
+            found.append(names[column])
+        elif column in names:
+            found.append(str(column))
+        else:
+            raise InputError(f"{path} has no column {column!r}; it has {', '.join(names)}: see --columns")
+    return found
+
+
+def _fields(columns: list[Any], names: list[str], path: Path, row: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
+    import pyarrow
+
+    texts = []
+    places = np.empty((len(columns[0]), 4), np.int32)
+    base = 0
+    for end, column in enumerate(columns):
+        _check_nulls(column, names[end], path, row)
+        strings = column.cast(pyarrow.large_string())
+        _, offsets, data = strings.buffers()
+        starts = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
+        held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        text = held[starts[0] : starts[-1]]
+        lengths = np.diff(starts)
+        wrong = (lengths == 0) | (lengths > LONGEST_NAME)
+        for at in np.flatnonzero(text == 0)[:1].tolist():
+            wrong[int(np.searchsorted(starts - starts[0], at, "right")) - 1] = True
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(
+                f"{path}, row {row + at} (from 0): {names[end]} is empty, longer than {LONGEST_NAME} bytes, or holds a "
+                "zero byte; drop such rows"
+            )
+        places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] - starts[0] + base, lengths
+        base += len(text)
+        texts.append(text)
+    return np.concatenate(texts), places
 
 
 def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
@@ -93,33 +169,25 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
         raise InputError(
             f"{path}: column {name!r} holds {column.type}, and ids are whole numbers; --columns names other columns"
         )
-    if values.dtype.kind == "i" and len(values) and int(values.min()) < 0:
-        at = int(np.argmax(values < 0))
-        raise InputError(f"{path}, row {row + at} (from 0): {name} {values[at]} is negative; ids are 0 or more")
-    if len(values) == 0 or int(values.max()) < 1 << 32:
-        return values.astype(np.uint32)
-    return values.astype(np.uint64)
+    return as_ids(values, name, str(path), row)
 
 
 def _weights(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
-    values = _numbers(column, name, path, row)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        at = int(np.argmin(np.isfinite(values)))
-        raise InputError(
-            f"{path}, row {row + at} (from 0): weight {name} is {values[at]}, and weights are "
-            "finite; drop such rows, or leave weights out"
-        )
-    return values
+    return as_weights(_numbers(column, name, path, row), name, str(path), row)
 
 
 def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
-    if column.null_count:
-        at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"{path}, row {at} (from 0): {name} is null; drop such rows")
+    _check_nulls(column, name, path, row)
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "iuf":
         raise InputError(
             f"{path}: column {name!r} holds {column.type}, not numbers; --columns names others "
-            "(ids that are strings are not supported)"
+            "(--string-ids takes ids that are strings)"
         )
     return values
+
+
+def _check_nulls(column: Any, name: str, path: Path, row: int) -> None:
+    if column.null_count:
+        at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{path}, row {at} (from 0): {name} is null; drop such rows")

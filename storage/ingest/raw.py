@@ -1,4 +1,4 @@
-"""Owns the bytes of one raw input as they lie: a file or standard input. Refuses folders."""
+"""Owns the bytes of one raw input as they lie: a file or standard input, in order or by position. Refuses folders."""
 
 import os
 import sys
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.errors import InputError, RunError
 
 STANDARD_INPUT = "-"
@@ -58,6 +60,49 @@ class RawFile:
             return action()
         except OSError as error:
             raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
+
+
+class PositionedFile:
+    """A regular file whose bytes any number of threads read by position. Use as a context manager.
+
+    Reading is not mapping: mapped pages would count as our memory.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name, self._file, size = _open(path)
+        if size is None:
+            self.close()
+            raise InputError(f"{path} is no regular file, and its bytes are wanted in any order; copy it to one")
+        self.size = size
+
+    def read(self, start: int, out: NDArray[Any]) -> None:
+        """Fill a contiguous array with the bytes from ``start`` on.
+
+        Raises:
+            InputError: the file ends before.
+            RunError: the disk failed.
+        """
+        view = memoryview(out.reshape(-1).view(np.uint8))
+        try:
+            while view:
+                count = os.preadv(self._file.fileno(), [view], start)
+                if count == 0:
+                    raise InputError(f"{self.name} became shorter while it was read")
+                start += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Close the file (standard input stays open)."""
+        if self.name != "standard input":
+            self._file.close()
+
+    def __enter__(self) -> "PositionedFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _open(path: str | Path) -> tuple[str, Any, int | None]:

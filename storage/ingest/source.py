@@ -1,37 +1,71 @@
 """Owns the door to raw input: names of files become a `Source`, by stated or recognized format.
 
-A format is recognized by how the file begins (MatrixMarket's banner, Parquet's magic), never by
-its name, which only tells formats that are no edge lists and would be misread as one.
+A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip), and, where
+the beginning of an adjacency list looks like that of an edge list, by the name's suffix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from penstock.storage.errors import InputError
-from penstock.storage.ingest.binary import CsrSource, PairSource
+from penstock.storage.ingest import npy, npz
+from penstock.storage.ingest.adjacency import AdjacencySource
+from penstock.storage.ingest.binary import PairSource
+from penstock.storage.ingest.csr import CsrSource
+from penstock.storage.ingest.dimacs import DimacsSource
 from penstock.storage.ingest.matrix_market import MatrixMarketSource, has_banner
+from penstock.storage.ingest.metis import MetisSource
+from penstock.storage.ingest.named import NamedTextSource, begins_with_strings
 from penstock.storage.ingest.options import IngestOptions, Source, parse_columns
-from penstock.storage.ingest.parquet import MAGIC, ParquetSource
-from penstock.storage.ingest.raw import STANDARD_INPUT
+from penstock.storage.ingest.parquet import MAGIC, parquet_source
+from penstock.storage.ingest.raw import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.stream import Stream
 from penstock.storage.ingest.text import TextSource
 
-Format = Literal["text", "matrix-market", "binary32", "binary64", "csr", "parquet"]
+Format = Literal[
+    "text",
+    "matrix-market",
+    "dimacs",
+    "metis",
+    "adjacency",
+    "rows",
+    "webgraph",
+    "npy",
+    "npz",
+    "binary32",
+    "binary64",
+    "csr",
+    "parquet",
+]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_SUFFIXES = {
+    ".gr": "dimacs",
+    ".dimacs": "dimacs",
+    ".graph": "metis",
+    ".metis": "metis",
+    ".graph-txt": "webgraph",
+    ".adj": "adjacency",
+    ".adjlist": "adjacency",
+}
 _NOT_LISTS = {
-    ".graph": "METIS adjacency",
-    ".metis": "METIS adjacency",
     ".gml": "GML",
     ".graphml": "GraphML",
     ".gexf": "GEXF",
-    ".npy": "NumPy",
-    ".npz": "NumPy",
     ".mat": "MATLAB",
+    ".nkbg002": "NetworKit's binary format",
+    ".nkbg003": "NetworKit's binary format",
 }
+_WHOLE: dict[str, Callable[[str | Path, IngestOptions], Source]] = {
+    "matrix-market": MatrixMarketSource,
+    "dimacs": DimacsSource,
+    "metis": MetisSource,
+    "npz": npz.NpzSource,
+}
+"""Formats in which a file is a whole graph."""
 
 
 def open_source(paths: Sequence[str | Path], format: str | None, options: IngestOptions) -> Source:
@@ -49,18 +83,26 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
     format = format or _recognize(paths)
+    if options.string_ids and format not in ("text", "parquet"):
+        raise InputError(f"--string-ids is for text and Parquet; ids of the format {format} are numbers")
+    if format in _WHOLE:
+        if len(paths) > 1:
+            raise InputError(f"a file in the format {format} is a whole graph; convert one at a time")
+        return _WHOLE[format](paths[0], options)
     if format == "csr":
         return CsrSource(paths, options)
     if format == "parquet":
-        return ParquetSource(paths, options)
-    if format == "matrix-market":
-        if len(paths) > 1:
-            raise InputError("a MatrixMarket file is a whole graph; convert one at a time")
-        return MatrixMarketSource(paths[0], options)
+        return parquet_source(paths, options)
     if format in ("binary32", "binary64"):
         dtype = np.dtype(np.uint32 if format == "binary32" else np.uint64)
         return PairSource(paths, dtype, options)
     _check_present(paths)
+    if format == "npy":
+        return npy.NpySource(paths, options)
+    if format in ("adjacency", "rows", "webgraph"):
+        return AdjacencySource(paths, format, options)
+    if options.string_ids or (options.string_ids is None and begins_with_strings(paths[0], options)):
+        return NamedTextSource(paths, options)
     return TextSource(paths, options)
 
 
@@ -77,23 +119,31 @@ def _recognize(paths: Sequence[str | Path]) -> str:
 def _format_of(path: str | Path) -> str:
     if str(path) == STANDARD_INPUT:
         return "text"
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix == ".npz" and _begins(path, npz.MAGIC):
+        return "npz"
     with Stream(path) as stream:
         buffer = bytearray(64)
         first = bytes(buffer[: stream.read_into(memoryview(buffer))])
     if first[:4] == MAGIC:
         return "parquet"
-    if has_banner(first):
-        return "matrix-market"
-    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
-    suffix = suffixes[-1].lower() if suffixes else ""
-    if suffix == ".mtx" and first.startswith(b"%%"):
+    if first.startswith(npy.MAGIC):
+        return "npy"
+    if has_banner(first) or (suffix == ".mtx" and first.startswith(b"%%")):
         return "matrix-market"
     if suffix in _NOT_LISTS:
         raise InputError(
             f"{path}: files named {suffix} are {_NOT_LISTS[suffix]}, which is no edge list and "
             "cannot be read yet; --format text reads it as a list of edges all the same"
         )
-    return "text"
+    return _SUFFIXES.get(suffix, "text")
+
+
+def _begins(path: str | Path, magic: bytes) -> bool:
+    raw = RawFile(path)
+    raw.close()
+    return raw.first.startswith(magic)
 
 
 def _check_present(paths: Sequence[str | Path]) -> None:

@@ -95,7 +95,8 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "xz": lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ),
     "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(),
 }
-_DAMAGE = (zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError)
+DAMAGE = (zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError)
+"""What the decompressors raise for data that cannot be."""
 
 
 def _unpacked(raw: RawFile, compression: str) -> Iterator[bytes]:
@@ -114,7 +115,7 @@ def _unpacked(raw: RawFile, compression: str) -> Iterator[bytes]:
                 piece = member.unused_data if member.eof else b""
         if compression == "gzip" and not member.eof:
             yield member.flush()
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(
             f"{raw.name}: its {compression} data is damaged near byte {raw.done} ({error}); fetch the file again"
         ) from error

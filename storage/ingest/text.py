@@ -7,12 +7,12 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,19 @@ from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.stream import Stream
 
 UINT32_END = 1 << 32
+Explain = Callable[[str, Columns], str]
+"""Says what is wrong with a line."""
 
 
 @dataclass(slots=True)
 class TextFile:
-    """One file while it is read: its stream, its layout, and how many lines were passed."""
+    """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one."""
 
     stream: Stream
     columns: Columns
     lines: int = 0
     edges: int = 0
+    explain: Explain = explain.what_is_wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +56,17 @@ class Parsed:
     lines_before: int = 0
 
 
+Block = TypeVar("Block")
+
+
 @dataclass(slots=True)
-class BlockParser:
-    """Parses blocks of lines in any thread; each thread keeps its buffers."""
+class Buffers:
+    """Room for what a block may hold, kept by every thread that parses."""
 
     _own: threading.local = field(default_factory=threading.local)
 
-    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
-        """Parse the whole lines of a block."""
-        file, text = block
-        columns = file.columns
-        shortest = 2 if columns.source == columns.target else 4
-        sources, targets, weights = self._buffers(len(text) // shortest + 1, columns.weight >= 0)
-        edges, lines, begin, largest = parse_lines(text, columns.as_tuple(), sources, targets, weights)
-        dtype = np.uint32 if largest < UINT32_END else np.uint64
-        batch = EdgeBatch(
-            sources[:edges].astype(dtype),
-            targets[:edges].astype(dtype),
-            weights[:edges].copy() if columns.weight >= 0 else None,
-        )
-        bad = None if begin < 0 else (lines + 1, _line_at(text, begin))
-        return Parsed(file, batch, lines, bad, text)
-
-    def _buffers(
-        self, edges: int, weighted: bool
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
+    def room(self, edges: int, weighted: bool) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
+        """Sources, targets and weights of at least so many edges (no weights: an empty array)."""
         own = self._own
         if getattr(own, "edges", -1) < edges:
             own.edges = edges
@@ -87,6 +76,34 @@ class BlockParser:
         if weighted and len(own.weights) < edges:
             own.weights = np.empty(own.edges, np.float64)
         return own.sources, own.targets, own.weights
+
+
+@dataclass(slots=True)
+class BlockParser:
+    """Parses blocks of lines in any thread. ``lines``: the compiled parser, called as `parse_lines`."""
+
+    lines: Callable[..., tuple[int, int, int, Any]] = parse_lines
+    _buffers: Buffers = field(default_factory=Buffers)
+
+    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
+        """Parse the whole lines of a block."""
+        file, text = block
+        columns = file.columns
+        shortest = 2 if columns.source == columns.target else 4
+        sources, targets, weights = self._buffers.room(len(text) // shortest + 1, columns.weight >= 0)
+        edges, lines, begin, largest = self.lines(text, columns.as_tuple(), sources, targets, weights)
+        found = weights[:edges] if columns.weight >= 0 else None
+        batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
+        bad = None if begin < 0 else (lines + 1, line_at(text, begin))
+        return Parsed(file, batch, lines, bad, text)
+
+
+def narrow_batch(
+    sources: NDArray[np.uint64], targets: NDArray[np.uint64], weights: NDArray[np.float64] | None, largest: int
+) -> EdgeBatch:
+    """A copy of parsed edges in the narrowest dtype that holds ``largest``."""
+    dtype = np.uint32 if largest < UINT32_END else np.uint64
+    return EdgeBatch(sources.astype(dtype), targets.astype(dtype), None if weights is None else weights.copy())
 
 
 class TextSource:
@@ -148,21 +165,26 @@ def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]
 
 
 def parse_blocks(blocks: Iterable[tuple[TextFile, Bytes]], workers: int) -> Iterator[Parsed]:
+    """Parse blocks of an edge list on ``workers`` threads; see `parsed_in_order`."""
+    return parsed_in_order(blocks, BlockParser().parse, workers)
+
+
+def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], workers: int) -> Iterator[Parsed]:
     """Parse blocks on ``workers`` threads; yield them in order, lines counted.
 
     Raises:
         InputError: the first bad line, in the order of the input.
     """
-    parser = BlockParser()
     with (
         ThreadPoolExecutor(workers, thread_name_prefix="parse") as pool,
-        closing(ordered_map(pool, parser.parse, blocks, workers + 2)) as results,
+        closing(ordered_map(pool, parse, blocks, workers + 2)) as results,
     ):
         for parsed in results:
             file = parsed.file
             if parsed.bad is not None:
                 number, line = parsed.bad
-                raise explain.bad_line(file.stream.name, file.lines + number, line, file.columns)
+                reason = file.explain(line, file.columns)
+                raise explain.bad_line(file.stream.name, file.lines + number, line, reason)
             yield replace(parsed, lines_before=file.lines)
             file.lines += parsed.lines
             file.edges += len(parsed.batch)
@@ -208,11 +230,16 @@ def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
     return explain.find_columns(names, wanted, name)
 
 
+def first_data(block: Bytes) -> str | None:
+    """The first line of data in a block, if there is one."""
+    return _first_data(block, 0)[2]
+
+
 def _first_data(block: Bytes, at: int) -> tuple[int, int, str | None]:
     """The first line of data from byte ``at`` on: where it ends, lines passed, its text."""
     passed = 0
     while at < len(block):
-        line = _line_at(block, at)
+        line = line_at(block, at)
         at += _line_bytes(block, at)
         passed += 1
         if explain.is_data(line):
@@ -231,5 +258,6 @@ def _line_bytes(block: Bytes, at: int) -> int:
         window *= 8
 
 
-def _line_at(block: Bytes, at: int) -> str:
+def line_at(block: Bytes, at: int) -> str:
+    """The text of the line that begins at byte ``at``."""
     return block[at : at + _line_bytes(block, at) - 1].tobytes().decode("utf-8", "replace")

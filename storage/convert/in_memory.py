@@ -1,0 +1,119 @@
+"""Edges in memory become a graph in memory, by the conversion's own steps: packed, sorted and joined in threads.
+
+Nothing is compressed and nothing touches a disk. Refuses what `convert` refuses.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.convert.convert import Edges, sorter_for, taken_in
+from penstock.storage.convert.numbering import NameStore
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.convert.partition import check_density
+from penstock.storage.convert.rows import Ordering, Rows
+from penstock.storage.convert.sort import RULES
+from penstock.storage.convert.workspace import Workspace, ignore
+from penstock.storage.edges import EdgeBatch
+from penstock.storage.graph import Graph
+
+BATCH_EDGES = 1 << 20
+AMPLE_BYTES = 1 << 40
+"""A budget that nothing in memory exceeds, so that no scratch file is made."""
+
+
+class EdgeArrays:
+    """Edges in arrays, as a source. See `ingest.options.Source`.
+
+    ``sources``, ``targets`` uint32 or uint64 (edges,), ``weights`` numbers (edges,) or None; ``vertices``
+    exist from 0 on even without an edge (None: as far as ids go).
+    """
+
+    name = "arrays in memory"
+
+    def __init__(
+        self,
+        ends: tuple[NDArray[Any], NDArray[Any]],
+        weights: NDArray[Any] | None,
+        vertices: int | None,
+        *,
+        undirected: bool,
+    ) -> None:
+        self.ends, self.weights = ends, weights
+        self.known_vertices, self.undirected = vertices, undirected
+        self.total_bytes = sum(array.nbytes for array in ends)
+        self.bytes_done = 0
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges in order."""
+        sources, targets = self.ends
+        for first in range(0, len(sources), BATCH_EDGES):
+            part = slice(first, first + BATCH_EDGES)
+            yield EdgeBatch(sources[part], targets[part], None if self.weights is None else self.weights[part])
+        self.bytes_done = self.total_bytes
+
+
+class _Csr(NamedTuple):
+    offsets: NDArray[np.int64]
+    neighbors: NDArray[Any]
+    weights: NDArray[Any] | None
+
+
+def graph_of(edges: EdgeArrays, options: ConvertOptions) -> Graph:
+    """The graph of some edges, as ``convert`` would make it.
+
+    Raises:
+        InputError: as `convert.convert`.
+    """
+    out, taken = _rows_of(edges, options)
+    into = None
+    directed = not (edges.undirected or options.undirected or options.symmetrize)
+    if directed and options.direction == "both":
+        into = _reversed(out)
+    graph = Graph.from_arrays(*out, into=into, directed=directed, original_id=_original(taken))
+    return replace(graph, input_edges=taken.input_edges, left=taken.left)
+
+
+def _rows_of(edges: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, Edges]:
+    settings = replace(options, host_memory=AMPLE_BYTES)
+    with Workspace(edges, Path("memory"), settings, ignore) as space:
+        taken = taken_in(space)
+        check_density(taken.vertices, taken.count, edges.name)
+        summed = space.rule == RULES["sum"]
+        weight_dtype = None if taken.extent is None else taken.extent.dtype(summed=summed)
+        kind = np.dtype(np.uint32 if taken.vertices <= 1 << 32 else np.uint64)
+        ordering = Ordering(
+            vertices=taken.vertices, vertex_dtype=kind, weight_dtype=weight_dtype, rule=space.rule, wide=taken.wide
+        )
+        return _collected(taken.rows(sorter_for(space, ordering), ordering), ordering), taken
+
+
+def _collected(pieces: Iterable[Rows], ordering: Ordering) -> _Csr:
+    degrees = np.zeros(ordering.vertices, np.int64)
+    neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
+    weights: list[NDArray[Any]] = []
+    for rows in pieces:
+        degrees[rows.first : rows.first + len(rows.degrees)] += rows.degrees
+        neighbors.append(rows.neighbors.copy())
+        if rows.weights is not None:
+            weights.append(rows.weights.copy())
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
+    empty = None if ordering.weight_dtype is None else np.empty(0, ordering.weight_dtype)
+    return _Csr(offsets, np.concatenate(neighbors), np.concatenate([empty, *weights]) if empty is not None else None)
+
+
+def _reversed(out: _Csr) -> _Csr:
+    """The in-adjacency of an out-adjacency."""
+    vertices = len(out.offsets) - 1
+    sources = np.repeat(np.arange(vertices, dtype=out.neighbors.dtype), np.diff(out.offsets))
+    backward = EdgeArrays((out.neighbors, sources), out.weights, vertices, undirected=False)
+    return _rows_of(backward, ConvertOptions())[0]
+
+
+def _original(taken: Edges) -> NDArray[Any] | None:
+    if isinstance(taken.original, NameStore):
+        return np.concatenate([names.strings() for names in taken.original.pieces()])
+    return taken.original

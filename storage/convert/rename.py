@@ -1,0 +1,117 @@
+"""The story of ids that change: edges go into a log, ids become vertices, and the log becomes a spill.
+
+Needed where ids are renumbered, are strings, have two sides, or where hubs come first. See numbering.py
+for the ways to number, hubs.py for the order of hubs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+from penstock.storage.convert.hubs import DegreeCount, hub_order, inverse
+from penstock.storage.convert.log import Log
+from penstock.storage.convert.numbering import NameStore, Numbered, Numbering, numbering_for
+from penstock.storage.convert.partition import check_density
+from penstock.storage.convert.read import NewIds, closed_after, fill_spill
+from penstock.storage.convert.spill import Spill
+from penstock.storage.convert.workspace import Workspace
+from penstock.storage.edges import EdgeBatch
+from penstock.storage.ingest.explain import Columns
+from penstock.storage.ingest.named import NamedTextSource
+from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.ingest.text import read_ids
+
+Original = NDArray[Any] | NameStore | None
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """Edges in a spill under their new ids; ``numbered`` says of which vertices, ``original`` what they were."""
+
+    spill: Spill
+    edges: int
+    numbered: Numbered
+    original: Original
+
+
+def read_and_rename(space: Workspace) -> Renamed:
+    """Read edges, find their new ids, and spill them under those.
+
+    Raises:
+        InputError: as the source, or more ids than the memory can map.
+    """
+    log = space.log()
+    numbering = numbering_for(space)
+    _read_log(space, log, numbering)
+    space.stage("map")
+    numbered = numbering.finish()
+    check_density(numbered.vertices, log.edges, space.source.name)
+    original = numbered.original
+    steps = replace(space.steps, new_ids=numbered.sources, new_targets=numbered.targets)
+    if space.options.hub_sort:
+        order = _hubs(space, log, steps.renamed, numbered.vertices)
+        original = _reordered(original, order)
+        new = inverse(order)
+        ends = (_through(new, numbered.sources), _through(new, numbered.targets))
+        steps = replace(steps, new_ids=ends[0], new_targets=ends[1])
+    spill = space.spill()
+    done = 0
+    for count in fill_spill(spill, log.drain(), steps, space.pool):
+        done += count
+        space.say("map", done, log.edges)
+    return Renamed(spill, log.edges, numbered, original)
+
+
+def _read_log(space: Workspace, log: Log, numbering: Numbering) -> None:
+    """Read all edges into the log, and every id into the numbering."""
+    space.stage("read")
+    _take_listed(space, numbering)
+
+    def look(batch: EdgeBatch) -> tuple[EdgeBatch, Any]:
+        return batch, numbering.look(batch)
+
+    with closed_after(space.source.batches()) as batches:
+        for batch, seen in ordered_map(space.pool, look, batches, space.steps.in_flight):
+            logged = numbering.take(batch, seen)
+            if len(logged):
+                log.add(logged)
+            space.read_edges += len(batch)
+            space.say("read")
+
+
+def _take_listed(space: Workspace, numbering: Numbering) -> None:
+    """Number the vertices of ``--vertices``, which exist even without an edge."""
+    path = space.options.vertices_file
+    if path is None:
+        return
+    if space.named:
+        listed = NamedTextSource([path], space.ingest, Columns(0, 0)).batches()
+    else:
+        listed = (EdgeBatch(ids[:0], ids[:0], lone=ids) for ids in read_ids(path, space.ingest))
+    with closed_after(listed) as batches:
+        for batch in batches:
+            numbering.take(batch, numbering.look(batch))
+
+
+def _hubs(space: Workspace, log: Log, renamed: Callable[[EdgeBatch], EdgeBatch], vertices: int) -> NDArray[Any]:
+    """Old ids in hub order."""
+    space.check_vertex_memory(vertices)
+    degrees = DegreeCount(vertices, space.options.workers, space.pool)
+    for batch in ordered_map(space.pool, renamed, log.batches(), space.steps.in_flight):
+        degrees.add(batch)
+    if space.mirror:
+        both = degrees.out + degrees.into
+        return hub_order(both, both)
+    return hub_order(degrees.out, degrees.into)
+
+
+def _reordered(original: Original, order: NDArray[Any]) -> Original:
+    if isinstance(original, NameStore):
+        original.order = order
+        return original
+    return order if original is None else original[order]
+
+
+def _through(new: NDArray[Any], first: NewIds | None) -> NewIds:
+    return (lambda ids: new[ids]) if first is None else (lambda ids: new[first(ids)])

@@ -1,0 +1,85 @@
+"""Owns names packed end to end: one array of UTF-8 bytes, and where each name ends.
+
+So string ids lie in scratch files, in graph files and on their way to results; as NumPy strings only
+where somebody looks at them. Refuses to judge names; ingest does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.native import native
+
+LONGEST_NAME = 65_535
+"""Bytes of the longest id that is a string."""
+STRINGS = np.dtypes.StringDType()
+_SPREAD_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """``text`` uint8, and ``ends`` int64 (names,): name i is ``text[ends[i - 1]:ends[i]]``, the first from 0."""
+
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays."""
+        return self.text.nbytes + self.ends.nbytes
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bytes of each name."""
+        return np.diff(self.ends, prepend=0)
+
+    def strings(self) -> NDArray[Any]:
+        """The names as an array of NumPy's variable-length strings."""
+        out = np.empty(len(self), STRINGS)
+        longest = max(1, int(self.lengths.max(initial=0)))
+        step = max(1, _SPREAD_BYTES // longest)
+        for first in range(0, len(self), step):
+            last = min(first + step, len(self))
+            wide = np.zeros((last - first, longest), np.uint8)
+            spread(self.text, self.ends, first, wide)
+            out[first:last] = wide.reshape(-1).view(f"S{longest}").astype(STRINGS)
+        return out
+
+    def taken(self, order: NDArray[Any]) -> "Names":
+        """The names that ``order`` numbers, in that order."""
+        ends = np.cumsum(self.lengths[order], dtype=np.int64)
+        text = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        gather(self.text, self.ends, order, text)
+        return Names(text, ends)
+
+
+def packed(strings: NDArray[Any]) -> Names:
+    """NumPy strings (of StringDType) as names."""
+    parts = [text.encode() for text in strings.tolist()]
+    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), dtype=np.int64)
+    return Names(np.frombuffer(b"".join(parts), np.uint8), ends)
+
+
+@native
+def spread(text: NDArray[np.uint8], ends: NDArray[np.int64], first: int, wide: NDArray[np.uint8]) -> None:
+    """Copy names from number ``first`` on into the rows of ``wide``, which is zero."""
+    for i in range(len(wide)):
+        start = ends[first + i - 1] if first + i > 0 else 0
+        for j in range(ends[first + i] - start):
+            wide[i, j] = text[start + j]
+
+
+@native
+def gather(text: NDArray[np.uint8], ends: NDArray[np.int64], order: NDArray[Any], out: NDArray[np.uint8]) -> None:
+    """Copy the names that ``order`` numbers into ``out``, one after another."""
+    at = 0
+    for i in range(len(order)):
+        name = order[i]
+        start = ends[name - 1] if name > 0 else 0
+        for j in range(start, ends[name]):
+            out[at] = text[j]
+            at += 1

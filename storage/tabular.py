@@ -1,0 +1,157 @@
+"""Graphs from what other libraries hold: edge arrays, tables of pandas, polars or pyarrow, sparse matrices of scipy.
+
+None of them is imported: a table is anything whose columns become NumPy arrays, a matrix anything with
+``tocoo``. Ids may be strings or any numbers; they are then renumbered, and results name them. Refuses
+what `convert` refuses, naming column and row.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from penstock.storage.convert.in_memory import EdgeArrays, graph_of
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+from penstock.storage.ingest.numbers import as_ids, as_weights
+from penstock.storage.names import STRINGS
+
+_WAY_OUT = "drop such rows, or choose other columns"
+
+
+def from_edges(
+    sources: ArrayLike,
+    targets: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    vertices: int | None = None,
+    **options: Any,
+) -> Graph:
+    """Make a graph in memory of edges in any order.
+
+    sources, targets: ids (edges,), whole numbers or strings; or only ``sources``, pairs of shape (edges, 2) as
+    igraph's ``get_edgelist`` gives them. weights: numbers (edges,). vertices: how many there are at least, if ids are
+    vertices. options: those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``,
+    ``renumber``, ``bipartite``, ``hub_sort``, ``direction`` (default both), ``threads``.
+
+    Raises:
+        InputError: arrays that are no edges, or an option that does not exist.
+    """
+    ends = _ends(sources, targets)
+    values = None if weights is None else as_weights(np.asarray(weights), "weights", "edges", 0)
+    if values is not None and values.shape != ends[0].shape:
+        raise InputError(f"weights have shape {values.shape}, and there are {len(ends[0])} edges: give one each")
+    names = None
+    if ends[0].dtype.kind == "T":
+        names, ends = _numbered(ends)
+        vertices = len(names)
+    graph = graph_of(EdgeArrays(ends, values, vertices, undirected=False), _settings(options, names is not None))
+    return graph if names is None else replace(graph, original=names)
+
+
+def from_table(
+    table: Any, source: str | int = 0, target: str | int = 1, weight: str | int | None = None, **options: Any
+) -> Graph:
+    """Make a graph in memory of a table with an edge in every row.
+
+    table: a DataFrame of pandas or polars, a Table of pyarrow, or a mapping of names to arrays. source, target,
+    weight: names or positions of its columns. options: as `from_edges`.
+
+    Raises:
+        InputError: a column that is not there, or does not hold ids or weights.
+    """
+    weights = None if weight is None else _column(table, weight)
+    return from_edges(_column(table, source), _column(table, target), weights, **options)
+
+
+def from_scipy(matrix: Any, *, weights: bool = True, **options: Any) -> Graph:
+    """Make a graph in memory of a sparse matrix: entry (u, v) is an edge u → v, its value the weight.
+
+    matrix: any of scipy.sparse; a rectangular one has as many vertices as its longer side (see ``bipartite``). weights:
+    False drops the values, as a matrix of booleans has none. options: as `from_edges`.
+
+    Raises:
+        InputError: no sparse matrix, or values that are no weights.
+    """
+    if not hasattr(matrix, "tocoo"):
+        raise InputError(f"{type(matrix).__name__} is no sparse matrix of scipy; from_edges takes arrays of edges")
+    entries = matrix.tocoo()
+    values = None if not weights or entries.data.dtype.kind == "b" else entries.data
+    size = None if options.get("renumber") or options.get("bipartite") else max(entries.shape, default=0)
+    return from_edges(entries.row, entries.col, values, vertices=size, **options)
+
+
+def _settings(options: dict[str, Any], named: bool) -> ConvertOptions:
+    try:
+        settings = ConvertOptions(**{"direction": "both", **options})
+    except TypeError as error:
+        raise InputError(f"{str(error).rpartition(' ')[2]} is no option of a graph in memory") from None
+    if named and (settings.renumber or settings.bipartite or settings.hub_sort):
+        raise InputError("ids that are strings are numbered already; leave renumber, bipartite and hub_sort out")
+    return settings
+
+
+def _ends(sources: ArrayLike, targets: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    first = np.asarray(sources)
+    if targets is None:
+        if first.ndim != 2 or first.shape[1] != 2:
+            raise InputError(f"edges have shape {first.shape}; give sources and targets, or pairs of shape (edges, 2)")
+        first, second = first[:, 0], first[:, 1]
+    else:
+        second = np.asarray(targets)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InputError(
+            f"sources have shape {first.shape} and targets {second.shape}; give one of each for every edge"
+        )
+    if {first.dtype.kind, second.dtype.kind} & set("OUT"):
+        return _strings(first, "sources"), _strings(second, "targets")
+    if len(first) == 0:
+        return np.empty(0, np.uint32), np.empty(0, np.uint32)
+    one = as_ids(first, "sources", "edges", 0, _WAY_OUT)
+    other = as_ids(second, "targets", "edges", 0, _WAY_OUT)
+    common = np.promote_types(one.dtype, other.dtype)
+    return one.astype(common, copy=False), other.astype(common, copy=False)
+
+
+def _strings(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Ids as NumPy's strings; objects must be strings already."""
+    try:
+        strings = values.astype(np.dtypes.StringDType(coerce=False)) if values.dtype.kind == "O" else values
+        strings = strings.astype(STRINGS)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} are neither whole numbers nor strings: {error}") from error
+    if bool((strings == "").any()):
+        at = int(np.argmax(strings == ""))
+        raise InputError(f"{what}: row {at} (from 0) is empty, and ids are not; drop such rows")
+    return strings
+
+
+def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]:
+    """The distinct strings, ascending by their bytes, and the ends as their numbers."""
+    names, numbers = np.unique(np.concatenate(ends), return_inverse=True)
+    kind = np.uint32 if len(names) < 1 << 32 else np.uint64
+    first = len(ends[0])
+    return names, (numbers[:first].astype(kind), numbers[first:].astype(kind))
+
+
+def _column(table: Any, name: str | int) -> NDArray[Any]:
+    """A column as a NumPy array, whoever's table it is."""
+    known = _names(table)
+    if isinstance(name, int) and not isinstance(name, bool) and name not in known:
+        if not 0 <= name < len(known):
+            raise InputError(f"the table has no column {name}; it has {len(known)}: {', '.join(map(str, known))}")
+        name = known[name]
+    if name not in known:
+        raise InputError(f"the table has no column {name!r}; it has {', '.join(map(str, known))}")
+    column = table[name]
+    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    return np.asarray(values)
+
+
+def _names(table: Any) -> list[Any]:
+    for attribute in ("column_names", "columns", "keys"):
+        names = getattr(table, attribute, None)
+        if names is not None:
+            return list(names() if callable(names) else names)
+    raise InputError(f"{type(table).__name__} is no table: it has no columns; from_edges takes arrays")
