@@ -15,6 +15,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+FEW = 64
+
+
 def alone(costs: Floats, allowed: Bools) -> Ints:
     """Return for each partition the route with the smallest busiest resource, by itself.
 
@@ -31,32 +34,55 @@ def alone(costs: Floats, allowed: Bools) -> Ints:
 
 
 def balance(costs: Floats, allowed: Bools) -> Ints:
-    """Return routes, int64[p], whose busiest resource's sum no single move shortens further.
+    """Return routes, int64[p], with a short sum on the busiest resource.
 
-    Starts from each partition's own best, then moves partitions off the busiest resource, those
-    first that relieve it most for the work they add elsewhere. Shapes as in `alone`.
+    Starts from each partition's own best, then moves partitions off the busiest resource, those first that relieve it
+    most for the work they add elsewhere: many at once, and, up to `FEW` partitions, one by one until no single move
+    helps. Shapes as in `alone`.
     """
     routes = alone(costs, allowed)
     count = costs.shape[1]
     if count == 0 or np.all(allowed.sum(axis=0) == 1):
         return routes
     totals = costs[routes, np.arange(count)].sum(axis=0)
-    while True:
+    while _relieve_many(costs, allowed, routes, totals):
+        pass
+    while count <= FEW:
         before = totals.max()
         _relieve(costs, allowed, routes, totals)
         if not totals.max() < before * (1 - 1e-9):
-            return routes
+            break
+    return routes
+
+
+def _relieve_many(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -> bool:
+    """Make as many of the best moves off the busiest resource as shorten it, all at once, in place; whether any did."""
+    score, change = _scores(costs, allowed, routes, totals)
+    best = score.argmax(axis=0)
+    order = np.argsort(-score[best, np.arange(costs.shape[1])], kind="stable")
+    order = order[score[best[order], order] > 0]
+    after = totals + np.cumsum(change[best[order], order], axis=0)
+    if not len(order) or not after.max(axis=1).min() < totals.max() * (1 - 1e-3):
+        return False
+    moves = order[: int(after.max(axis=1).argmin()) + 1]
+    totals[:] = after[len(moves) - 1]
+    routes[moves] = best[moves]
+    return True
 
 
 def _relieve(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -> None:
-    """Try every move off the busiest resource, best first, and keep those that shorten it; in place."""
-    worst, count = int(totals.argmax()), costs.shape[1]
-    change = costs - costs[routes, np.arange(count)]
-    gain = np.where(allowed, -change[:, :, worst], 0.0)
-    score = np.where(gain > 0, gain / (np.maximum(change, 0.0).sum(axis=2) + 1e-12), 0.0).ravel()
+    """Try every move off the busiest resource one by one, best first, and keep those that shorten it; in place."""
+    score = _scores(costs, allowed, routes, totals)[0].ravel()
     for move in np.argsort(-score, kind="stable")[: np.count_nonzero(score)]:
-        route, number = divmod(int(move), count)
+        route, number = divmod(int(move), costs.shape[1])
         moved = totals + costs[route, number] - costs[routes[number], number]
         if moved.max() < totals.max():
             totals[:] = moved
             routes[number] = route
+
+
+def _scores(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -> tuple[Floats, Floats]:
+    """How much each move relieves the busiest resource for the work it adds elsewhere, [r, p]; and what it changes."""
+    change = costs - costs[routes, np.arange(costs.shape[1])]
+    gain = np.where(allowed, -change[:, :, int(totals.argmax())], 0.0)
+    return np.where(gain > 0, gain / (np.maximum(change, 0.0).sum(axis=2) + 1e-12), 0.0), change

@@ -8,58 +8,125 @@ another, or where all pass through one slab of `k` partitions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Group = tuple[str, tuple[int, ...]]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 NOWHERE = -1
 
 
+class Group(NamedTuple):
+    """Partitions of one route that travel together; they are the wanted ones [first, last) and what is between them."""
+
+    route: str
+    partitions: tuple[int, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What partitions may share.
+
+    k: filter partitions of one slab. unbounded: routes whose partitions join without limit, and over unwanted ones
+    between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
+    host_places: given where the host does not hold every edge: what is read in place joins only if it lies in one run
+    there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab when
+    compacted, and what a slab holds.
+    """
+
+    k: int = 1
+    unbounded: Collection[str] = ()
+    host_places: Ints | None = None
+    words: Ints | None = None
+    capacity: int = 0
+
+
 def combine(
-    numbers: Sequence[int],
-    routes: Sequence[str],
-    places: NDArray[np.int64],
-    partition_edges: int,
-    k: int,
-    unbounded: Collection[str] = (),
+    numbers: Sequence[int] | Ints, routes: Sequence[str], places: Ints, partition_edges: int, rules: Rules
 ) -> list[Group]:
-    """Return (route, consecutive partition numbers) for the wanted partitions `numbers`, ascending.
+    """Return the groups of the wanted partitions `numbers`, ascending.
 
     `routes` names the route of each of `numbers`; `places` is the arena position of every partition of the
     adjacency, -1 for none. Filter partitions join up to `k`. Resident partitions do so too while others must
     be fetched (the pipeline puts them between arrivals); where all are resident they join without limit, and
-    reach over unwanted ones between them that lie in the same run. Routes in `unbounded` do both always: a device
-    behind a link reads resident partitions, and those in host memory, in one launch. Others stay alone.
+    reach over unwanted ones between them that lie in the same run. Compacted ones join while a slab holds them.
+    Others stay alone, but for what `rules` say.
     """
-    runs = _runs(places, partition_edges)
-    at_rest = all(route == "resident" for route in routes)
-    groups: list[tuple[str, list[int]]] = []
-    for number, route in zip(numbers, routes, strict=True):
-        last = groups[-1] if groups else ("", [])
-        together = route == last[0] and runs[last[1][-1]] == runs[number]
-        over = together and (at_rest or route in unbounded) and runs[number] != NOWHERE
-        if over or (route == last[0] == "zero-copy" and route in unbounded):
-            last[1].extend(range(last[1][-1] + 1, number + 1))
-        elif together and _joins(last[1], number, route, k) and not _apart(route, runs[number]):
-            last[1].append(number)
+    wanted, names = np.asarray(numbers, dtype=np.int64), np.asarray(routes)
+    if not len(wanted):
+        return []
+    freely = _freely(wanted, names, places, partition_edges, rules)
+    counted = _counted(wanted, names, _runs(places, partition_edges)[wanted])
+    packed = _pairs(names, "compaction") & (rules.words is not None)
+    if rules.host_places is not None:
+        kept = rules.host_places[wanted] != NOWHERE
+        packed &= kept[1:] & kept[:-1]
+    groups: list[Group] = []
+    breaks = np.flatnonzero(~(freely | counted | packed)) + 1
+    for first, last in itertools.pairwise((0, *breaks.tolist(), len(wanted))):
+        links = slice(first, last - 1)
+        parts: Iterable[tuple[int, int]]
+        if last - first == 1 or freely[links].all():
+            parts = ((first, last),)
+        elif packed[links].any():
+            parts = _by_capacity(first, last, rules)
         else:
-            groups.append((route, [number]))
-    return [(route, tuple(group)) for route, group in groups]
+            parts = ((at, min(at + rules.k, last)) for at in range(first, last, rules.k))
+        name = str(names[first])
+        groups += [Group(name, tuple(range(int(wanted[a]), int(wanted[b - 1]) + 1)), a, b) for a, b in parts]
+    return groups
 
 
-def _joins(group: list[int], number: int, route: str, k: int) -> bool:
-    return route in ("resident", "filter") and len(group) < k and group[-1] + 1 == number
+def _pairs(names: NDArray[np.str_], *kinds: str) -> Bools:
+    """Whether each wanted partition but the first goes the way of the one before it, and that is one of `kinds`."""
+    return np.asarray((names[1:] == names[:-1]) & np.isin(names[1:], kinds))
 
 
-def _apart(route: str, run: int) -> bool:
-    """Return whether partitions without a place have no common array: only a slab gives them one."""
-    return route == "resident" and run == NOWHERE
+def _freely(wanted: Ints, names: NDArray[np.str_], places: Ints, step: int, rules: Rules) -> Bools:
+    """Whether each joins the one before it however many there are, and reaches over what is between."""
+    runs = _runs(places, step)[wanted]
+    in_one_run = (runs[1:] == runs[:-1]) & (runs[1:] != NOWHERE)
+    at_rest = bool(np.all(names == "resident"))
+    joined = _pairs(names, "resident", *rules.unbounded) & in_one_run
+    if not at_rest:
+        joined &= np.isin(names[1:], list(rules.unbounded))
+    if "zero-copy" in rules.unbounded:
+        in_place = _pairs(names, "zero-copy")
+        if rules.host_places is not None:
+            there = _runs(rules.host_places, step)[wanted]
+            in_place &= (there[1:] == there[:-1]) & (there[1:] != NOWHERE)
+        joined |= in_place
+    return np.asarray(joined)
 
 
-def _runs(places: NDArray[np.int64], partition_edges: int) -> NDArray[np.int64]:
+def _counted(wanted: Ints, names: NDArray[np.str_], runs: Ints) -> Bools:
+    """Whether each may join its neighbor as one of `k`: what is resident only where it has a place."""
+    neighbors = (np.diff(wanted) == 1) & (runs[1:] == runs[:-1])
+    nowhere = (runs[1:] == NOWHERE) & (names[1:] == "resident")
+    return np.asarray(_pairs(names, "resident", "filter") & neighbors & ~nowhere)
+
+
+def _by_capacity(first: int, last: int, rules: Rules) -> Iterator[tuple[int, int]]:
+    """Cut [first, last) where a slab is full; one that exceeds a slab by itself stays alone."""
+    assert rules.words is not None
+    total = np.r_[0, np.cumsum(rules.words[first:last])]
+    at = 0
+    while at < last - first:
+        until = int(np.searchsorted(total, total[at] + rules.capacity, side="right")) - 1
+        until = max(at + 1, until)
+        yield first + at, first + until
+        at = until
+
+
+def _runs(places: Ints, partition_edges: int) -> Ints:
     """Number the runs of partitions that follow one another in the arena; -1 where there is no place."""
     breaks = np.ones(len(places), dtype=np.int64)
     breaks[1:] = np.diff(places) != partition_edges

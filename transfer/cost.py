@@ -117,11 +117,11 @@ def _round_trips(size: Floats) -> Floats:
     return np.ceil(size / (REQUEST_BYTES * REQUESTS))
 
 
-def measured(counts: Counts, rates: Rates) -> dict[str, Floats]:
+def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Floats]:
     """Return, by route name, seconds as float64[p, 5] in the order of RESOURCES.
 
-    Every route but `resident` also carries the disk and decode seconds of what the host cache
-    lacks.
+    `together`: partitions that share a copy, and with it the copy's latency, where they are copied whole. Every route
+    but `resident` also carries the disk and decode seconds of what the host cache lacks.
     """
     full = counts.edges * counts.edge_bytes
     moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
@@ -131,7 +131,7 @@ def measured(counts: Counts, rates: Rates) -> dict[str, Floats]:
     resident = base.copy()
     resident[:, [DISK, DECODE]] = 0.0
     filtered, compacted, in_place = base.copy(), base.copy(), base.copy()
-    filtered[:, LINK] = copy_seconds(full, rates)
+    filtered[:, LINK] = copy_seconds(full, rates, together)
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)
     in_place[:, LINK] = rates.line_seconds(counts.lines, run_bytes)
@@ -152,9 +152,9 @@ def _base(counts: Counts, rates: Rates) -> Floats:
     return base
 
 
-def copy_seconds(size: Floats, rates: Rates) -> Floats:
-    """Return the seconds of one copy of `size` bytes over the link; nothing takes no time."""
-    return np.asarray((size > 0) * rates.copy_latency + size / rates.copy_bytes, dtype=np.float64)
+def copy_seconds(size: Floats, rates: Rates, together: int = 1) -> Floats:
+    """Return the seconds of copying `size` bytes over the link, `together` of them at once; nothing takes no time."""
+    return np.asarray((size > 0) * (rates.copy_latency / together) + size / rates.copy_bytes, dtype=np.float64)
 
 
 def cel(carrier: Floats, successors: Successors, counts: Counts, rates: Rates) -> Floats:

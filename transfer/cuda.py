@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from penstock.storage import machine
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.slots import aligned_empty
 from penstock.transfer.device import Kind
@@ -73,6 +74,20 @@ class CudaDevice:
         """Bytes that our pool holds on the device, freed arrays included until `close`."""
         return int(self._pool.total_bytes())
 
+    def facts(self) -> dict[str, Any]:
+        """Return the GPU's name, memory, driver, and the best link between it and the host."""
+        runtime = self._cupy.cuda.runtime
+        found = runtime.getDeviceProperties(self._device.id)
+        cuda = runtime.driverGetVersion()
+        name = found["name"].decode() if isinstance(found["name"], bytes) else str(found["name"])
+        return {
+            "kind": self.kind,
+            "name": name,
+            "memory_bytes": int(found["totalGlobalMem"]),
+            "driver": machine.module_version("nvidia") or f"CUDA {cuda // 1000}.{cuda % 1000 // 10}",
+            "link": machine.bus_link(str(runtime.deviceGetPCIBusId(self._device.id))),
+        }
+
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """Allocate page-locked host memory: plain memory, touched, then registered (15 times faster than its own)."""
         array = aligned_empty(count, dtype)
@@ -88,6 +103,14 @@ class CudaDevice:
                 self._cupy.cuda.runtime.hostRegister(at, array.nbytes, 2)
             self._registered[at] = array.nbytes
             self._pinned[at] = array
+
+    def unregister(self, array: NDArray[Any]) -> None:
+        """Release page-locked memory; nothing that runs may touch it."""
+        at = array.ctypes.data
+        if self._registered.pop(at, None) is not None:
+            with self._device:
+                self._cupy.cuda.runtime.hostUnregister(at)
+            del self._pinned[at]
 
     def mapped(self, array: NDArray[Any]) -> Any:
         """Return registered host memory as an array that kernels read over the link, in place."""

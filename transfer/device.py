@@ -45,6 +45,9 @@ class Device(Protocol):
     def reads_host(self) -> bool:
         """Return whether kernels read host memory without a copy."""
 
+    def facts(self) -> dict[str, Any]:
+        """Return what its speed depends on, as JSON has it: measurements are kept under these facts."""
+
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """Allocate `count` items of host memory that the device copies from at full speed."""
 
@@ -104,3 +107,6 @@ class Device(Protocol):
 
     def register(self, array: NDArray[Any]) -> None:
         """Page-lock host memory that somebody else allocated, so that copies run at full speed."""
+
+    def unregister(self, array: NDArray[Any]) -> None:
+        """Release host memory made by `host_array` or given to `register`, once nothing runs that touches it."""

@@ -48,6 +48,10 @@ class EmulatedDevice:
         """Bytes allocated by `array` and not freed."""
         return sum(self._sizes.values())
 
+    def facts(self) -> dict[str, Any]:
+        """Return that it is emulated, and its link's rate."""
+        return {"kind": self.kind, "link_bytes": self._link_bytes}
+
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """Allocate `count` items of host memory."""
         return aligned_empty(count, dtype)
@@ -137,6 +141,9 @@ class EmulatedDevice:
         return array
 
     def register(self, array: NDArray[Any]) -> None:
+        """Do nothing: nothing is page-locked here."""
+
+    def unregister(self, array: NDArray[Any]) -> None:
         """Do nothing: nothing is page-locked here."""
 
     def close(self) -> None:

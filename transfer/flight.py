@@ -7,6 +7,7 @@ hide a failure: every user of a failed flight gets its error.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,18 @@ class Arrived(Protocol):
         """Return the seconds of decoding, summed over threads."""
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came over a link: bytes; and what was read from disk for it: bytes, chunks, chunks found in host memory."""
+
+    bytes: int
+    bytes_disk: int = 0
+    chunks: int = 0
+    hits: int = 0
+    read_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+
 class Ticket(Protocol):
     """What a reader gives for a fetch."""
 
@@ -51,8 +64,8 @@ class ChunkReader(Protocol):
 
     def fetch(
         self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: NDArray[Any], weights: NDArray[Any] | None
-    ) -> Ticket:
-        """Decode chunks into arrays whose first item is edge `first_edge`."""
+    ) -> Ticket | None:
+        """Bring chunks into arrays whose first item is edge `first_edge`; None while there is no room on the way."""
 
 
 class Flight:

@@ -36,6 +36,10 @@ class HostDevice:
         """Bytes allocated by `array` and not freed."""
         return sum(self._sizes.values())
 
+    def facts(self) -> dict[str, Any]:
+        """Return that it is the host."""
+        return {"kind": self.kind}
+
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """Allocate `count` items; pages are touched when written."""
         return aligned_empty(count, dtype)
@@ -110,6 +114,9 @@ class HostDevice:
     def mapped(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return the array itself."""
         return array
+
+    def unregister(self, array: NDArray[Any]) -> None:
+        """Do nothing: nothing is page-locked here."""
 
     def register(self, array: NDArray[Any]) -> None:
         """Do nothing: the host copies from any memory at full speed."""

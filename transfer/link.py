@@ -8,31 +8,22 @@ not wait for the copy but lets the next kernels wait for it. Refuses edges that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.device import Device
+from penstock.transfer.flight import Carried
 
 Ints = NDArray[np.int64]
 Arrays = tuple[NDArray[Any], NDArray[Any] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What came over the link: bytes, and the seconds the link took where they are known already."""
-
-    bytes: int
-    read_seconds: float = 0.0
-    decode_seconds: float = 0.0
-
-
 class LinkTicket:
     """Copies under way; `result` lets kernels launched from now on start after them."""
 
-    def __init__(self, device: Device, size: int, began: Any, ended: Any) -> None:
-        self.size = size
+    def __init__(self, device: Device, carried: Carried, began: Any, ended: Any) -> None:
+        self.carried = carried
         self.began, self.ended = began, ended
         self._device = device
 
@@ -44,7 +35,7 @@ class LinkTicket:
     def result(self) -> Carried:
         """Order the device's kernels behind the copies; the host does not wait."""
         self._device.follow(self.ended)
-        return Carried(self.size)
+        return self.carried
 
     def cancel(self) -> None:
         """Wait until nothing is written any more: a copy that has started cannot be stopped."""
@@ -66,21 +57,24 @@ class LinkReader:
 
     def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> LinkTicket:
         """Start copying `chunks` (ascending) to where edge `first_edge` is item 0 of `neighbors` and `weights`."""
-        held = self._arrays[adjacency.direction]
-        device, stream, step = self._device, self._stream, adjacency.chunk_edges
+        device, stream = self._device, self._stream
         device.behind(stream)
         began = device.event(stream)
-        size = 0
-        for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1) if len(chunks) else []:
-            e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
-            for target, source in ((neighbors, held[0]), (weights, held[1])):
-                if target is not None and source is not None:
-                    device.copy_in(target[e0 - first_edge : e1 - first_edge], source[e0:e1], stream)
-                    size += (e1 - e0) * source.itemsize
+        held = self._arrays[adjacency.direction], 0
+        size = copy_runs(device, stream, (adjacency, chunks), held, ((neighbors, weights), first_edge))
         ended = device.event(stream)
         if self.times is not None:
             self.times.append((began, ended))
-        return LinkTicket(device, size, began, ended)
+        return LinkTicket(device, Carried(size, chunks=len(chunks)), began, ended)
+
+    def carry(self, pairs: list[tuple[Any, NDArray[Any]]]) -> tuple[int, Any]:
+        """Start copying (target, source) arrays; the next kernels wait for it. Returns bytes, and the event after."""
+        return carry(self._device, self._stream, pairs, self.times)
+
+    def host_arrays(self, adjacency: Any, with_weights: bool) -> Arrays:
+        """The whole adjacency's arrays, as the host reads them."""
+        neighbors, weights = self._arrays[adjacency.direction]
+        return neighbors, weights if with_weights else None
 
     def in_place(self, adjacency: Any, with_weights: bool) -> tuple[Any, Any]:
         """The whole adjacency's arrays in host memory, as kernels of the device read them over the link."""
@@ -90,3 +84,38 @@ class LinkReader:
             known = self._device.mapped(neighbors), None if weights is None else self._device.mapped(weights)
             self._mapped[adjacency.direction] = known
         return known[0], known[1] if with_weights else None
+
+
+def carry(
+    device: Device, stream: Any, pairs: list[tuple[Any, NDArray[Any]]], times: list[tuple[Any, Any]] | None
+) -> tuple[int, Any]:
+    """Start copying (target, source) arrays behind the kernels launched so far, and let the next ones wait for it."""
+    device.behind(stream)
+    began = device.event(stream)
+    for target, source in pairs:
+        device.copy_in(target, source, stream)
+    ended = device.event(stream)
+    if times is not None:
+        times.append((began, ended))
+    device.follow(ended)
+    return sum(source.nbytes for _, source in pairs), ended
+
+
+def copy_runs(
+    device: Device, stream: Any, wanted: tuple[Any, Ints], sources: tuple[Any, int], targets: tuple[Any, int]
+) -> int:
+    """Start copying chunks of an adjacency, a copy for each run of neighboring ones and each array; returns the bytes.
+
+    wanted: the adjacency and its chunks, ascending. sources, targets: (neighbors, weights) arrays, None for no weights,
+    and the edge that is item 0 of them.
+    """
+    (adjacency, chunks), (arrays, first_source), (places, first_target) = wanted, sources, targets
+    size, step = 0, adjacency.chunk_edges
+    for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1) if len(chunks) else []:
+        e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
+        for target, source in zip(places, arrays, strict=True):
+            if target is not None and source is not None:
+                part = source[e0 - first_source : e1 - first_source]
+                device.copy_in(target[e0 - first_target : e1 - first_target], part, stream)
+                size += part.nbytes
+    return size

@@ -20,6 +20,7 @@ class TransferOptions:
     `ahead`: tasks being read at once, in a slab or in the cache. `combine`: filter partitions that travel as one
     task, and that one slab holds. `routes`: what serves the device; `route`: force one of them, or "auto".
     `model`: "measured" or "published". `priority`: largest pending value first rather than ascending.
+    `moving`: what stays on a device behind a link follows the demand; otherwise it is what was loaded at first.
     `ordered`: views come in the order of the plan; otherwise what has arrived
     overtakes what is still coming, and resident tasks fill the waits.
     """
@@ -32,6 +33,7 @@ class TransferOptions:
     route: str = "auto"
     model: str = "measured"
     priority: bool = False
+    moving: bool = False
     ordered: bool = False
 
     def __post_init__(self) -> None:

@@ -6,9 +6,10 @@ Owns what the task holds (a slab, flights) and returns it exactly once, whatever
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from penstock.transfer.flight import Flight
-from penstock.transfer.link import Carried
+import numpy as np
+from penstock.transfer.flight import Carried, Flight
 from penstock.transfer.slabs import Slab, Slabs
 from penstock.transfer.stage import Stage
 from penstock.transfer.task import Demand, Task, TaskRecord
@@ -26,6 +27,11 @@ class Parcel:
         self._own = own
         self._flights = [*joined, own] if own is not None else list(joined)
         self._slab: tuple[Slabs, Slab] | None = None
+
+    @property
+    def arrays(self) -> tuple[Any, Any]:
+        """Where the edges will be: the view's neighbors and weights; not to be read before `view`."""
+        return self._view.neighbors, self._view.weights
 
     @property
     def reads(self) -> bool:
@@ -49,9 +55,12 @@ class Parcel:
             if flight is self._own:
                 if isinstance(arrived, Carried):
                     record.bytes_link += arrived.bytes
+                    record.bytes_disk += arrived.bytes_disk
+                    record.chunks_read += arrived.chunks
+                    record.hits += arrived.hits
                 else:
                     record.bytes_disk += arrived.bytes
-                record.chunks_read += len(flight.chunks)
+                    record.chunks_read += len(flight.chunks)
                 record.disk_seconds += arrived.read_seconds
                 record.decode_seconds += arrived.decode_seconds
         if self._flights:
@@ -77,4 +86,5 @@ def blank_record(task: Task, demand: Demand, stage: Stage) -> TaskRecord:
     part = slice(first, last + 1)
     record = TaskRecord(task.route, demand.direction, task.partitions)
     record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
+    record.wanted = int(np.count_nonzero(edges[part]))
     return record

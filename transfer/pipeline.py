@@ -19,8 +19,10 @@ from penstock.storage.errors import InputError
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
 from penstock.transfer.options import TransferOptions
+from penstock.transfer.packs import Packs
 from penstock.transfer.plan import make_plan
 from penstock.transfer.rates import Rates
+from penstock.transfer.relay import Relay
 from penstock.transfer.residency import Residency
 from penstock.transfer.routes.table import serving
 from penstock.transfer.slabs import Slabs
@@ -46,8 +48,9 @@ class Pipeline:
     """Brings the edges of one graph to one device.
 
     `reader` and `cache` may be None for a graph in memory. Pipelines of several devices may share both.
-    `options.routes` becomes what serves the device. `records`: the records of the last plan's views, in the
-    order in which they were yielded. One thread uses a pipeline.
+    `options.routes` becomes what serves the device. `source`: the host's own pipeline, where a device behind a link is
+    fed from a host that does not hold every edge, and `reader` is a Relay. `records`: the records of the last plan's
+    views, in the order in which they were yielded. One thread uses a pipeline.
     """
 
     def __init__(
@@ -57,8 +60,10 @@ class Pipeline:
         device: Device,
         cache: HostCache | None,
         options: TransferOptions,
+        source: Pipeline | None = None,
     ) -> None:
         self.device = device
+        self.source = source
         self.cache = cache
         self.options = replace(options, routes=serving(device.kind))
         self.records: list[TaskRecord] = []
@@ -68,11 +73,22 @@ class Pipeline:
         self._fast: dict[tuple[Direction, bool], View] = {}
         self._pinned: Ints | None = None
         self._slabs = self._make_slabs()
+        self._packs = self._make_packs() if "compaction" in self.options.routes else None
 
     def _make_slabs(self) -> Slabs:
         out, options = self._graph.out, self.options
         edges = options.partition_edges * options.combine
         return Slabs(self.device, options.slabs, edges, out.neighbor_dtype, out.weight_dtype)
+
+    def _make_packs(self) -> Packs:
+        out, options = self._graph.out, self.options
+        edges = options.partition_edges * options.combine
+        return Packs(self.device, options.slabs, edges, out.neighbor_dtype, out.weight_dtype)
+
+    @property
+    def free_packs(self) -> int:
+        """Packs that hold nothing; all of them between two plans, once the device has done."""
+        return 0 if self._packs is None else self._packs.free
 
     @property
     def free_slabs(self) -> int:
@@ -81,30 +97,51 @@ class Pipeline:
 
     def table(self, direction: Direction) -> PartitionTable:
         """Return the partitions of one adjacency; InputError when the graph does not have it."""
-        return self._stage(direction).table
+        return self.stage(direction).table
 
     def whole(self, direction: Direction, with_weights: bool) -> bool:
         """Return whether an adjacency lies entirely in one array: then demand may hold totals only."""
-        return self._stage(direction).whole(with_weights)
+        return self.stage(direction).whole(with_weights)
 
     def here(self, direction: Direction, with_weights: bool) -> NDArray[np.bool_]:
         """Return which partitions are entirely where the device reads them, bool[p]."""
-        return self._stage(direction).here(with_weights)
+        return self.stage(direction).here(with_weights)
 
     def residency(self, demand: Demand) -> Residency:
         """Return where the edges of a demand lie, after choosing what the cache keeps from now on.
 
         Kept partitions of this demand stay where they are until the next call or `close`.
         """
-        stage = self._stage(demand.direction)
+        stage = self.stage(demand.direction)
         self._unpin()
         answer = stage.residency(demand)
+        if self.source is not None and not answer.whole:
+            answer = self._with_source(demand, stage, answer)
         cache = self.cache
         if cache is not None and not cache.whole and not answer.whole:
             kept = (answer.places >= 0) & demand.wanted
             self._pinned = kept.nonzero()[0] + cache.entry(stage.key, 0)
             cache.pins[self._pinned] += 1
         return answer
+
+    def _with_source(self, demand: Demand, stage: Stage, answer: Residency) -> Residency:
+        """The same, with what the host must read from disk for what the device lacks; the host's cache chooses too."""
+        assert self.source is not None
+        self._settle()
+        absent = stage.absent(demand)
+        edges = np.where(stage.partitions_of(absent), stage.table.lengths, 0)
+        lacking = replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
+        theirs = self.source.residency(lacking)
+        if theirs.whole:
+            return replace(answer, host_places=stage.table.e0)
+        return replace(
+            answer, disk_bytes=theirs.disk_bytes, decode_bytes=theirs.decode_bytes, host_places=theirs.places
+        )
+
+    def _settle(self) -> None:
+        """Wait until the device reads nothing of the host that may now lose its place."""
+        if isinstance(self._reader, Relay):
+            self._reader.shelf.settle()
 
     def plan(self, demand: Demand, rates: Rates) -> Plan:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
@@ -123,11 +160,16 @@ class Pipeline:
         return self._walk(plan, demand)
 
     def close(self) -> None:
-        """Let the cache drop what this pipeline had kept in place."""
+        """Let the cache drop what this pipeline had kept in place, and the host what it had lent."""
         self._unpin()
+        if self._packs is not None:
+            self._packs.close()
+        if self.source is not None:
+            self._settle()
+            self.source.close()
 
     def _walk(self, plan: Plan, demand: Demand) -> Iterator[View]:
-        walk = Walk(plan, demand, self._stage(plan.direction), self.options)
+        walk = Walk(plan, demand, self.stage(plan.direction), self.options)
         try:
             walk.read_ahead()
             while (parcel := walk.hand_over()) is not None:
@@ -145,7 +187,7 @@ class Pipeline:
         known = self._fast.get(key)
         table = self.table(plan.direction)
         if known is None:
-            stage = self._stage(plan.direction)
+            stage = self.stage(plan.direction)
             rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
             arrays = stage.whole_arrays(demand.with_weights)
             blank = TaskRecord("resident", plan.direction, ())
@@ -154,11 +196,12 @@ class Pipeline:
         record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())
-        record.hits = self._stage(plan.direction).hits(demand)
+        record.hits = self.stage(plan.direction).hits(demand)
         self.records.append(record)
         return replace(known, record=record)
 
-    def _stage(self, direction: Direction) -> Stage:
+    def stage(self, direction: Direction) -> Stage:
+        """Return one adjacency as this pipeline sees it; InputError when the graph does not have it."""
         stage = self._stages.get(direction)
         if stage is None:
             adjacency = self._graph.out if direction == "out" else self._graph.into
@@ -166,8 +209,12 @@ class Pipeline:
                 raise InputError(
                     "the graph has no in-adjacency: convert it again with --direction both, or run with push"
                 )
-            stage = Stage(adjacency, direction, self.device, self.options.partition_edges)
+            options = self.options
+            stage = Stage(adjacency, direction, self.device, options.partition_edges, options.moving)
             stage.cache, stage.reader, stage.slabs = self.cache, self._reader, self._slabs
+            stage.packs = self._packs
+            if self.source is not None:
+                stage.source = self.source.stage(direction)
             self._stages[direction] = stage
         return stage
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.balance import balance
-from penstock.transfer.combine import Group, combine
-from penstock.transfer.cost import KERNEL, LINK, Cost, Counts, measured, published
+from penstock.transfer.combine import Group, Rules, combine
+from penstock.transfer.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.rates import Rates
 from penstock.transfer.residency import Residency
 from penstock.transfer.task import Demand, Floats, Ints, PartitionTable, Plan, Task
+
+Bools = NDArray[np.bool_]
+GATHER_GAIN = 0.9
+"""Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
 
 def make_plan(
@@ -32,17 +36,20 @@ def make_plan(
     if not len(numbers):
         return Plan(demand.direction, ())
     counts = _counts(demand, table, residency, numbers)
-    costs = measured(counts, rates)
-    routes = _routes(counts, costs, residency.resident[numbers], options)
+    costs = measured(counts, rates, options.combine)
+    words = _words(demand, table, numbers) if demand.packable else None
+    capacity = options.partition_edges * options.combine
+    packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
+    routes = _routes(counts, costs, residency.resident[numbers], packable, options)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
-    groups = combine(numbers.tolist(), routes, residency.places, table.partition_edges, options.combine, unbounded)
-    position = {int(number): i for i, number in enumerate(numbers)}
-    members = [[position[n] for n in group if n in position] for _, group in groups]
-    tasks = [
-        Task(group[0], group[1], _cost(group, costs[group[0]][rows], rates))
-        for group, rows in zip(groups, members, strict=True)
-    ]
-    order = _order(groups, members, counts.disk_bytes, demand.pending[numbers], options.priority)
+    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
+    groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
+    chosen = np.empty((len(numbers), len(RESOURCES)))
+    for route in costs:
+        chosen[routes == route] = costs[route][routes == route]
+    seconds = _together(groups, chosen, rates, options.combine)
+    tasks = [Task(group.route, group.partitions, Cost.of(row)) for group, row in zip(groups, seconds, strict=True)]
+    order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
     return Plan(demand.direction, tuple(tasks[i] for i in order))
 
 
@@ -77,9 +84,12 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
 
 
 def _routes(
-    counts: Counts, costs: dict[str, Floats], resident: NDArray[np.bool_], options: TransferOptions
-) -> list[str]:
-    """Name the route of every wanted partition: what is resident stays so, whatever is forced."""
+    counts: Counts, costs: dict[str, Floats], resident: Bools, packable: Bools, options: TransferOptions
+) -> NDArray[np.str_]:
+    """Name the route of every wanted partition: what is resident stays so, whatever is forced.
+
+    packable: which may be compacted; others travel whole where that was the choice.
+    """
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
         chosen = np.full(len(resident), options.route)
@@ -88,30 +98,51 @@ def _routes(
     elif options.model == "published":
         chosen = published(counts).routes(carried)
     else:
-        allowed = np.ones((len(carried), len(resident)), dtype=bool)
-        table = np.stack([costs[name] for name in carried])
-        table[:, resident] = costs["resident"][resident]
-        chosen = np.array(carried)[balance(table, allowed)]
-    return [str(name) for name in np.where(resident, "resident", chosen)]
+        chosen = _balanced(costs, carried, resident, packable)
+    chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
+    return np.where(resident, "resident", chosen)
 
 
-def _cost(group: Group, rows: Floats, rates: Rates) -> Cost:
-    """Add up the partitions of a task: one launch, one copy."""
-    seconds = rows.sum(axis=0)
-    spared = len(rows) - 1
-    seconds[KERNEL] = max(0.0, seconds[KERNEL] - spared * rates.kernel_latency)
-    if group[0] in ("filter", "compaction"):
-        seconds[LINK] = max(0.0, seconds[LINK] - spared * rates.copy_latency)
-    return Cost.of(seconds)
+def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:
+    """The routes with the shortest sum on the busiest resource; gathering only where it saves a good part of it."""
+    allowed = np.ones((len(carried), len(resident)), dtype=bool)
+    table = np.stack([costs[name] for name in carried])
+    table[:, resident] = costs["resident"][resident]
+    if "compaction" not in carried:
+        return np.array(carried)[balance(table, allowed)]
+    gathers, places = carried.index("compaction"), np.arange(len(resident))
+    allowed[gathers] = packable
+    with_it = balance(table, allowed)
+    allowed[gathers] = False
+    without = balance(table, allowed)
+    before, after = (table[routes, places].sum(axis=0).max() for routes in (without, with_it))
+    return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
 
 
-def _order(
-    groups: list[Group], members: list[list[int]], disk_bytes: Floats, pending: Floats, priority: bool
-) -> list[int]:
+def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
+    """What each wanted partition takes of a slab, at most, when it is compacted: its edges, two words for each row."""
+    if demand.whole:
+        return np.asarray(table.lengths + 2 * (table.v1 - table.v0) + 1)
+    return np.asarray((demand.active_edges + 2 * demand.active_vertices + 1)[numbers])
+
+
+def _together(groups: list[Group], rows: Floats, rates: Rates, together: int) -> Floats:
+    """Add up the partitions of every task, float64[groups, 5]: one launch, one copy."""
+    firsts = np.array([group.first for group in groups])
+    counts = np.diff(np.r_[firsts, len(rows)])
+    seconds = np.add.reduceat(rows, firsts, axis=0)
+    seconds[:, KERNEL] -= (counts - 1) * rates.kernel_latency
+    names = np.array([group.route for group in groups])
+    seconds[:, LINK] += np.where(names == "filter", rates.copy_latency * (1 - counts / together), 0.0)
+    seconds[:, LINK] -= np.where(names == "compaction", rates.copy_latency * (counts - 1), 0.0)
+    return np.maximum(seconds, 0.0)
+
+
+def _order(groups: list[Group], disk_bytes: Floats, pending: Floats, priority: bool) -> list[int]:
     """Return the order of the groups: resident, then without disk, then the rest."""
-    keys = []
-    for i, (route, numbers) in enumerate(groups):
-        rank = 0 if route == "resident" else 1 if disk_bytes[members[i]].sum() == 0 else 2
-        value = float(pending[members[i]].sum()) if priority else 0.0
-        keys.append((rank, -value, numbers[0]))
-    return sorted(range(len(groups)), key=keys.__getitem__)
+    firsts = np.array([group.first for group in groups])
+    resident = np.array([group.route == "resident" for group in groups])
+    from_disk = np.add.reduceat(disk_bytes, firsts) > 0
+    rank = np.where(resident, 0, np.where(from_disk, 2, 1))
+    value = np.add.reduceat(pending, firsts) if priority else np.zeros(len(groups))
+    return [int(at) for at in np.lexsort((firsts, -value, rank))]

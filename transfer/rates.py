@@ -23,26 +23,40 @@ class Rates:
     """Bytes, lines and edges per second of each resource; latencies in seconds.
 
     `line_rate` is lines of 128 bytes per second for addresses in ascending order, `sector_rate`
-    requests per second when a run touches only 32 bytes of its line.
+    requests per second when a run touches only 32 bytes of its line. `gather_bytes` are those of a
+    packed buffer, index included, filled from rows of 16 edges. `line_runs`, where it was
+    measured, says more than these two: (bytes of a run, lines per second), by ascending length.
     """
 
     disk_bytes: float = 3.0e9
     decode_bytes: float = 0.8e9
-    gather_bytes: float = 11.0e9
+    gather_bytes: float = 1.0e9
     copy_bytes: float = float("inf")
     copy_latency: float = 0.0
     line_rate: float = float("inf")
     sector_rate: float = float("inf")
     kernel_edges: float = 2.0e8
     kernel_latency: float = 2.0e-6
+    line_runs: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_runs()
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "line_runs":
+                continue
             latency = field.name.endswith("latency")
             if not (value >= 0 if latency else value > 0):
                 wanted = "zero or more seconds" if latency else "above zero per second"
                 raise InputError(f"rate {field.name} is {value}; it must be {wanted}: run `penstock calibrate` again")
+
+    def _check_runs(self) -> None:
+        lengths = [length for length, _ in self.line_runs]
+        if sorted(set(lengths)) != lengths or not all(length > 0 and rate > 0 for length, rate in self.line_runs):
+            raise InputError(
+                f"rate line_runs is {self.line_runs}; it must be lengths and rates above zero, by ascending length: "
+                "run `penstock calibrate` again"
+            )
 
     @classmethod
     def host(cls, threads: int) -> Rates:
@@ -50,7 +64,7 @@ class Rates:
         workers = max(1, threads)
         return cls(
             decode_bytes=min(0.8e9 * workers, 10e9),
-            gather_bytes=min(11e9 * workers, 38e9),
+            gather_bytes=min(1e9 * workers, 8e9),
             kernel_edges=2.0e8 * workers,
         )
 
@@ -61,7 +75,7 @@ class Rates:
         return cls(
             disk_bytes=3.3e9,
             decode_bytes=min(0.8e9 * workers, 10e9),
-            gather_bytes=min(11e9 * workers, 38e9),
+            gather_bytes=min(1e9 * workers, 8e9),
             copy_bytes=53e9,
             copy_latency=8e-6,
             line_rate=402e6,
@@ -73,10 +87,11 @@ class Rates:
     def line_seconds(self, lines: NDArray[np.float64], run_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the seconds in which the link brings `lines` lines read in place.
 
-        `run_bytes` is the mean length of a run (one active row) in bytes: a run of 32 bytes or less
-        costs a short request, one of a line or more a full line, between them in proportion.
-        Both arrays have shape (p,); so has the answer.
+        `run_bytes` is the mean length of a run (one active row) in bytes. The seconds of one line
+        are linear between the lengths that were measured, and constant outside of them; without
+        `line_runs` a run of 32 bytes or less costs a short request, one of a line or more a full
+        line. Both arrays have shape (p,); so has the answer.
         """
-        share = np.clip((run_bytes - SECTOR_BYTES) / (LINE_BYTES - SECTOR_BYTES), 0.0, 1.0)
-        short, full = 1.0 / self.sector_rate, 1.0 / self.line_rate
-        return np.asarray(lines * (short + share * (full - short)), dtype=np.float64)
+        runs = self.line_runs or ((SECTOR_BYTES, self.sector_rate), (LINE_BYTES, self.line_rate))
+        each = np.interp(run_bytes, [length for length, _ in runs], [1.0 / rate for _, rate in runs])
+        return np.asarray(lines * each, dtype=np.float64)

@@ -6,6 +6,10 @@ graph's worth of chunks. So on a cyclic sweep no partition ever has more than tw
 another, and `choose` replaces a kept partition only by one with more than twice its use: sweeps
 larger than the cache keep what they have and hit by cache / graph, where plain LRU would hit
 never. Refuses to drop what is pinned.
+
+On a device behind a link use is counted in traffic instead: what a partition's wanted rows cost by the cheaper of a
+copy and reading in place, over its size (`traffic`). Before anything is known, `prior` says which edge ranges save most
+per byte held: those with many short rows, each of which costs a line however few of its bytes are wanted.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SWAP = 2.0
+LINE_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class Residency:
     (in edges) of a partition that is kept there, else -1: it passes through a slab. `disk_bytes`:
     compressed bytes still to be read; `decode_bytes`: what they decode to. `edge_bytes`: d, bytes
     of an edge over all arrays read. `whole`: the entire adjacency is here in one array, and the
-    arrays above are not to be looked at.
+    arrays above are not to be looked at. `host_places`: as `places`, in the host's cache, where a device behind a link
+    is fed from a host that does not hold every edge; None where it does.
     """
 
     resident: Bools
@@ -39,6 +45,7 @@ class Residency:
     decode_bytes: Ints
     edge_bytes: int
     whole: bool = False
+    host_places: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,21 @@ def age(use: Floats, wanted: Floats, entries: slice, total: int) -> Floats:
     aged = use * 0.5 ** (float(wanted.sum()) / max(total, 1))
     aged[entries] += wanted
     return np.asarray(aged, dtype=np.float64)
+
+
+def traffic(edges: Ints, lines: Ints, wanted: Bools, edge_bytes: int, partition_edges: int) -> Floats:
+    """Return what bringing every partition would move, as a share of a slot, float64[p]; 0 where nothing is wanted."""
+    moved = np.minimum(edges * edge_bytes, lines * LINE_BYTES)
+    return np.asarray(np.where(wanted, moved / max(1, partition_edges * edge_bytes), 0.0), dtype=np.float64)
+
+
+def prior(edges: Ints, rows: Ints, edge_bytes: int) -> Floats:
+    """Return the lines moved per line held when every row of a partition is wanted once, float64[p].
+
+    Rounded to quarters: smaller differences are not worth breaking up runs of neighboring partitions.
+    """
+    held = np.maximum(1, edges * edge_bytes) / LINE_BYTES
+    return np.asarray(np.round(4 * (1.0 + rows / held)) / 4, dtype=np.float64)
 
 
 def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int) -> Choice:

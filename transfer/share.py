@@ -1,62 +1,100 @@
 """How a device's edge budget is divided: partition size, slabs, and places that stay resident.
 
 Owns the arithmetic, as a pure function. What the slabs leave is a cache of partitions; where everything fits there
-are no slabs and every partition has its place. Refuses a budget that does not hold three slabs of one chunk.
+are no slabs and every partition has its place. Refuses a budget that does not hold two slabs of one chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.storage.budget import format_bytes
 from penstock.storage.errors import InputError
 from penstock.transfer.layout import AdjacencySize
 
-SLABS = 3
-SLAB_SHARE = 0.25
+SLABS = (3, 2)
+SLAB_SHARE, MOST_SHARE = 0.25, 0.75
+COPY_BYTES = 32 << 20
+"""What a slab should hold: smaller copies do not reach the link's rate, so a small device gives most of its budget."""
 CACHED = ("auto", "resident")
 """Routes under which edges stay on the device; the others, when forced, bring them anew each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """partition_edges: whole chunks. slabs hold one partition each; slots: places of the cache, all if `whole`."""
+    """partition_edges: whole chunks. slabs of `combine` partitions each; slots: places of the cache, all if `whole`."""
 
     partition_edges: int
     slabs: int
     slots: int
     whole: bool
+    combine: int = 1
 
 
-def share(
-    edge_memory: int, sizes: Sequence[AdjacencySize], partition_bytes: int, route: str, *, weights: bool
-) -> Share:
-    """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for: neighbor bytes of a partition, partitions of a copy, a route, whether edges may stay."""
+
+    partition_bytes: int
+    combine: int = 1
+    route: str = "auto"
+    stay: bool = True
+
+    @property
+    def cached(self) -> bool:
+        """Whether edges stay on the device between iterations."""
+        return self.stay and self.route in CACHED
+
+
+def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weights: bool) -> Share:
+    """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work.
+
+    Partitions shrink first, then the partitions of one copy, then the slabs.
+    """
     each = max((size.neighbor_bytes + size.weight_bytes * weights for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=1)
-    steps = max(1, partition_bytes // (chunk * max((size.neighbor_bytes for size in sizes), default=4)))
+    steps = max(1, wish.partition_bytes // (chunk * max((size.neighbor_bytes for size in sizes), default=4)))
     total = sum(size.edges for size in sizes)
-    if total * each <= edge_memory and route in CACHED:
+    if total * each <= edge_memory and wish.cached:
         return Share(steps * chunk, 0, _entries(sizes, steps * chunk), whole=True)
-    if route == "resident":
+    if wish.route == "resident":
         raise InputError(
             f"route resident needs all {format_bytes(total * each)} of edges on the device, and "
             f"--device-edge-memory is {format_bytes(edge_memory)}: raise it, or use --route auto"
         )
-    if route == "zero-copy":
+    if wish.route == "zero-copy":
         return Share(steps * chunk, 0, 0, whole=False)
-    part = SLAB_SHARE if route in CACHED else 1.0
-    while steps > 1 and SLABS * steps * chunk * each > edge_memory * part:
+    part = staging_bytes(edge_memory, chunk * each) if wish.cached else edge_memory
+    for slabs, combine, edges in _shrinking(wish.combine, steps, chunk):
+        slab = combine * edges * each
+        least = (slabs, combine, edges) == (SLABS[-1], 1, chunk)
+        if slabs * slab <= (edge_memory if least else part):
+            slots = max(0, (edge_memory - slabs * slab) // (edges * each)) if wish.cached else 0
+            return Share(edges, slabs, min(slots, max(1, _entries(sizes, edges)) - 1), False, combine)
+    least_bytes = format_bytes(SLABS[-1] * chunk * each)
+    raise InputError(
+        f"--device-edge-memory {format_bytes(edge_memory)} is too small: {SLABS[-1]} slabs of one chunk take "
+        f"{least_bytes}; give at least that, or use --route zero-copy"
+    )
+
+
+def staging_bytes(edge_memory: int, chunk_bytes: int) -> int:
+    """What of a budget goes to slabs, where edges may stay as well: a quarter, or as much as good copies need."""
+    good = max(int(edge_memory * SLAB_SHARE), min(int(edge_memory * MOST_SHARE), SLABS[0] * COPY_BYTES))
+    return max(good, min(edge_memory, SLABS[-1] * chunk_bytes))
+
+
+def _shrinking(combine: int, steps: int, chunk: int) -> Iterator[tuple[int, int, int]]:
+    """(slabs, partitions of a slab, edges of a partition), from what was asked for down to the least that works."""
+    while steps > 1:
+        yield SLABS[0], combine, steps * chunk
         steps //= 2
-    slab = steps * chunk * each
-    slots = max(0, edge_memory // slab - SLABS) if route in CACHED else 0
-    if SLABS * slab > edge_memory:
-        raise InputError(
-            f"--device-edge-memory {format_bytes(edge_memory)} is too small: {SLABS} slabs of one chunk take "
-            f"{format_bytes(SLABS * slab)}; give at least that, or use --route zero-copy"
-        )
-    return Share(steps * chunk, SLABS, min(slots, _entries(sizes, steps * chunk) - 1), whole=False)
+    while combine > 1:
+        yield SLABS[0], combine, chunk
+        combine //= 2
+    for slabs in SLABS:
+        yield slabs, 1, chunk
 
 
 def _entries(sizes: Sequence[AdjacencySize], step: int) -> int:

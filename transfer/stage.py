@@ -13,10 +13,14 @@ from numpy.typing import DTypeLike, NDArray
 from penstock.storage.cache import HostCache, contiguous, needed
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
-from penstock.transfer.residency import Residency, age, choose
+from penstock.transfer.packs import Packs
+from penstock.transfer.residency import Residency, age, choose, traffic
 from penstock.transfer.slabs import Slabs
 from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, RowIndex, partitions
 from penstock.transfer.view import Layout
+
+DENSE = 0.5
+"""Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
 
 
 class Adjacency(Protocol):
@@ -56,14 +60,19 @@ class Adjacency(Protocol):
 class Stage:
     """An adjacency, its partitions, and what carries its edges: cache, slabs, reader, device."""
 
-    def __init__(self, adjacency: Adjacency, direction: Direction, device: Device, partition_edges: int) -> None:
+    def __init__(
+        self, adjacency: Adjacency, direction: Direction, device: Device, partition_edges: int, moving: bool = False
+    ) -> None:
         self.adjacency = adjacency
+        self.moving = moving
         self.direction = direction
         self.device = device
         self.table = _table(adjacency, direction, partition_edges)
         self.cache: HostCache | None = None
         self.slabs: Slabs | None = None
         self.reader: ChunkReader | None = None
+        self.packs: Packs | None = None  # for a device behind a link: where gathered edges wait for their copy
+        self.source: Stage | None = None  # of the host behind a link, where that does not hold every edge
         self.in_memory = adjacency.arrays is not None and device.reads_host
         self._linked = not device.reads_host
         self._key = adjacency.direction
@@ -162,10 +171,8 @@ class Stage:
         """Return where the edges of this demand lie; chooses first what the cache keeps from now on."""
         if self.whole(demand.with_weights):
             return self._wholly(demand.with_weights)
-        wanted = self._wanted_mask(demand)
-        if self.cache is not None:
-            self._keep(wanted)
-        absent = wanted if self.cache is None else wanted & ~self._held(demand.with_weights)
+        self._keep(demand, self._wanted_mask(demand))
+        absent = self.absent(demand)
         count = np.add.reduceat(absent, self._bounds, dtype=np.int64)
         d = self.edge_bytes(demand.with_weights)
         on_disk = 0 if self._linked else 1  # what a linked device lacks is in host memory, decoded
@@ -176,6 +183,15 @@ class Stage:
             decode_bytes=on_disk * np.minimum(count * self.adjacency.chunk_edges, self.table.lengths) * d,
             edge_bytes=d,
         )
+
+    def absent(self, demand: Demand) -> NDArray[np.bool_]:
+        """Return which chunks are wanted and not here, bool[chunks]."""
+        wanted = self._wanted_mask(demand)
+        return wanted if self.cache is None else wanted & ~self._held(demand.with_weights)
+
+    def partitions_of(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which partitions hold any of these chunks, bool[p]."""
+        return np.logical_or.reduceat(chunks, self._bounds)
 
     def _wholly(self, with_weights: bool) -> Residency:
         known = self._whole.get(with_weights)
@@ -204,16 +220,22 @@ class Stage:
             self._chunk_bytes[with_weights] = self.adjacency.chunk_bytes(with_weights)
         return self._chunk_bytes[with_weights]
 
-    def _keep(self, chunks: NDArray[np.bool_]) -> None:
+    def _keep(self, demand: Demand, chunks: NDArray[np.bool_]) -> None:
         """Note what is wanted, and let the cache keep what was wanted most."""
         cache = self.cache
-        if cache is None or cache.whole or self._linked:  # what a linked device holds was chosen when it was loaded
+        if cache is None or cache.whole or (self._linked and not self.moving):
             return
         mine = cache.entries(self._key)
-        counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
-        cache.use[:] = age(cache.use, counts, mine, self._chunks)
+        if self._linked:
+            d, step = self.edge_bytes(demand.with_weights), self.table.partition_edges
+            counts = traffic(self.table.lengths, demand.lines, demand.wanted, d, step)
+            total, least = len(self.table), DENSE
+        else:
+            counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
+            total, least = self._chunks, 0.0
+        cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)
-        wanted[mine] = counts > 0
+        wanted[mine] = counts > least
         choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free)
         cache.replace(choice.evict, choice.admit)
 

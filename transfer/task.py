@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,8 @@ class Demand:
     of the adjacency, nonzero where an active row has edges; None means every chunk of a partition
     that has active edges. `whole`: the iteration walks every edge of every partition, whatever
     the arrays say. `read_edges`: edges expected to be read before pulls leave early; None means
-    all active ones.
+    all active ones. `packable`: active rows may be gathered (pushes along edges only). `marks`: bitmap
+    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows.
     """
 
     direction: Direction
@@ -121,6 +122,8 @@ class Demand:
     with_weights: bool = False
     whole: bool = False
     read_edges: Floats | None = None
+    packable: bool = True
+    marks: NDArray[Any] | None = None
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
@@ -166,7 +169,10 @@ class TaskRecord:
 
     `edges`: active edges of its partitions (as the demand says). `chunks_read`: chunks this task
     read from disk; `hits`: wanted chunks that it found in the cache. `wait_seconds`: how long the
-    pipeline stood still for this task's data; zero when everything overlapped.
+    pipeline stood still for this task's data; zero when everything overlapped. `local_rounds`: how often its
+    newly active rows were walked once more (set by the engine). `wanted`: how many of `partitions` have active
+    edges; a task may reach over others between them. 1 where the demand holds only totals. `lines_read`: aligned
+    lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is what was foretold.
     """
 
     route: str
@@ -176,6 +182,7 @@ class TaskRecord:
     bytes_disk: int = 0
     bytes_link: int = 0
     lines: int = 0
+    lines_read: int = 0
     chunks_read: int = 0
     hits: int = 0
     disk_seconds: float = 0.0
@@ -184,3 +191,5 @@ class TaskRecord:
     link_seconds: float = 0.0
     kernel_seconds: float = 0.0
     wait_seconds: float = 0.0
+    local_rounds: int = 0
+    wanted: int = 0

@@ -1,12 +1,13 @@
 """Route `filter`: partitions are brought whole, as far as their wanted chunks go.
 
-Owns the reading of missing chunks into the place that the cache keeps for the partition, or else into a slab.
-On the host a decoded partition needs no further copy. Refuses more partitions than a slab holds. HyTGraph's
-ExpTM-filter; reading only the chunks that hold wanted edges is ours.
+Owns the bringing of missing chunks into the place that the cache keeps for the partition, or else into a slab: from
+disk to a host, which needs no further copy; over a link to a device with memory of its own. Refuses more partitions
+than a slab holds. HyTGraph's ExpTM-filter; reading only the chunks that hold wanted edges is ours.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.transfer.flight import Flight
 from penstock.transfer.parcel import Parcel, blank_record
 from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Ints, Task
+from penstock.transfer.task import Demand, Ints, Task, TaskRecord
 from penstock.transfer.view import View
 
 Arrays = tuple[NDArray[Any], NDArray[Any] | None]
@@ -23,25 +24,44 @@ name = "filter"
 kinds = frozenset({"host", "emulated", "cuda"})
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to bring: `chunks` of partitions first..last (inclusive); the record to fill."""
+
+    first: int
+    last: int
+    chunks: Ints
+    with_weights: bool
+    record: TaskRecord
+
+
 def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
-    """Start reading what a task lacks; None when it needs a slab and none is free."""
+    """Start bringing what a task lacks; None when it needs a slab and none is free."""
     first, last = task.partitions[0], task.partitions[-1]
-    if stage.kept(first, last):
-        return _into_cache(task, demand, stage)
-    return _into_slab(task, demand, stage)
-
-
-def _into_cache(task: Task, demand: Demand, stage: Stage) -> Parcel:
-    first, last, with_weights = task.partitions[0], task.partitions[-1], demand.with_weights
-    view = _view(task, demand, stage, stage.placed(first, last + 1 - first, with_weights))
     chunks = stage.wanted(demand, first, last)
-    absent = stage.missing(chunks, with_weights)
+    return bring(Wanted(first, last, chunks, demand.with_weights, blank_record(task, demand, stage)), stage)
+
+
+def bring(wanted: Wanted, stage: Stage) -> Parcel | None:
+    """Start bringing chunks to where the stage's device reads them; None when that needs a slab and none is free."""
+    if stage.kept(wanted.first, wanted.last):
+        return _into_cache(wanted, stage)
+    return _into_slab(wanted, stage)
+
+
+def _into_cache(wanted: Wanted, stage: Stage) -> Parcel | None:
+    first, last, with_weights = wanted.first, wanted.last, wanted.with_weights
+    view = _view(wanted, stage, stage.placed(first, last + 1 - first, with_weights))
+    absent = stage.missing(wanted.chunks, with_weights)
     joined = _flying(stage, first, last, with_weights)
     for flight in joined:
         absent = np.setdiff1d(absent, flight.chunks)
-    view.record.hits = len(chunks) - len(absent)
-    own = _fetch(stage, absent, view) if len(absent) else None
-    if own is not None:
+    view.record.hits = len(wanted.chunks) - len(absent)
+    own = None
+    if len(absent):
+        own = _fetch(stage, absent, view)
+        if own is None:
+            return None
         assert stage.cache is not None
         own.into(stage.cache, stage.key, with_weights, stage.entries(first, last))
     for flight in joined:
@@ -65,34 +85,38 @@ def _flying(stage: Stage, first: int, last: int, with_weights: bool) -> tuple[Fl
     return tuple(found.values())
 
 
-def _into_slab(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
-    first, last = task.partitions[0], task.partitions[-1]
+def _into_slab(wanted: Wanted, stage: Stage) -> Parcel | None:
+    first, last = wanted.first, wanted.last
     edges = int(stage.table.e1[last] - stage.table.e0[first])
     if stage.slabs is None or edges > stage.slabs.edges:
         room = 0 if stage.slabs is None else stage.slabs.edges
         raise RuntimeError(f"partitions {first}..{last} hold {edges} edges, a slab {room}")
-    slab = stage.slabs.take(demand.with_weights)
+    slab = stage.slabs.take(wanted.with_weights)
     if slab is None:
         return None
     try:
         weights = None if slab.weights is None else slab.weights[:edges]
-        view = _view(task, demand, stage, (slab.neighbors[:edges], weights))
-        parcel = Parcel(view, _fetch(stage, stage.wanted(demand, first, last), view))
+        view = _view(wanted, stage, (slab.neighbors[:edges], weights))
+        flight = _fetch(stage, wanted.chunks, view)
     except BaseException:
         stage.slabs.give(slab)
         raise
+    if flight is None:
+        stage.slabs.give(slab)
+        return None
+    parcel = Parcel(view, flight)
     parcel.holds(stage.slabs, slab)
     return parcel
 
 
-def _fetch(stage: Stage, chunks: Ints, view: View) -> Flight:
+def _fetch(stage: Stage, chunks: Ints, view: View) -> Flight | None:
     assert stage.reader is not None
     ticket = stage.reader.fetch(stage.adjacency, chunks, view.e0, view.neighbors, view.weights)
-    return Flight(ticket, chunks)
+    return None if ticket is None else Flight(ticket, chunks)
 
 
-def _view(task: Task, demand: Demand, stage: Stage, arrays: Arrays) -> View:
-    first, last, table = task.partitions[0], task.partitions[-1], stage.table
-    edges = int(table.e0[first]), int(table.e1[last])
-    rows = int(table.v0[first]), int(table.v1[last])
-    return View(stage.layout, stage.direction, *edges, *rows, *arrays, blank_record(task, demand, stage))
+def _view(wanted: Wanted, stage: Stage, arrays: Arrays) -> View:
+    table = stage.table
+    edges = int(table.e0[wanted.first]), int(table.e1[wanted.last])
+    rows = int(table.v0[wanted.first]), int(table.v1[wanted.last])
+    return View(stage.layout, stage.direction, *edges, *rows, *arrays, wanted.record)

@@ -9,8 +9,8 @@ from typing import Protocol, cast
 
 from penstock.storage.errors import InputError
 from penstock.transfer.parcel import Parcel
+from penstock.transfer.routes import compaction, resident, zero_copy
 from penstock.transfer.routes import filter as filter_route
-from penstock.transfer.routes import resident, zero_copy
 from penstock.transfer.stage import Stage
 from penstock.transfer.task import Demand, Task
 
@@ -30,7 +30,7 @@ class Route(Protocol):
         """Start bringing a task's edges; None when there is no slab for them yet."""
 
 
-ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in (resident, filter_route, zero_copy)}
+ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in (resident, filter_route, compaction, zero_copy)}
 
 
 def route(name: str) -> Route:

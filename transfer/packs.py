@@ -1,0 +1,99 @@
+"""Packs: page-locked host buffers in which gathered edges wait for their copy, and the threads that gather.
+
+Owns a fixed number of buffers, each as long as a device's slab, and a pool of threads. A pack is handed out again once
+the device has passed the event of its copy. Refuses a pack given back twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from penstock.storage.slots import Slots
+from penstock.transfer.device import Device
+
+MOST_THREADS = 8
+"""More threads do not gather faster: a few saturate the host's memory (DESIGN section 1)."""
+
+
+Gather = Future[Any]
+"""A thread's work under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """One buffer: `words` of the vertex type for offsets, rows and neighbors; `weights` beside them."""
+
+    number: int
+    words: NDArray[Any]
+    weights: NDArray[Any] | None
+
+
+class Packs:
+    """`count` packs of `edges` items each for a device; memory comes when first needed, and is kept."""
+
+    def __init__(
+        self, device: Device, count: int, edges: int, vertex_dtype: DTypeLike, weight_dtype: DTypeLike | None
+    ) -> None:
+        self.edges = edges
+        self._device = device
+        self._types = np.dtype(vertex_dtype), None if weight_dtype is None else np.dtype(weight_dtype)
+        self._slots = Slots(count)
+        self._words: dict[int, NDArray[Any]] = {}
+        self._weights: dict[int, NDArray[Any]] = {}
+        self._leaving: deque[tuple[Any, Pack]] = deque()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def free(self) -> int:
+        """Packs that nobody has and no copy reads."""
+        return self._slots.free
+
+    def take(self, with_weights: bool) -> Pack | None:
+        """Take a free pack, waiting for a copy if one is all that is missing; None when all are being filled."""
+        while self._leaving and (self._slots.free == 0 or self._device.done(self._leaving[0][0])):
+            event, pack = self._leaving.popleft()
+            self._device.wait(event)
+            self._slots.give(pack.number)
+        number = self._slots.take()
+        if number is None:
+            return None
+        vertex_dtype, weight_dtype = self._types
+        if number not in self._words:
+            self._words[number] = self._device.host_array(self.edges, vertex_dtype)
+        if with_weights and weight_dtype is not None and number not in self._weights:
+            self._weights[number] = self._device.host_array(self.edges, weight_dtype)
+        return Pack(number, self._words[number], self._weights[number] if with_weights else None)
+
+    def give(self, pack: Pack, event: Any = None) -> None:
+        """Give a pack back; with an event: once the device has passed it."""
+        if event is None:
+            self._slots.give(pack.number)
+        else:
+            self._leaving.append((event, pack))
+
+    def submit(self, work: Callable[[], Any]) -> Gather:
+        """Let a thread do some gathering."""
+        if self._pool is None:
+            threads = max(1, min(MOST_THREADS, self._device.threads))
+            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-gather")
+        return self._pool.submit(work)
+
+    def close(self) -> None:
+        """Wait for copies and threads, and release the buffers."""
+        while self._leaving:
+            event, pack = self._leaving.popleft()
+            self._device.wait(event)
+            self._slots.give(pack.number)
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+        for array in (*self._words.values(), *self._weights.values()):
+            self._device.unregister(array)
+        self._words.clear()
+        self._weights.clear()

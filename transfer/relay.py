@@ -1,0 +1,155 @@
+"""The relay: chunks that come from disk to a device behind a link, by way of page-locked host memory.
+
+Owns the two legs of one fetch: a partition is brought to the host (into its place in the host cache, or into a slab),
+and what was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses
+more than one partition a fetch, for a slab holds one. Nobody calls back: the second leg starts when the launching
+thread asks for the result, while the disk is busy with what was fetched after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from penstock.transfer.device import Device
+from penstock.transfer.flight import Carried
+from penstock.transfer.link import carry, copy_runs
+from penstock.transfer.parcel import Parcel
+from penstock.transfer.routes.filter import Wanted, bring
+from penstock.transfer.stage import Stage
+from penstock.transfer.task import Ints, TaskRecord
+from penstock.transfer.view import View
+
+
+class Shelf:
+    """Host memory behind a link: brings partitions there, and takes their slabs back when the device has done."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._lent: deque[tuple[Any, Parcel]] = deque()
+
+    def bring(self, wanted: Wanted, source: Stage) -> Parcel | None:
+        """Start bringing chunks to host memory; None while every slab of the host is in use."""
+        while self._lent and self._device.done(self._lent[0][0]):
+            self._lent.popleft()[1].release()
+        parcel = bring(wanted, source)
+        while parcel is None and self._lent:
+            event, oldest = self._lent.popleft()
+            self._device.wait(event)
+            oldest.release()
+            parcel = bring(wanted, source)
+        return parcel
+
+    def take_back(self, parcel: Parcel, event: Any) -> None:
+        """Release the parcel when the device has passed the event."""
+        self._lent.append((event, parcel))
+
+    def settle(self) -> None:
+        """Wait until the device reads nothing of the host any more: what lies there may then move."""
+        while self._lent:
+            event, parcel = self._lent.popleft()
+            self._device.wait(event)
+            parcel.release()
+
+
+class Relay:
+    """A chunk reader with two legs; `sources`: the host's stage of each adjacency."""
+
+    def __init__(self, device: Device, shelf: Shelf, sources: dict[str, Stage], *, keep_times: bool = False) -> None:
+        self.shelf = shelf
+        self._device, self._sources = device, sources
+        self._stream = device.stream()
+        self.times: list[tuple[Any, Any]] | None = [] if keep_times else None
+
+    def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> _Legs | None:
+        """Start bringing `chunks` (ascending, of one partition) to where edge `first_edge` is item 0."""
+        source = self._sources[adjacency.direction]
+        number = int(chunks[0]) * adjacency.chunk_edges // source.table.partition_edges
+        if int(chunks[-1]) * adjacency.chunk_edges // source.table.partition_edges != number:
+            raise RuntimeError(f"chunks {chunks[0]}..{chunks[-1]} are of more than one partition")
+        record = TaskRecord("filter", source.direction, (number,))
+        parcel = self.shelf.bring(Wanted(number, number, chunks, weights is not None, record), source)
+        if parcel is None:
+            return None
+        return _Legs(self, parcel, (adjacency, chunks, first_edge), (neighbors, weights))
+
+    def carry(self, pairs: list[tuple[Any, Any]]) -> tuple[int, Any]:
+        """Start copying (target, source) arrays; the next kernels wait for it. Returns bytes, and the event after."""
+        return carry(self._device, self._stream, pairs, self.times)
+
+    def copy(self, view: View, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]) -> tuple[int, Any]:
+        """Copy what is wanted of a host view; bytes, and the event after the copies."""
+        adjacency, chunks, first_edge = wanted
+        device, stream = self._device, self._stream
+        device.behind(stream)
+        began = device.event(stream)
+        sources = (view.neighbors, view.weights)
+        size = copy_runs(device, stream, (adjacency, chunks), (sources, view.e0), (targets, first_edge))
+        ended = device.event(stream)
+        if self.times is not None:
+            self.times.append((began, ended))
+        device.follow(ended)
+        return size, ended
+
+
+class _Legs:
+    """One fetch under way."""
+
+    def __init__(
+        self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]
+    ) -> None:
+        self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
+        self._carried: Carried | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the first leg is behind; for the second nobody waits."""
+        return self._carried is not None or self._parcel.ready()
+
+    def result(self) -> Carried:
+        """Wait for the host's chunks, start the copy, and order the device's kernels behind it."""
+        if self._carried is None:
+            view = self._parcel.view()
+            size, event = self._relay.copy(view, self._wanted, self._targets)
+            self._relay.shelf.take_back(self._parcel, event)
+            record = view.record
+            self._carried = Carried(
+                size, record.bytes_disk, record.chunks_read, record.hits, record.disk_seconds, record.decode_seconds
+            )
+        return self._carried
+
+    def cancel(self) -> None:
+        """Drop the first leg; the second has not started."""
+        self._parcel.release()
+
+
+class InPlace(Parcel):
+    """A parcel whose view is the host's, read over the link by kernels; the host keeps it until they have done."""
+
+    def __init__(self, shelf: Shelf, device: Device, host: Parcel, view: View) -> None:
+        super().__init__(view)
+        self._shelf, self._device = shelf, device
+        self._host: Parcel | None = host
+        self._shown = False
+
+    def ready(self) -> bool:
+        """Return whether `view` would not wait."""
+        return self._host is None or self._host.ready()
+
+    def view(self) -> View:
+        """Wait for the host's chunks."""
+        assert self._host is not None, "a parcel is shown before it is released"
+        theirs, mine = self._host.view().record, self._view.record
+        mine.bytes_disk, mine.chunks_read, mine.hits = theirs.bytes_disk, theirs.chunks_read, theirs.hits
+        mine.disk_seconds, mine.decode_seconds = theirs.disk_seconds, theirs.decode_seconds
+        mine.wait_seconds = theirs.wait_seconds
+        self._shown = True
+        return self._view
+
+    def release(self) -> None:
+        """Give the host's parcel back: after the kernels launched so far, if they could have seen it."""
+        host, self._host = self._host, None
+        if host is not None and self._shown:
+            self._shelf.take_back(host, self._device.event(None))
+        elif host is not None:
+            host.release()

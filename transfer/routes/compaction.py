@@ -1,0 +1,194 @@
+"""Route `compaction`: threads gather the active rows of several partitions into one buffer, which travels as one copy.
+
+Owns the gathering's beginning and end, and the view with an index of its own that comes of it. Where the host does not
+hold every edge, the wanted chunks are brought there first. Pushes only: a pull reads few edges of many rows. Refuses
+what does not fit a slab; the plan lets that travel whole. HyTGraph's ExpTM-compaction, Subway's idea (EuroSys 2020).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
+from penstock.transfer.link import LinkReader
+from penstock.transfer.packed import Packed, packed
+from penstock.transfer.packs import Gather, Pack
+from penstock.transfer.parcel import Parcel, blank_record
+from penstock.transfer.relay import Relay
+from penstock.transfer.routes.filter import Wanted
+from penstock.transfer.slabs import Slab
+from penstock.transfer.stage import Stage
+from penstock.transfer.task import Demand, Ints, Task, TaskRecord
+from penstock.transfer.view import View
+
+name = "compaction"
+kinds = frozenset({"emulated", "cuda"})
+
+
+def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+    """Start gathering; None while there is no slab, no pack, or no host memory for the chunks."""
+    assert stage.packs is not None
+    assert stage.slabs is not None
+    first, last = task.partitions[0], task.partitions[-1]
+    numbers = np.flatnonzero(demand.wanted[first : last + 1]) + first
+    rows = ActiveRows(demand.marks, stage.adjacency.index().arrays())
+    plan = _planned(numbers, demand, stage, rows)
+    if plan.words > stage.packs.edges:
+        raise RuntimeError(f"partitions {first}..{last} take {plan.words} words, a slab has {stage.packs.edges}")
+    sources = _sources(numbers, demand, stage)
+    if sources is None:
+        return None
+    pack = stage.packs.take(demand.with_weights)
+    slab = None if pack is None else stage.slabs.take(demand.with_weights)
+    if pack is None or slab is None:
+        for source in sources:
+            source.release()
+        if pack is not None:
+            stage.packs.give(pack)
+        return None
+    return Compacted((numbers, plan, rows), sources, (pack, slab), blank_record(task, demand, stage), stage)
+
+
+def _planned(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> Packed:
+    if not demand.whole:
+        return packed(demand.active_vertices[numbers], demand.active_edges[numbers])
+    counts = np.array([count_rows(rows, stage.table[int(number)]) for number in numbers], dtype=np.int64)
+    return packed(*counts.reshape(-1, 2).T)
+
+
+def _sources(numbers: Ints, demand: Demand, stage: Stage) -> list[Parcel] | None:
+    """The host's parcels of these partitions, none where all edges are there; None while it has no room for them."""
+    if isinstance(stage.reader, LinkReader):
+        return []
+    assert isinstance(stage.reader, Relay)
+    assert stage.source is not None
+    found: list[Parcel] = []
+    for number in numbers.tolist():
+        record = TaskRecord("filter", stage.direction, (number,))
+        wanted = Wanted(number, number, stage.wanted(demand, number, number), demand.with_weights, record)
+        parcel = stage.reader.shelf.bring(wanted, stage.source)
+        if parcel is None:
+            for other in found:
+                other.release()
+            return None
+        found.append(parcel)
+    return found
+
+
+class Compacted(Parcel):
+    """A task being gathered: host parcels, then threads, then one copy, each as soon as the one before is done."""
+
+    def __init__(
+        self,
+        what: tuple[Ints, Packed, ActiveRows],
+        sources: list[Parcel],
+        room: tuple[Pack, Slab],
+        record: TaskRecord,
+        stage: Stage,
+    ) -> None:
+        self._numbers, self._plan, self._rows = what
+        self._sources = sources
+        self._pack, slab = room
+        self._record, self._stage = record, stage
+        self._gathers: list[Gather] = []
+        self._copied: Any = None
+        super().__init__(self._shape(slab))
+        assert stage.slabs is not None
+        self.holds(stage.slabs, slab)
+        self._given = False
+        self._advance()
+
+    def _shape(self, slab: Slab) -> View:
+        """The view that will be."""
+        table, plan = self._stage.table, self._plan
+        offsets, rows, neighbors = plan.slices(slab.neighbors)
+        weights = None if slab.weights is None else slab.weights[: plan.edges]
+        bounds = int(table.v0[self._numbers[0]]), int(table.v1[self._numbers[-1]])
+        return View(
+            self._stage.layout, self._stage.direction, 0, plan.edges, *bounds, neighbors, weights, self._record,
+            rows=rows, offsets=offsets,
+        )  # fmt: skip
+
+    def ready(self) -> bool:
+        """Return whether `view` would not wait for the disk or the threads."""
+        self._advance()
+        return bool(self._gathers) and all(gather.done() for gather in self._gathers)
+
+    def view(self) -> View:
+        """Wait for the gathering, start the copy, and return the view; kernels are ordered behind the copy."""
+        began = time.perf_counter()
+        theirs_all = [source.view().record for source in self._sources]
+        self._advance()
+        self._record.gather_seconds = sum(gather.result() for gather in self._gathers)
+        self._record.wait_seconds = time.perf_counter() - began
+        for theirs in theirs_all:
+            self._record.bytes_disk += theirs.bytes_disk
+            self._record.chunks_read += theirs.chunks_read
+            self._record.hits += theirs.hits
+            self._record.disk_seconds += theirs.disk_seconds
+            self._record.decode_seconds += theirs.decode_seconds
+        for source in self._sources:
+            source.release()
+        self._sources.clear()
+        return self._copy()
+
+    def _copy(self) -> View:
+        view, plan, pack = self._view, self._plan, self._pack
+        reader = self._stage.reader
+        assert isinstance(reader, LinkReader | Relay)
+        assert self._slab is not None
+        pairs = [(self._slab[1].neighbors[: plan.words], pack.words[: plan.words])]
+        if pack.weights is not None and view.weights is not None:
+            pairs.append((view.weights, pack.weights[: plan.edges]))
+        size, self._copied = reader.carry(pairs)
+        self._record.bytes_link += size
+        return view
+
+    def _advance(self) -> None:
+        """Start the threads once every host parcel is there."""
+        if self._gathers or not all(source.ready() for source in self._sources):
+            return
+        packs = self._stage.packs
+        assert packs is not None
+        pack, plan = self._pack, self._plan
+        weights = None if pack.weights is None else pack.weights[: plan.edges]
+        target = (*plan.slices(pack.words), weights)
+        for at, number in enumerate(self._numbers.tolist()):
+            part = self._stage.table[number]
+            work = _gathering(self._rows, part, self._edges(at, part), plan.place(at), target)
+            self._gathers.append(packs.submit(work))
+
+    def _edges(self, at: int, part: Any) -> Source:
+        """Where the edges of the task's partition `at` lie in host memory."""
+        if self._sources:
+            return Source(*self._sources[at].arrays, part.e0)
+        reader = self._stage.reader
+        assert isinstance(reader, LinkReader)
+        neighbors, weights = reader.host_arrays(self._stage.adjacency, self._pack.weights is not None)
+        return Source(neighbors, weights, 0)
+
+    def release(self) -> None:
+        """Wait for the threads, and give everything back; more than once does no harm."""
+        if self._given:
+            return
+        self._given = True
+        packs = self._stage.packs
+        assert packs is not None
+        for gather in self._gathers:
+            if not gather.cancel():
+                gather.exception()
+        for source in self._sources:
+            source.release()
+        packs.give(self._pack, self._copied)
+        super().release()
+
+
+def _gathering(rows: ActiveRows, part: Any, source: Source, place: Any, target: Any) -> Any:
+    def work() -> float:
+        began = time.perf_counter()
+        gather_rows(rows, part, source, place, target)
+        return time.perf_counter() - began
+
+    return work
