@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.engine.result import Result
     from penstock.engine.session import Session
     from penstock.storage.graph import Graph
+    from penstock.storage.tabular import from_edges, from_scipy, from_table
 
 _HOMES = {
     "Field": "penstock.engine.program",
@@ -25,10 +26,27 @@ _HOMES = {
     "Session": "penstock.engine.session",
     "Start": "penstock.engine.program",
     "VERTEX": "penstock.engine.program",
+    "from_edges": "penstock.storage.tabular",
+    "from_scipy": "penstock.storage.tabular",
+    "from_table": "penstock.storage.tabular",
     "run": "penstock.engine.entry",
 }
 
-__all__ = ["LARGEST", "VERTEX", "Field", "Global", "Graph", "Program", "Result", "Session", "Start", "run"]
+__all__ = [
+    "LARGEST",
+    "VERTEX",
+    "Field",
+    "Global",
+    "Graph",
+    "Program",
+    "Result",
+    "Session",
+    "Start",
+    "from_edges",
+    "from_scipy",
+    "from_table",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,13 +10,15 @@ from typing import Any, Literal
 
 from penstock.storage.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.errors import InputError
+from penstock.transfer.rates import Rates
 
 _CHOICES = {
     "direction": ("auto", "push", "pull"),
     "mode": ("auto", "sync", "async"),
     "kernels": ("host", "reference", "cuda"),
-    "route": ("auto", "resident", "filter", "zero-copy"),
+    "route": ("auto", "resident", "filter", "compaction", "zero-copy"),
     "model": ("measured", "published"),
+    "residency": ("value", "first", "none"),
 }
 
 
@@ -32,6 +34,10 @@ class Config:
     device: "auto", "cpu", "cuda:N", or "emulated" (a host device behind a link, for tests, of `link_rate` bytes per
     second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
     route: force one of the ways to the device. model: the cost model. keep_times: keep the begin and end of copies.
+    combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
+    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
+    ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
     """
 
     host_memory: int | None = None
@@ -46,19 +52,24 @@ class Config:
     device: str = "auto"
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "zero-copy"] = "auto"
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
     keep_times: bool = False
+    combine: int = 4
+    priority: bool = True
+    local_rounds: int = 0
+    residency: Literal["value", "first", "none"] = "value"
+    rates: Rates | None = None
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
-        for name in ("partition_bytes", "devices", "threads"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}; it must be at least 1")
+        for name in ("partition_bytes", "devices", "threads", "combine", "local_rounds"):
+            value, least = getattr(self, name), 0 if name == "local_rounds" else 1
+            if value is not None and value < least:
+                raise InputError(f"{name} is {value}; it must be at least {least}")
 
     @classmethod
     def of(cls, **options: Any) -> Config:

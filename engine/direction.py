@@ -48,3 +48,16 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
         still = growing or frontier.vertices > situation.vertices // BETA
         return "pull" if still else "push"
     return "pull" if growing and frontier.edges > situation.unexplored_edges // ALPHA else "push"
+
+
+def certain_push(situation: Situation) -> tuple[int, int]:
+    """(edges, alpha) for runs that stay with push without asking `choose` again.
+
+    After a push, a frontier of at most so many edges is pushed too, unless it has grown and has more than 1 / alpha of
+    the unexplored edges (alpha 0: whatever it has).
+    """
+    if situation.forced is not None or not situation.can_pull:
+        return situation.edges, 0
+    if situation.early_exit:
+        return situation.edges, ALPHA
+    return int(situation.edges * (LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE)), 0

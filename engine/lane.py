@@ -18,6 +18,7 @@ from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.heads import RowHeads
     from penstock.engine.state import State
     from penstock.storage.index import Index
     from penstock.transfer.pipeline import Pipeline
@@ -33,23 +34,23 @@ SLIGHT_EDGES = 1 << 23
 class Lane:
     """Edges of one direction for one device.
 
-    mine: which partitions are this device's, bool (partitions,), None for all of them.
+    key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
+    for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them.
     """
 
     pipeline: Pipeline
     direction: Direction
+    key: Any
     index: Index
     rates: Rates
     with_weights: bool
     chunk_edges: int
     edge_bytes: int
     mine: NDArray[np.bool_] | None = None
+    complete: bool = False
+    heads: RowHeads | None = None
     records: list[TaskRecord] = field(default_factory=list)
-
-    @property
-    def key(self) -> Any:
-        """The direction as transfer knows it: "out" or "in"."""
-        return "out" if self.direction == "push" else "in"
 
     @property
     def resident(self) -> bool:
@@ -60,6 +61,19 @@ class Lane:
     def linked(self) -> bool:
         """Whether edges that are not resident come over a link."""
         return not self.pipeline.device.reads_host and not self.resident
+
+    @property
+    def skip(self) -> int:
+        """How many edges of every row need not travel, because they are among the heads."""
+        return 0 if self.heads is None else self.heads.each
+
+    def fill_heads(self, kernels: Any, state: Any) -> None:
+        """Bring every edge once, and keep the heads."""
+        if self.heads is not None and not self.heads.filled:
+            everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
+            for view in self.views(kernels, state, everyone, ()):
+                kernels.keep_heads(view, self.index, self.heads)
+            self.heads.filled = True
 
     @property
     def here(self) -> NDArray[np.bool_]:
@@ -81,7 +95,11 @@ class Lane:
             demand = self._demand(kernels, state, frontier, scalars)
             if only is not None:
                 demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
+            packable = self.direction == "push" and kernels.author.combine != "union"
+            demand = replace(demand, packable=packable)
             plan = self.pipeline.plan(demand, self.rates)
+            if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
+                demand = replace(demand, marks=kernels.marks(state))
         try:
             arrivals = self.pipeline.arrivals(plan, demand)
             if self.mine is None:
@@ -105,18 +123,23 @@ class Lane:
         if self.direction == "push":
             kernels.count_active(state, self.index, sizes, counts, chunks)
         else:
-            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks)
+            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
         if self.direction == "pull" and kernels.author.early_exit and not self.pipeline.device.reads_host:
             edges, lines = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
         pending = edges.astype(np.float64)
-        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights)
+        if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
+            pending = np.zeros(len(table))
+            kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
+        wanted = None if self.complete else chunks
+        demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights)
         return demand if self.mine is None else self._only_mine(demand)
 
     def _slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
-        return few and self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+        able = self.linked and self.mine is None and self.pipeline.source is None
+        return few and able and self.pipeline.options.route in ("auto", "zero-copy")
 
     def _at_once(self, state: Any, frontier: Frontier) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""

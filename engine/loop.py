@@ -10,39 +10,48 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.direction import Direction, Situation, choose
+from penstock.engine.direction import Direction, Situation, certain_push, choose
 from penstock.engine.exchange import Exchange
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import scalar_values
 from penstock.engine.program import globals_of
+from penstock.engine.stretch import Bounds, Stretch
 from penstock.engine.trace import IterationRecord
+from penstock.transfer.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane
     from penstock.engine.program import Program
     from penstock.storage.graph import Graph
     from penstock.storage.index import Index
+    from penstock.transfer.view import View
 
+LOADED = ("filter", "resident")
+"""Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
 _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
 @dataclass
 class Worker:
-    """A device at work: its state, its kernels, its lanes of edges by direction."""
+    """A device at work: its state, its kernels, its lanes of edges by direction.
+
+    against: of programs that go both ways along a directed graph's edges, the lanes of the second walk.
+    """
 
     state: Any  # a State, or a PlacedState on a device with memory of its own
     kernels: Any
     lanes: dict[Direction, Lane]
+    against: dict[Direction, Lane] = field(default_factory=dict)
 
 
 @dataclass
 class Loop:
-    """One run of `program`; `out` is the out-index (degrees), `asynchronous`: updates are seen at once."""
+    """One run of `program`; `out`: index of the edges sent along (degrees); `asynchronous`: updates seen at once."""
 
     program: Program
     graph: Graph
@@ -50,6 +59,7 @@ class Loop:
     workers: list[Worker]
     asynchronous: bool = False
     forced: Direction | None = None
+    local_rounds: int = 0
     converged: bool = False
 
     def __post_init__(self) -> None:
@@ -59,21 +69,29 @@ class Loop:
         self.unexplored = self.graph.edges
         self.limit = self.program.bucket or math.inf
         self.iteration = 0
+        self._noted_limit = math.nan
+        self._small_buckets = False
 
     def iterate(self, everything: bool) -> Iterator[IterationRecord]:
         """Run until nobody is active, the program is done, or its max_iter is reached."""
         direction: Direction = "push"
         before = Frontier(0, 0)
         if self.totals_declared:
-            self._reduce()
+            self.reduce()
         while self.iteration < self.program.max_iter:
             began = time.perf_counter()
             frontier = self._everyone() if everything else self._next_frontier()
             if frontier.empty:
                 self.converged = True
                 return
+            self._note_bucket(frontier)
             growing = frontier.vertices > before.vertices
             direction = choose(self._situation(), frontier, direction, growing)
+            if direction == "push" and self._can_stretch(frontier):
+                last = yield from self._stretch(frontier, before)
+                if last is not None:
+                    before = last
+                    continue
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
             self._walk(direction, frontier, record)
             self.exchange.share_messages(frontier.everything)
@@ -90,6 +108,45 @@ class Loop:
                 return
             everything = everything and self.program.everywhere
 
+    def _note_bucket(self, frontier: Frontier) -> None:
+        """Keep in mind whether the last bucket began small: then a stretch may go on to the next one by itself."""
+        if self.limit != self._noted_limit:
+            self._noted_limit = self.limit
+            self._small_buckets = self.workers[0].kernels.can_stretch(frontier)
+
+    def _can_stretch(self, frontier: Frontier) -> bool:
+        """Whether one launch may run this iteration and more: one device that holds all edges, a small frontier."""
+        worker = self.workers[0]
+        lane = worker.lanes["push"]
+        here = len(self.workers) == 1 and not worker.against and lane.index is self.out
+        return here and worker.kernels.can_stretch(frontier) and lane.resident
+
+    def _stretch(self, frontier: Frontier, before: Frontier) -> Generator[IterationRecord, None, Frontier | None]:
+        """Run several iterations in one launch; returns the last one's frontier, None where not even one could run."""
+        began = time.perf_counter()
+        worker, scalars = self.workers[0], self.scalars()
+        lane = worker.lanes["push"]
+        edges, alpha = certain_push(self._situation())
+        left = self.program.max_iter - self.iteration
+        bucket = self.program.bucket if self._small_buckets else 0.0
+        bounds = Bounds(left, edges, alpha, self.unexplored, before.vertices, self.limit, bucket)
+        done = Stretch([], self.limit)
+        worker.kernels.use()
+        for view in lane.views(worker.kernels, worker.state, frontier, scalars):
+            done = worker.kernels.stretch(view, worker.state, frontier, self.out, scalars, bounds)
+        self.limit = done.limit
+        seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
+        for vertices, edges in done.frontiers:
+            record = IterationRecord(self.iteration, "push", vertices, edges, seconds)
+            record.tasks = [
+                TaskRecord(task.route, task.direction, task.partitions, edges, kernel_seconds=seconds)
+                for task in lane.records
+            ]
+            self.unexplored -= edges
+            self.iteration += 1
+            yield record
+        return Frontier(*done.frontiers[-1]) if done.frontiers else None
+
     @property
     def totals_declared(self) -> bool:
         """Whether the program has Globals."""
@@ -97,7 +154,7 @@ class Loop:
 
     def scalars(self) -> tuple[Any, ...]:
         """What the author's functions read besides fields, at this moment."""
-        facts = {"iteration": self.iteration, "vertices": self.graph.vertices, **self.totals}
+        facts = {"iteration": self.iteration, "vertices": self.graph.vertices, "due": self.limit, **self.totals}
         return scalar_values(self.program, self.author, facts)
 
     def _everyone(self) -> Frontier:
@@ -135,17 +192,37 @@ class Loop:
         """Every device sends, then runs its kernels over the edges that its lane brings."""
         scalars = self.scalars()
         for worker in self.workers:
-            kernels, state, lane = worker.kernels, worker.state, worker.lanes[direction]
-            kernels.use()
-            kernels.send(state, frontier, self.out, scalars)
-            for view in lane.views(kernels, state, frontier, scalars):
-                began = time.perf_counter()
-                if direction == "push":
-                    kernels.push(view, state, frontier, self.out, scalars)
-                else:
-                    kernels.pull(view, state, frontier, (lane.index, self.out), scalars)
-                view.record.kernel_seconds += time.perf_counter() - began
-            record.tasks.extend(lane.records)
+            worker.kernels.use()
+            worker.kernels.send(worker.state, frontier, self.out, scalars)
+            self._walk_lane(worker, worker.lanes[direction], frontier, scalars)
+            record.tasks.extend(worker.lanes[direction].records)
+            if direction in worker.against:
+                lane = worker.against[direction]
+                self._walk_lane(worker, lane, replace(frontier, listed=False), scalars)
+                record.tasks.extend(lane.records)
+
+    def _walk_lane(self, worker: Worker, lane: Lane, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
+        """Run the kernels over the edges that one lane brings."""
+        kernels, state = worker.kernels, worker.state
+        if lane.heads is not None:
+            head = lane.heads.view(lane.key)
+            kernels.pull(head, state, frontier, (lane.heads.index, self.out), scalars)
+            kernels.note_found(state)
+        for view in lane.views(kernels, state, frontier, scalars):
+            began = time.perf_counter()
+            if lane.direction == "push":
+                kernels.push(view, state, frontier, lane.index, scalars)
+                self._push_again(worker, lane, view, scalars)
+            else:
+                kernels.pull(view, state, frontier, (lane.index, self.out), scalars, lane.skip)
+            view.record.kernel_seconds += time.perf_counter() - began
+
+    def _push_again(self, worker: Worker, lane: Lane, view: View, scalars: tuple[Any, ...]) -> None:
+        """Local rounds on edges that were brought for this iteration only."""
+        if view.record.route in LOADED and not lane.resident and view.layout != "list":
+            for _ in range(self.local_rounds):
+                worker.kernels.push_again(view, worker.state, lane.index, scalars, self.limit)
+                view.record.local_rounds += 1
 
     def _apply(self, frontier: Frontier) -> None:
         scalars = self.scalars()
@@ -154,19 +231,20 @@ class Loop:
             worker.kernels.apply(worker.state, frontier, self.out, scalars)
         if self.totals_declared:
             if frontier.everything:
-                self._total()
+                self.total()
             else:
-                self._reduce()
+                self.reduce()
 
-    def _reduce(self) -> None:
+    def reduce(self) -> None:
+        """Add up the Globals over the present values."""
         worker = self.workers[0]
         known = {**dict.fromkeys(self.author.totals, 0.0), **self.totals}
         self.totals = known
         worker.kernels.use()
         worker.kernels.reduce(worker.state, self.out, self.scalars())
-        self._total()
+        self.total()
 
-    def _total(self) -> None:
+    def total(self) -> None:
         """Add up the spans' shares in their order, so that the sum is the same on any number of threads."""
         partial = self.workers[0].state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):

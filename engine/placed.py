@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.author import Author
     from penstock.transfer.device import Device
 
+TALLIES = 8
+"""Tasks of an iteration whose lines are counted one by one; further ones count together with the last."""
 LIST_SHARE = 2  # the frontier is listed while it has at most half of the vertices
 
 
@@ -37,8 +39,8 @@ class PlacedBitmap:
 class PlacedState:
     """What a device knows about the vertices [first, last); see `state.State`.
 
-    counts, rests: per block of `select`. told, told_rest: what the host reads after it. partial: the Globals' sums,
-    of the host. arrays: the fields' arrays in declared order, as kernels take them (always the same tuple).
+    told, told_rest, told_lines: what the host reads after `select`. partial: the Globals' sums, of the host. arrays:
+    the fields' arrays in declared order, as kernels take them (always the same tuple).
     """
 
     def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
@@ -65,6 +67,7 @@ class PlacedState:
         self.totals = device.array(3, np.int64)
         self.told, self.told_here = device.shared_array(4, np.int64)
         self.told_rest, self.told_rest_here = device.shared_array(1, np.float64)
+        self.told_lines, self.told_lines_here = device.shared_array(TALLIES, np.int64)
         self.partial = np.zeros((1, max(1, len(author.totals))), dtype=np.float64)
 
     def accumulate_apart(self) -> None:
@@ -98,4 +101,5 @@ class PlacedState:
 
 def placed_bytes(vertices: int, vertex_dtype: Any) -> int:
     """Bytes that a PlacedState's longer lists take beyond what `state.state_bytes` counts."""
-    return (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
+    listed = (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
+    return listed + vertices // 8  # the bitmap of a stretch

@@ -9,12 +9,16 @@ Arguments of an author's function are resolved by name:
     target_<field>     in `edge`: the field of the edge's target
     old_<field>        in `active` and in a Global: the value before `vertex` ran
     sent               in `edge`: what `send` returned for the source
-    incoming           in `vertex`: the combined messages (the combiner's identity if none came)
+    message            in `edge`, where messages are vectors: the vector to fill in
+    opposite           in `corner`: how many edges join the triangle's two other corners
+    incoming           in `vertex`: the combined messages (the combiner's identity if none came); with the combiner
+                       `all` an array of them, in no order, which may be sorted in place
     is_active          in `vertex`: whether the vertex was in this iteration's frontier
     weight             in `edge`: the edge's weight (1 where the graph has none)
     source, target     in `edge`: vertex ids;   `vertex_id`: the vertex at hand, elsewhere
     degree             out-degree of the vertex at hand (of the source, in `edge`)
     iteration          number of the iteration, from 0;   `vertices`: how many there are
+    due                with `priority`: the frontier is what lies below this (inf without)
     <global>           a Global's value after the previous iteration
     <attribute>        any number stored on the program (`self.damping = 0.85`)
 
@@ -25,7 +29,7 @@ the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,8 +40,12 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
     from penstock.storage.graph import Graph
 
-COMBINERS = ("min", "max", "sum", "or", "union")
-"""How messages to one vertex are combined; `union` links two vertices of a disjoint-set forest."""
+COMBINERS = ("min", "max", "sum", "or", "union", "all")
+"""How messages to a vertex are combined; `union` links two vertices of a disjoint-set forest, `all` keeps them all."""
+
+
+ALONG = ("out", "in", "both")
+"""Which way messages go: with the edges, against them, or both."""
 
 
 class _VertexType:
@@ -117,6 +125,12 @@ class Program:
     at once (asynchronous execution). everywhere: every vertex is active in every iteration.
     starts_anywhere: `start` does only what NumPy's and CuPy's arrays both can, so that it may fill a GPU's fields.
     bucket_is_free: nobody asked for this bucket, so a device behind a link may narrow it: edges are dear there.
+    along: "out": messages follow the edges; "in": they go against them; "both": either way, so that the direction of
+    edges does not matter (a pair of edges u -> v, v -> u then carries two messages each way). `degree` counts the edges
+    that a vertex sends along; there is none with "both".
+    message_shape: (K,) for messages of K numbers, summed one by one; `edge` fills in `message`. Every vertex is active
+    then (`everywhere`), and a vector field is changed in place: `vertex` returns it all the same.
+    converged: of a program of phases, whether it came to its end; it says so itself.
     tolerance: largest relative difference between two correct runs (0 for integers).
     """
 
@@ -129,9 +143,12 @@ class Program:
     starts_anywhere: ClassVar[bool] = False
     non_negative_weights: ClassVar[bool] = False
     tolerance: ClassVar[float] = 0.0
+    along: ClassVar[str] = "out"
+    message_shape: ClassVar[tuple[int, ...]] = ()
     bucket: float = 0.0
     bucket_is_free: bool = False
     max_iter: int = 2**62
+    converged: bool = True
 
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
@@ -140,6 +157,8 @@ class Program:
     vertex: ClassVar[Callable[..., Any] | None] = None
     active: ClassVar[Callable[..., Any] | None] = None
     priority: ClassVar[Callable[..., Any] | None] = None
+    pending: ClassVar[Callable[..., Any] | None] = None
+    corner: ClassVar[Callable[..., Any] | None] = None
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The program to run for this graph and mode ("auto", "sync", "async"); itself as a rule."""
@@ -148,6 +167,15 @@ class Program:
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Fill the first values into `state` (field name -> array) and return the first frontier."""
         return Start(everything=True)
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """Instead of an `edge`: programs to run one after another, each to its end, on this one's fields.
+
+        A phase's field that has the name of one of ours *is* ours (same dtype and shape; `fill` does not count); its
+        other fields are its own and begin anew. `state` holds our fields, field name -> array of the host, and between
+        two phases it may be read and changed. What the phases' `finish` and `instead` say is not asked.
+        """
+        raise TypeError(f"{type(self).__name__} has no phases")
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether to stop after iteration number `iteration`, given the Globals' values."""
@@ -193,6 +221,16 @@ def author_function(program: Program, name: str) -> Callable[..., Any] | None:
     return None
 
 
+def has_phases(program: Program) -> bool:
+    """Whether a program consists of phases."""
+    return type(program).phases is not Program.phases
+
+
+def needs_rows(program: Program) -> bool:
+    """Whether a program works on whole rows: all messages to a vertex together, vectors, or corners of triangles."""
+    return program.combine == "all" or bool(program.message_shape) or author_function(program, "corner") is not None
+
+
 def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
     """`dtype` with VERTEX replaced by the graph's id type."""
     return vertex_dtype if isinstance(dtype, _VertexType) else np.dtype(dtype)
@@ -223,6 +261,8 @@ _WORDS = {
     "vertex": _VERTEX_WORDS | {"incoming", "is_active"},
     "active": _VERTEX_WORDS,
     "priority": _VERTEX_WORDS,
+    "pending": _VERTEX_WORDS,
+    "corner": {"opposite"},
     "global": _VERTEX_WORDS,
 }
 
@@ -239,15 +279,20 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     for role, function in functions_of(program):
         prefixed = {p + f for f in taken for p in ("target_", "old_")}
         for name in arguments(function):
-            if name not in taken | prefixed | _WORDS[role]:
+            if name not in taken | prefixed | _WORDS[role] and not (name == "message" and program.message_shape):
                 names[name] = None
     return tuple(names)
+
+
+def words_of(program: Program) -> set[str]:
+    """Everything that the program's functions read, by the names of their arguments."""
+    return {name for _, function in functions_of(program) for name in arguments(function)}
 
 
 def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
     """(role, function) of every function the author wrote, Globals under the role `global`."""
     found: list[tuple[str, Callable[..., Any]]] = []
-    for role in ("send", "edge", "wants", "vertex", "active", "priority"):
+    for role in ("send", "edge", "wants", "vertex", "active", "priority", "pending", "corner"):
         function = author_function(program, role)
         if function is not None:
             found.append((role, function))
@@ -266,7 +311,13 @@ def check(program: Program) -> None:
     fields = fields_of(program)
     if not fields:
         raise InputError(f"{name} declares no Field, so it has no result: add one")
-    if program.combine != "union" and author_function(program, "edge") is None:
+    if has_phases(program):
+        return
+    if program.along not in ALONG:
+        raise InputError(f"{name}.along is {program.along!r}; it must be one of {', '.join(ALONG)}")
+    if needs_rows(program):
+        _check_rows(program)
+    elif program.combine != "union" and author_function(program, "edge") is None:
         raise InputError(f"{name} has no edge(); it says what travels along an edge")
     if author_function(program, "vertex") is None and not _may_lack_vertex(program):
         raise InputError(f"{name} has no vertex(), and is not marked self_combining = True")
@@ -274,12 +325,34 @@ def check(program: Program) -> None:
         _check_arguments(program, role, function, fields)
 
 
+def _check_rows(program: Program) -> None:
+    """What programs on whole rows (`all`, `corner`, vector messages) cannot have."""
+    name, corner = type(program).__name__, author_function(program, "corner") is not None
+    if corner == (author_function(program, "edge") is not None):
+        raise InputError(f"{name} needs either edge() or corner(), not both")
+    if (corner or program.message_shape) and program.combine != "sum":
+        raise InputError(f"{name}.combine is {program.combine!r}; with corner() or message_shape it must be sum")
+    if author_function(program, "vertex") is None:
+        raise InputError(f"{name} has no vertex(); it says what becomes of the messages")
+    if not (program.everywhere or corner):
+        raise InputError(f"{name} needs everywhere = True: programs on whole rows have no frontier")
+    for role in ("send", "wants", "priority", "pending"):
+        if author_function(program, role) is not None:
+            raise InputError(f"{name} has {role}(), which a program on whole rows cannot have")
+
+
 def _may_lack_vertex(program: Program) -> bool:
     return program.self_combining or program.combine == "union"
 
 
 def _check_arguments(program: Program, role: str, function: Callable[..., Any], fields: dict[str, Field]) -> None:
-    known = set(fields) | _WORDS[role] | {"iteration", "vertices"} | set(globals_of(program))
+    known = set(fields) | _WORDS[role] | {"iteration", "vertices", "due"} | set(globals_of(program))
+    if program.along == "both":
+        known -= {"degree"}
+    if role == "corner":
+        known -= set(fields)
+    if role == "edge" and program.message_shape:
+        known |= {"message"}
     if role == "edge":
         known |= {f"target_{f}" for f in fields}
     if role in ("active", "global"):

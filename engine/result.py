@@ -48,34 +48,55 @@ class Result:
     def reached(self, field: str) -> NDArray[np.bool_]:
         """Which vertices have an answer in `field`."""
         spec, values = fields_of(self.program)[field], self.fields[field]
+        if values.dtype.kind == "T":
+            return np.asarray(values != "")
+        if values.ndim > 1:
+            return np.ones(len(values), dtype=bool)
         absent = value_of(spec.unreached, values.dtype)
         return np.ones(len(values), dtype=bool) if absent is None else values != absent
 
     def columns(self) -> Columns:
-        """`vertex` and every field as (values, which are present or None), rows by ascending original id."""
+        """`vertex` and every field as (values, which are present or None), rows by ascending original id.
+
+        Of a bipartite graph also `side`, 0 for sources, which come first, and 1 for targets.
+        """
         vertex = vertex_column(self.graph)
         order = None
-        if len(vertex) > 1 and not bool(np.all(vertex[:-1] <= vertex[1:])):
+        if self.graph.left is None and len(vertex) > 1 and not bool(np.all(vertex[:-1] <= vertex[1:])):
             order = np.argsort(vertex, kind="stable")
         columns: Columns = {"vertex": (_ordered(vertex, order), None)}
+        if self.graph.left is not None:
+            columns["side"] = ((np.arange(len(vertex)) >= self.graph.left).astype(np.uint8), None)
         for name, values in self.fields.items():
             present = self.reached(name)
             mask = None if bool(present.all()) else _ordered(present, order)
-            columns[name] = (_ordered(values, order), mask)
+            for part, numbers in _numbers(name, values).items():
+                columns[part] = (_ordered(numbers, order), mask)
         return columns
 
-    def top(self, count: int) -> list[tuple[int, Any]]:
-        """The `count` vertices with the largest (for distances and levels: smallest) first field."""
+    def top(self, count: int) -> list[tuple[int | str, Any]]:
+        """The `count` vertices with the largest (for distances and levels: smallest) first field.
+
+        Of a bipartite graph they are named with their sides: `"source:7"`.
+        """
         name, values = next(iter(self.fields.items()))
+        if values.ndim > 1:
+            return []
         present = np.flatnonzero(self.reached(name))
         key = values[present] if fields_of(self.program)[name].unreached is not None else -_signed(values[present])
         chosen = present[np.argsort(key, kind="stable")[:count]]
-        vertex = vertex_column(self.graph)
-        return [(int(vertex[v]), values[v].item()) for v in chosen]
+        vertex = vertex_column(self.graph)[chosen].tolist()
+        if (left := self.graph.left) is not None:
+            sides = np.where(chosen < left, "source", "target").tolist()
+            vertex = [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
+        return list(zip(vertex, values[chosen].tolist(), strict=True))
 
-    def write(self, path: Path | str, *, force: bool = False) -> None:
-        """Write the table in the format that the name asks for: .csv, .parquet, .h5 or .npy (first field only)."""
-        _tables().write(Path(path), self.columns(), force=force)
+    def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
+        """Write the table in `format`, or in that which the name asks for.
+
+        The names are .csv, .parquet, .h5 and .npy (first field only); the format "graphalytics" has none of its own.
+        """
+        _tables().write(Path(path), self.columns(), force=force, format=format)
 
     def to_csv(self, path: Path | str, *, force: bool = False) -> None:
         """Write CSV with a header, empty where a vertex was not reached."""
@@ -89,6 +110,10 @@ class Result:
         """Write one dataset a column; values not reached keep the program's own mark."""
         _tables().write_hdf5(Path(path), self.columns(), force=force)
 
+    def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
+        """Write the first field as LDBC Graphalytics' validator reads it: `id value` lines."""
+        _tables().write_graphalytics(Path(path), self.columns(), force=force)
+
     def to_npy(self, path: Path | str, *, force: bool = False) -> None:
         """Write the first field's bare values, by ascending original id."""
         _tables().write_npy(Path(path), self.columns(), force=force)
@@ -99,6 +124,14 @@ def _tables() -> ModuleType:
     from penstock.storage import tables
 
     return tables
+
+
+def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """A field as columns of numbers: vectors give one for each place, `name_0`, `name_1` and so on."""
+    if values.ndim == 1:
+        return {name: values}
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
 
 
 def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[Any]:

@@ -7,38 +7,32 @@ run borrows what it needs; programs that run one after another find the edges th
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
-from functools import partial
+from collections.abc import Generator, Iterator
+from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, cast
 
-import numpy as np
-from penstock.engine import forest
+from penstock.engine import corners, forest, rows
 from penstock.engine.config import Config
 from penstock.engine.direction import Direction
+from penstock.engine.equipment import Equipment, Needs
 from penstock.engine.kernels.host import HostKernels
+from penstock.engine.kernels.host_rows import HostRowKernels
 from penstock.engine.kernels.reference import ReferenceKernels
-from penstock.engine.lane import Lane
-from penstock.engine.linked import LinkedEdges, device_of, size_of
+from penstock.engine.kernels.reference_rows import ReferenceRowKernels
+from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker
-from penstock.engine.ownership import owners
 from penstock.engine.placed import PlacedState, placed_bytes
-from penstock.engine.program import Program, check
+from penstock.engine.program import Program, author_function, check, fields_of, has_phases, needs_rows, words_of
 from penstock.engine.result import Result
-from penstock.engine.state import State, state_bytes
+from penstock.engine.sides import Walk, walks
+from penstock.engine.state import State, fields_for, state_bytes
 from penstock.engine.trace import IterationRecord
-from penstock.storage.cache import Arena, Extent, HostCache
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Adjacency, Graph
-from penstock.storage.reader import Reader
-from penstock.transfer.device import Device
-from penstock.transfer.host import HostDevice
-from penstock.transfer.layout import Budget, Layout, layout
-from penstock.transfer.options import TransferOptions
-from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import Rates
 
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
+PUSHED = ("compaction",)  # routes that bring the rows of active vertices only
 SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
 
@@ -52,9 +46,10 @@ class Session:
         self.graph = graph
         self.config = Config.of(**options)
         self._kernels: dict[Any, Any] = {}
-        self._equipment: _Equipment | None = None
+        self._equipment: Equipment | None = None
         self._device = device_of(self.config, graph)
         self._indexes: dict[int, Any] = {}
+        self._shared: dict[str, Any] = {}
 
     def __enter__(self) -> Session:
         return self
@@ -90,16 +85,49 @@ class Session:
         program = program.form(self.graph, self.config.mode)
         check(program)
         self._check_weights(program)
+        if needs_rows(program) and not self._has_host_kernels:
+            return (yield from self._on_host(program))
+        if has_phases(program):
+            return (yield from self._phases(program))
         result, values = yield from self._steps(program)
         wider = program.instead(values)
         return result if wider is None else (yield from self.steps(wider))
+
+    def _on_host(self, program: Program) -> Generator[IterationRecord, None, Result]:
+        """Run a program that GPU kernels do not know on the CPU cores, unless a GPU is asked for."""
+        if self.config.device != "auto":
+            raise InputError(
+                f"{type(program).__name__} works on whole rows, which GPU kernels cannot do yet; use --device cpu"
+            )
+        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)} | {"device": "cpu"}
+        with Session(self.graph, **options) as other:
+            return (yield from other.steps(program))
+
+    def _phases(self, program: Program) -> Generator[IterationRecord, None, Result]:
+        """Run a program's phases one after another on its fields, which stay in host memory in between."""
+        began = time.perf_counter()
+        records: list[IterationRecord] = []
+        self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
+        try:
+            for phase in program.phases(self.graph, self._shared):
+                check(phase)
+                self._check_weights(phase)
+                result, values = yield from self._steps(phase)
+                for name, ours in self._shared.items():
+                    if values.get(name) is not None and values[name] is not ours:
+                        ours[...] = values[name]
+                records += result.records
+            found = program.finish(self.graph, self._shared)
+        finally:
+            self._shared = {}
+        return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged)
 
     def _steps(self, program: Program) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
         loop = self._loop(program)
         first = loop.workers[0].state
         began = time.perf_counter()
         everything = self._start(program, loop)
-        steps = forest.grow(loop) if program.combine == "union" else loop.iterate(everything)
+        steps = self._story(program, loop, everything)
         records = []
         for record in steps if self.graph.vertices else ():
             records.append(record)
@@ -108,18 +136,27 @@ class Session:
             self._device.finish()
         seconds = time.perf_counter() - began
         values = first.host_fields()
-        fields = program.finish(self.graph, values)
-        return Result(program, self.graph, fields, records, seconds, loop.converged), values
+        found = program.finish(self.graph, values)
+        return Result(program, self.graph, found, records, seconds, loop.converged), values
+
+    def _story(self, program: Program, loop: Loop, everything: bool) -> Iterator[IterationRecord]:
+        """How the program's iterations go."""
+        if program.combine == "union":
+            return forest.grow(loop)
+        if author_function(program, "corner") is not None:
+            return corners.meet(loop, self.config.memory_bytes)
+        return rows.sweep(loop) if needs_rows(program) else loop.iterate(everything)
 
     def _start(self, program: Program, loop: Loop) -> bool:
         """Give every device the first values and the first frontier; whether that is every vertex."""
         first = loop.workers[0].state
+        first.take({name: values for name, values in self._shared.items() if name in first.fields})
         if isinstance(first, State) or program.starts_anywhere:
             start = program.start(self.graph, first.fields)
         else:
-            fields = first.host_fields()
-            start = program.start(self.graph, fields)
-            first.take(fields)
+            taken = first.host_fields()
+            start = program.start(self.graph, taken)
+            first.take(taken)
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
@@ -131,23 +168,44 @@ class Session:
 
     def _loop(self, program: Program) -> Loop:
         asynchronous = program.self_combining and self.config.mode != "sync"
-        if self.config.mode == "async" and not (asynchronous or program.combine in ("union", "sum")):
+        tolerant = asynchronous or self._shared or program.combine in ("union", "sum")
+        if self.config.mode == "async" and not tolerant:
             raise InputError(
                 f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
             )
-        apart = not asynchronous and program.combine != "union"
+        apart = not asynchronous and program.combine not in ("union", "all")
         weighted = program.needs_weights and self.graph.weight_dtype is not None
         directions = self._directions(program)
         equipment = self._equip(program, directions, weighted, apart)
         kernels = self._kernels_of(program, weighted)
         workers = []
-        for lanes in equipment.lanes(directions, weighted):
+        for lanes, against in equipment.lanes(directions, weighted):
             state = self._state(program, kernels)
             if apart:
                 state.accumulate_apart()
-            workers.append(Worker(state, kernels, lanes))
-        forced = None if self.config.direction == "auto" else self.config.direction
-        return Loop(program, self.graph, self.graph.out.index(), workers, asynchronous, forced)
+            for lane in (*lanes.values(), *against.values()):
+                lane.complete = asynchronous and self.config.local_rounds > 0
+                if program.early_exit:
+                    kernels.use()
+                    lane.fill_heads(kernels, state)
+                else:
+                    lane.heads = None
+            workers.append(Worker(state, kernels, lanes, against))
+        forced = next(iter(directions)) if len(directions) == 1 else None
+        rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
+        sent = self._sent_along(program)
+        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
+
+    def _sent_along(self, program: Program) -> Adjacency:
+        """The adjacency whose rows are what each vertex sends along; the out-adjacency where nobody asks."""
+        if program.along != "in" or not self.graph.directed:
+            return self.graph.out
+        if self.graph.into is None and "degree" in words_of(program):
+            raise InputError(
+                f"{self._graph_name}: {type(program).__name__} asks for in-degrees, which this graph does not store; "
+                "convert it with --direction both"
+            )
+        return self.graph.into or self.graph.out
 
     def _state(self, program: Program, kernels: Any) -> State | PlacedState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
@@ -155,19 +213,29 @@ class Session:
             return State(program, kernels.author, 0, count, dtype)
         return PlacedState(program, kernels.author, (0, count), dtype, self._device)
 
-    def _directions(self, program: Program) -> tuple[Direction, ...]:
-        """Which directions the run may walk: only those get a share of the budget."""
-        forced = self.config.direction
-        if forced == "pull" and self.graph.into is None:
+    def _directions(self, program: Program) -> dict[Direction, tuple[Walk, ...]]:
+        """Which directions the run may walk, and how: only those get a share of the budget."""
+        forced = "push" if self.config.route in PUSHED else self.config.direction
+        found = walks(program.along, directed=self.graph.directed, both_stored=self.graph.into is not None)
+        if forced not in ("auto", *found):
             raise InputError(
-                f"{self._graph_name}: pull needs in-edges, which this graph does not store; convert it with "
-                "--direction both, or run with --direction push"
+                f"{self._graph_name}: {forced} needs in-edges, which this graph does not store; convert it with "
+                f"--direction both, or run with --direction {next(iter(found))}"
             )
-        if program.combine == "union" or self.graph.into is None or forced == "push":
-            return ("push",)
-        if forced == "pull" or program.everywhere:
-            return ("pull",)
-        return ("push", "pull")
+        if program.combine == "union":
+            return {"push": found["push"]}
+        if needs_rows(program):
+            if "pull" not in found or len({walk.direction for walk in found["pull"]}) > 1:
+                raise InputError(
+                    f"{self._graph_name}: {type(program).__name__} works on whole rows, in-edges too, which this graph "
+                    "does not store; convert it with --direction both"
+                )
+            return {"pull": found["pull"]}
+        if forced in found:
+            return {forced: found[forced]}
+        if program.everywhere and "pull" in found:
+            return {"pull": found["pull"]}
+        return found
 
     @property
     def _graph_name(self) -> str:
@@ -192,144 +260,48 @@ class Session:
     def _compiled(self, program: Program, weighted: bool) -> Any:
         dtype, threads = self.graph.vertex_dtype, self.config.thread_count
         if self.config.kernels == "reference":
-            return ReferenceKernels(program, dtype, weighted, threads)
-        if self._device is None or (self._device.kind == "emulated" and self.config.kernels == "host"):
-            return HostKernels(program, dtype, weighted, threads)
+            reference = ReferenceRowKernels if needs_rows(program) else ReferenceKernels
+            return reference(program, dtype, weighted, threads)
+        if self._has_host_kernels:
+            return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
         from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
 
         return CudaKernels(program, dtype, weighted, self._device, self._indexes)
 
-    def _equip(self, program: Program, directions: tuple[Direction, ...], weighted: bool, apart: bool) -> _Equipment:
+    @property
+    def _has_host_kernels(self) -> bool:
+        """Whether kernels run on the CPU cores."""
+        emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
+        return self._device is None or emulated or self.config.kernels == "reference"
+
+    def _equip(
+        self, program: Program, directions: dict[Direction, tuple[Walk, ...]], weighted: bool, apart: bool
+    ) -> Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
-        adjacencies = _adjacencies(self.graph, directions)
         held = state_bytes(program, self.graph.vertices, self.graph.vertex_dtype, apart=apart)
+        held += sum(array.nbytes for name, array in self._shared.items() if name not in fields_of(program))
+        if program.combine == "all":
+            held += rows.row_bytes(program, self.graph)
+        if author_function(program, "corner") is not None:
+            held += corners.strip_bytes(self.graph, self.config.memory_bytes)
         if self._device is not None:
             held += placed_bytes(self.graph.vertices, self.graph.vertex_dtype)
-        fixed = held * self.config.devices + _index_bytes(self.graph, adjacencies) + _id_bytes(self.graph)
+        walked = [walk for walks_of in directions.values() for walk in walks_of]
+        needs = Needs.of(self.graph, walked, weighted, held * self.config.devices)
+        if program.early_exit and not weighted and "pull" in directions:
+            needs = replace(needs, heads=True)
         old = self._equipment
-        if old is None or not old.suffices(adjacencies, weighted, fixed):
+        if old is None or not old.needs.covers(needs):
             if old is not None:
-                adjacencies, weighted = _united(old.adjacencies, adjacencies), weighted or old.weighted
+                needs = old.needs.and_also(needs)
                 old.close()
-            make = _Equipment if self._device is None else partial(_LinkedEquipment, self._device)
-            self._equipment = make(self.graph, self.config, adjacencies, weighted, fixed + SMALL_CHANGE)
+            needs = replace(needs, fixed=needs.fixed + SMALL_CHANGE)
+            if self._device is None:
+                self._equipment = Equipment(self.graph, self.config, needs)
+            else:
+                self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device)
         assert self._equipment is not None
         return self._equipment
-
-
-class _Equipment:
-    """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
-
-    def __init__(self, graph: Graph, config: Config, adjacencies: list[Adjacency], weighted: bool, fixed: int) -> None:
-        self.graph, self.config = graph, config
-        self.weighted, self.fixed = weighted, fixed
-        self.adjacencies = adjacencies
-        self.reader: Reader | None = None
-        cache = None
-        chunk_edges = graph.out.chunk_edges
-        divided = None
-        if graph.out.arrays is None:
-            divided = self._divide(adjacencies)
-            self.reader = Reader(
-                graph,
-                decode_threads=config.thread_count,
-                reads_in_flight=divided.reads_in_flight,
-                direct_io=config.direct_io,
-                throttle=config.throttle,
-            )
-            cache = self._cache(adjacencies, divided)
-        step = divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph)
-        options = TransferOptions(
-            partition_edges=step,
-            slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
-            ahead=divided.ahead if divided else 2,
-            ordered=False,
-        )
-        self.pipelines = [
-            Pipeline(graph, self.reader, HostDevice(f"host:{number}", config.thread_count), cache, options)
-            for number in range(config.devices)
-        ]
-        self.chunk_edges = chunk_edges
-        self.rates = Rates.host(config.thread_count)
-
-    def _divide(self, adjacencies: list[Adjacency]) -> Layout:
-        budget = Budget(
-            host_memory=self.config.memory_bytes,
-            fixed=self.fixed,
-            partition_bytes=self.config.partition_bytes,
-            workers=self.config.thread_count,
-            stripes=max(1, len(self.graph.files) - 1),
-        )
-        sizes = [size_of(adjacency) for adjacency in adjacencies]
-        return layout(budget, sizes, with_weights=self.weighted)
-
-    def _cache(self, adjacencies: list[Adjacency], divided: Layout) -> HostCache | None:
-        if not divided.slots:
-            return None
-        extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in adjacencies]
-        weights = self.graph.weight_dtype if self.weighted else None
-        arena = Arena(
-            divided.partition_edges, self.graph.vertex_dtype, weights, None if divided.whole else divided.slots
-        )
-        return HostCache(extents, arena)
-
-    def suffices(self, adjacencies: list[Adjacency], weighted: bool, fixed: int) -> bool:
-        """Whether a run that needs these can use what is here."""
-        known = _united(self.adjacencies, adjacencies)
-        return len(known) == len(self.adjacencies) and weighted <= self.weighted and fixed <= self.fixed
-
-    def lanes(self, directions: tuple[Direction, ...], weighted: bool) -> list[dict[Direction, Lane]]:
-        """For every device, a lane for every direction."""
-        return [
-            {direction: self._lane(number, direction, weighted) for direction in directions}
-            for number in range(len(self.pipelines))
-        ]
-
-    def _lane(self, number: int, direction: Direction, weighted: bool) -> Lane:
-        pipeline = self.pipelines[number]
-        adjacency = self.graph.out if direction == "push" else self.graph.into
-        assert adjacency is not None
-        weight = adjacency.weight_dtype if weighted else None
-        lane = Lane(
-            pipeline,
-            direction,
-            adjacency.index(),
-            self.rates,
-            weighted,
-            self.chunk_edges,
-            adjacency.neighbor_dtype.itemsize + (0 if weight is None else weight.itemsize),
-        )
-        if len(self.pipelines) > 1:
-            table = pipeline.table(lane.key)
-            lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
-        return lane
-
-    def close(self) -> None:
-        """Stop the reader and forget the caches."""
-        for pipeline in self.pipelines:
-            pipeline.close()
-        if self.reader is not None:
-            self.reader.close()
-
-
-class _LinkedEquipment(_Equipment):
-    """The same for a device with memory of its own: the edges are in host memory, and the pipeline is the link's."""
-
-    def __init__(
-        self, device: Device, graph: Graph, config: Config, adjacencies: list[Adjacency], weighted: bool, fixed: int
-    ) -> None:
-        self.graph, self.config = graph, config
-        self.weighted, self.fixed = weighted, fixed
-        self.adjacencies = adjacencies
-        self.reader = None
-        self.edges = LinkedEdges(graph, config, device, adjacencies, (weighted, fixed))
-        self.pipelines = [self.edges.pipeline]
-        self.chunk_edges = graph.out.chunk_edges
-        self.rates = Rates.pcie5(config.thread_count)
-
-    def close(self) -> None:
-        """Let go of the edges on the device."""
-        self.edges.close()
 
 
 def _adopt(state: State, first: State) -> None:
@@ -337,34 +309,3 @@ def _adopt(state: State, first: State) -> None:
     if state is not first:
         for name, array in first.fields.items():
             state.fields[name][...] = array
-
-
-def _adjacencies(graph: Graph, directions: tuple[Direction, ...]) -> list[Adjacency]:
-    """The stored adjacencies that these directions walk; an undirected graph has only one."""
-    wanted = [graph.out if direction == "push" else graph.into for direction in directions]
-    return _united([], [adjacency for adjacency in wanted if adjacency is not None])
-
-
-def _united(some: list[Adjacency], more: list[Adjacency]) -> list[Adjacency]:
-    """Both lists without repeats."""
-    found: list[Adjacency] = []
-    for adjacency in (*some, *more):
-        if all(adjacency is not other for other in found):
-            found.append(adjacency)
-    return found
-
-
-def _index_bytes(graph: Graph, adjacencies: list[Adjacency]) -> int:
-    """The indexes of the adjacencies walked, and of the out-adjacency for degrees."""
-    held = {adjacency.direction for adjacency in adjacencies} | {"out"}
-    return len(held) * (4 * graph.vertices + graph.vertices // 8192 + 4096)
-
-
-def _id_bytes(graph: Graph) -> int:
-    """Original ids while results are translated."""
-    return 0 if graph.original is None else 17 * graph.vertices
-
-
-def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
-    chunk = graph.out.chunk_edges
-    return max(1, partition_bytes // (chunk * np.dtype(graph.vertex_dtype).itemsize)) * chunk

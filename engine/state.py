@@ -7,6 +7,7 @@ begin at vertex 0. Refuses windows it does not hold. Says before a run what it w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from penstock.engine.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.storage.errors import RunError
+from penstock.storage.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,11 +73,9 @@ class State:
     def __init__(self, program: Program, author: Author, first: int, last: int, vertex_dtype: Any) -> None:
         count = last - first
         self.first, self.last = first, last
-        self.fields: dict[str, NDArray[Any]] = {
-            name: _filled(spec, count, resolve_dtype(spec.dtype, vertex_dtype))
-            for name, spec in fields_of(program).items()
-        }
+        self.fields = fields_for(program, count, vertex_dtype)
         self.identity = author.identity
+        self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
@@ -91,8 +90,13 @@ class State:
         """Give messages a place of their own (synchronous runs); else they go into the first field."""
         first_field = next(iter(self.fields.values()))
         if self.incoming is None:
-            self.incoming = np.full(len(first_field), self.identity, dtype=self.sent.dtype)
+            self.incoming = np.full((len(first_field), *self.message_shape), self.identity, dtype=self.sent.dtype)
             self.touched = Bitmap.empty(len(first_field))
+
+    @cached_property
+    def again(self) -> NDArray[np.uint64]:
+        """Words of a bitmap for who sends once more (`kernels/rounds.py`); made at first use."""
+        return np.zeros_like(self.active.words)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -108,6 +112,17 @@ class State:
         """Every field's values in host memory, where they are."""
         return self.fields
 
+    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+        """Use these arrays of the host as fields, without a copy."""
+        for name, values in fields.items():
+            ours = self.fields[name]
+            if (ours.dtype, ours.shape) != (values.dtype, values.shape):
+                raise InputError(
+                    f"field {name!r} is {ours.dtype} {ours.shape[1:]} in a phase and {values.dtype} {values.shape[1:]} "
+                    "in its program; declare it alike in both"
+                )
+            self.fields[name] = values
+
     def window(self, field: str, first: int, last: int) -> NDArray[Any]:
         """The values of vertices [first, last) of a field, a view of shape (last - first, ...).
 
@@ -118,13 +133,20 @@ class State:
         return self.fields[field][first - self.first : last - self.first]
 
 
+def fields_for(program: Program, count: int, vertex_dtype: Any) -> dict[str, NDArray[Any]]:
+    """The program's fields at their first values: name -> array (count, *shape)."""
+    return {
+        name: _filled(spec, count, resolve_dtype(spec.dtype, vertex_dtype)) for name, spec in fields_of(program).items()
+    }
+
+
 def _filled(spec: Field, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.full((count, *spec.shape), value_of(spec.fill, dtype), dtype=dtype)
 
 
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:
     """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
-    message = message_dtype(program, vertex_dtype).itemsize
+    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
     total = 0
     for spec in fields_of(program).values():
         width = int(np.prod(spec.shape)) if spec.shape else 1

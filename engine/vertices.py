@@ -5,6 +5,7 @@ Owns the translation both ways; internal ids are 0 .. vertices - 1. Refuses ids 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,37 +14,126 @@ from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 
-def internal_id(graph: Graph, original: int) -> int:
-    """Internal id of one vertex. Raises InputError naming it where the graph has no such vertex."""
+def internal_id(graph: Graph, original: int | str) -> int:
+    """Internal id of one vertex. Raises InputError naming it where the graph has no such vertex.
+
+    original: a number, or a string where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
+    side, which an id that is on both needs.
+    """
+    side, plain = _side(graph, original)
     ids = graph.original_ids()
     if ids is None:
-        if 0 <= original < graph.vertices:
-            return int(original)
+        if _is_number(plain) and 0 <= int(plain) < graph.vertices:
+            return int(plain)
         raise InputError(
             f"vertex {original} is not in the graph: its ids are 0 to {graph.vertices - 1}"
             if graph.vertices
             else f"vertex {original} is not in the graph: it has no vertices"
         )
-    found = np.flatnonzero(ids == original)
+    if ids.dtype.kind == "T":
+        found = np.flatnonzero(ids == str(plain))
+    else:
+        found = np.flatnonzero(ids == int(plain)) if _is_number(plain) else np.empty(0, np.intp)
+    if side is not None and graph.left is not None:
+        found = found[(found < graph.left) == (side == "source")]
     if len(found) == 0:
+        first, last = (ids[at] for at in original_order(graph)[[0, -1]]) if len(ids) else (0, 0)
         raise InputError(
-            f"vertex {original} is not in the graph: its {graph.vertices} ids lie between {ids.min()} and {ids.max()}"
+            f"vertex {original} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
             if len(ids)
             else f"vertex {original} is not in the graph: it has no vertices"
         )
+    if len(found) > 1:
+        raise InputError(f"vertex {original} is on both sides of the graph; say source:{original} or target:{original}")
     return int(found[0])
 
 
-def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
-    """Internal ids (the largest value of their dtype standing for none) as original ids of the same rule."""
+def _side(graph: Graph, original: int | str) -> tuple[str | None, int | str]:
+    """Which side of a bipartite graph is named, if one is, and the bare id."""
+    if graph.left is not None and isinstance(original, str):
+        side, colon, rest = original.partition(":")
+        if colon and side in ("source", "target"):
+            return side, rest
+    return None, original
+
+
+def _is_number(value: int | str) -> bool:
+    return isinstance(value, int | np.integer) or (value.isascii() and value.isdigit())
+
+
+def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:
+    """Internal ids of one vertex or several, ascending, once each. Raises InputError for none, or for a stranger."""
+    several = [originals] if isinstance(originals, int | np.integer | str) else list(originals)
+    if not several:
+        raise InputError("no vertex is given as source; give at least one id")
+    if not all(isinstance(one, int | np.integer | str) for one in several):
+        raise InputError(f"source {originals!r} is not a vertex id or a list of them")
+    return np.unique([internal_id(graph, one) for one in several])
+
+
+def original_order(graph: Graph) -> NDArray[np.intp]:
+    """Internal ids by ascending original id; in a bipartite graph sources come first."""
     ids = graph.original_ids()
-    if ids is None or len(ids) == 0:
+    return np.arange(graph.vertices) if ids is None or graph.left is not None else np.argsort(ids, kind="stable")
+
+
+def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:
+    """For every vertex the name of the first of its group; group (vertices,) holds the internal id of a member."""
+    order = original_order(graph)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    first = np.full(len(order), len(order), np.int64)
+    np.minimum.at(first, group, rank)
+    names: NDArray[Any] = vertex_names(graph)[order[first[group]]]
+    return names
+
+
+def shuffled(graph: Graph) -> NDArray[Any]:
+    """A rank for every vertex, 0 .. vertices - 1 of the graph's id type: by a hash of its original id, then by that id.
+
+    The same for the same ids whatever the graph's layout. The hash is splitmix64's finalizer (Steele, Lea, Flood,
+    OOPSLA 2014).
+    """
+    ids = _shuffling_ids(graph)
+    mixed = (ids ^ (ids >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    rank = np.empty(graph.vertices, dtype=graph.vertex_dtype)
+    rank[np.lexsort((ids, mixed))] = np.arange(graph.vertices, dtype=graph.vertex_dtype)
+    return rank
+
+
+def _shuffling_ids(graph: Graph) -> NDArray[np.uint64]:
+    """Original ids that are numbers, and of others their places in order."""
+    names = vertex_names(graph)
+    if names.dtype.kind != "T":
+        return names.astype(np.uint64)
+    places = np.empty(graph.vertices, np.uint64)
+    places[original_order(graph)] = np.arange(graph.vertices, dtype=np.uint64)
+    return places
+
+
+def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
+    """Internal ids (the largest value of their dtype standing for none) as `vertex_names` of the same rule.
+
+    Among names that are strings the empty one stands for none.
+    """
+    if graph.original is None or graph.left is not None or graph.vertices == 0:
         return values
-    none = np.iinfo(values.dtype).max
-    absent = values == none
-    translated = ids[np.where(absent, 0, values)]
-    translated[absent] = np.iinfo(ids.dtype).max
+    names = vertex_names(graph)
+    absent = values == np.iinfo(values.dtype).max
+    translated = names[np.where(absent, 0, values)]
+    translated[absent] = "" if names.dtype.kind == "T" else np.iinfo(names.dtype).max
     return translated
+
+
+def vertex_names(graph: Graph) -> NDArray[Any]:
+    """What stands for every vertex where it is a value, as a component or a parent is: its original id.
+
+    In a bipartite graph ids may occur on both sides, so there it is the number of its row in the result, from 0.
+    """
+    ids = None if graph.left is not None else graph.original_ids()
+    return np.arange(graph.vertices, dtype=graph.vertex_dtype) if ids is None else ids
 
 
 def vertex_column(graph: Graph) -> NDArray[Any]:

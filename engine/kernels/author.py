@@ -47,6 +47,7 @@ class Author:
     everywhere: bool
     has_send: bool
     has_priority: bool
+    has_pending: bool
     uses_activity: bool
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
@@ -54,7 +55,7 @@ class Author:
 
 def identity_of(combine: str, dtype: np.dtype[Any]) -> Any:
     """The value that changes nothing under `combine`, as a scalar of `dtype`."""
-    if combine in ("sum", "or", "union"):
+    if combine in ("sum", "or", "union", "all"):
         return dtype.type(0)
     low = combine == "max"
     if dtype.kind == "f":
@@ -96,6 +97,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         everywhere=program.everywhere,
         has_send=author_function(program, "send") is not None,
         has_priority=author_function(program, "priority") is not None,
+        has_pending=author_function(program, "pending") is not None,
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         fingerprint=fingerprint(program, texts),
         calls=calls,
@@ -113,8 +115,10 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         "wants": names.adapter("wants", "fields, scalars, v, d, base", "v", absent="True"),
         "send": names.adapter("send", "fields, scalars, v, d, base", "v", absent="0"),
         "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),
+        "pending": names.adapter("pending", "fields, scalars, v, d, base", "v", absent="0.0"),
+        "corner": names.adapter("corner", "scalars, opposite", "v"),
     }
-    first = f"fields[{changing[0][0]}][v - base]{item}" if changing else "0"
+    first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
     vertex = names.adapter(
         "vertex",
         "fields, scalars, incoming, is_active, v, d, base",
@@ -124,11 +128,12 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     if len(changing) == 1:
         vertex = vertex.replace("return ", "return (").rstrip() + ",)\n"
     texts["vertex"] = vertex
-    old = ", ".join(f"fields[{i}][v - base]{item}" for i, _ in changing)
+    old = ", ".join(f"fields[{i}][v - base]{names.item_of(f)}" for i, f in changing)
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
-    differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, (i, _) in enumerate(changing))
+    scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
+    differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
     texts["active"] = names.adapter("active", signature, "v", absent=differs)
     texts["accumulate"] = _accumulate_text(program, names, signature)
@@ -156,10 +161,14 @@ class _Names:
     def __init__(self, program: Program, fields: tuple[str, ...], item: str) -> None:
         self.program = program
         self.fields = fields
-        self.item = item
+        self._item = item
         self.scalars = scalar_names(program)
         specs = fields_of(program)
         self.changing = [f for f in fields if not specs[f].constant]
+
+    def item_of(self, field: str) -> str:
+        """How a field's entry becomes a Python number, where it is one and must."""
+        return "" if fields_of(self.program)[field].shape else self._item
 
     def adapter(self, role: str, signature: str, own: str, target: str | None = None, *, absent: str = "0") -> str:
         function = author_function(self.program, role)
@@ -173,14 +182,15 @@ class _Names:
 
     def _expression(self, name: str, own: str, target: str | None) -> str:
         if name in self.fields:
-            return f"fields[{self.fields.index(name)}][{own} - base]{self.item}"
+            return f"fields[{self.fields.index(name)}][{own} - base]{self.item_of(name)}"
         if target and name.startswith("target_") and name[7:] in self.fields:
-            return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item}"
+            return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item_of(name[7:])}"
         if name.startswith("old_") and name[4:] in self.changing:
             return f"old[{self.changing.index(name[4:])}]"
         if name in self.scalars:
             return f"scalars[{self.scalars.index(name)}]"
         words = {"weight": "w", "degree": "d", "source": "u", "target": "v", "vertex_id": "v"}
+        words |= {"message": "sent"}
         return words.get(name, name)
 
 
@@ -204,6 +214,13 @@ def fingerprint(program: Program, texts: dict[str, str]) -> str:
     for role, function in functions_of(program):
         digest.update(role.encode())
         _digest_function(digest, function, set())
+    return digest.hexdigest()
+
+
+def digest_of(function: Callable[..., Any]) -> str:
+    """Digest of everything that a function's compiled code depends on: its bytecode, constants and what it calls."""
+    digest = hashlib.sha256()
+    _digest_function(digest, function, set())
     return digest.hexdigest()
 
 

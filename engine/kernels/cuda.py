@@ -1,9 +1,10 @@
 """The seam to CUDA: compile a kernel for the device at hand, and launch it.
 
 Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch,
-loaded and launched through CuPy (a few microseconds a launch; numba's own launch takes ten times that). Under numba's
-CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the same functions run as Python threads, on NumPy arrays. Refuses nothing:
-`transfer/cuda.py` has found the device, or said clearly that there is none.
+unless `cuda_ptx.py` has kept that of an earlier process, then loaded and launched through CuPy (a few microseconds a
+launch; numba's own takes ten times that). Under numba's CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the same functions
+run as Python threads, on NumPy arrays. Refuses nothing: `transfer/cuda.py` has found the device, or said clearly
+that there is none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
+from penstock.engine.kernels.cuda_ptx import ptx_of, renewed
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.author import Compile
@@ -34,13 +36,9 @@ PER_THREAD = 2 if SIMULATED else 8
 TILE = BLOCK * PER_THREAD
 """Edges of a tile, the unit in which blocks take edges; tiles start at multiples of TILE."""
 
-FIVE = np.uint64(5)
-ONE = np.uint64(1)
-LOW = np.uint64(31)
-NONE = np.uint32(0)
-BIT = np.uint32(1)
-
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+_current = [""]
+"""The name of the device that kernels are launched on."""
 _namespaces: list[dict[str, Any]] = [globals()]
 """Globals of the modules whose device code says `cuda.`; the simulator puts its own there during a launch."""
 
@@ -57,68 +55,15 @@ def device(function: Callable[..., Any]) -> Callable[..., Any]:
 compile_author: Compile = device
 
 
-@device
-def row_start(bases, offsets, shift, v):  # type: ignore[no-untyped-def]
-    """Number of the first edge of row `v` (uint64), as int64."""
-    return bases[v >> shift] + np.int64(offsets[v])
-
-
-@device
-def degree_of(bases, offsets, shift, v):  # type: ignore[no-untyped-def]
-    """Number of edges in row `v` (uint64)."""
-    return row_start(bases, offsets, shift, v + ONE) - row_start(bases, offsets, shift, v)
-
-
-@device
-def is_marked(words, at):  # type: ignore[no-untyped-def]
-    """Whether bit `at` (uint64) of a bitmap of 32-bit words is set."""
-    return (words[at >> FIVE] >> np.uint32(at & LOW)) & BIT != NONE
-
-
-@device
-def mark(words, at):  # type: ignore[no-untyped-def]
-    """Set bit `at` (uint64), atomically; cheap when it is set already."""
-    bit = np.uint32(BIT << np.uint32(at & LOW))
-    if words[at >> FIVE] & bit == NONE:
-        cuda.atomic.or_(words, at >> FIVE, bit)
-
-
-@device
-def lowest_bit(word):  # type: ignore[no-untyped-def]
-    """Position of the lowest set bit of a non-zero uint32, as uint64."""
-    return np.uint64(cuda.ffs(word) - 1)
-
-
-@device
-def global_thread():  # type: ignore[no-untyped-def]
-    """Number of this thread in the whole launch, int64."""
-    return np.int64(cuda.blockIdx.x) * np.int64(BLOCK) + np.int64(cuda.threadIdx.x)
-
-
-@device
-def all_threads():  # type: ignore[no-untyped-def]
-    """Threads of the whole launch, int64."""
-    return np.int64(cuda.gridDim.x) * np.int64(BLOCK)
-
-
-@device
-def find_row(bases, offsets, shift, first, last, edge):  # type: ignore[no-untyped-def]
-    """The row in [first, last) that owns `edge`: the last one that starts at or before it (uint64)."""
-    low, high = np.uint64(first), np.uint64(last) - ONE
-    while low < high:
-        middle = (low + high + ONE) >> ONE
-        if row_start(bases, offsets, shift, middle) <= edge:
-            low = middle
-        else:
-            high = middle - ONE
-    return low
-
-
 class Kernel:
-    """One kernel: compiled at its first launch with arguments of certain types."""
+    """One kernel: compiled at its first launch with arguments of certain types on a certain device.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, together: bool = False) -> None:
         self.function = function
+        self.together = together
         self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._recent: _Loaded | None = None
         _kernels.add(self)
@@ -127,16 +72,21 @@ class Kernel:
         """Start `blocks` blocks of BLOCK threads; arrays are the device's, numbers NumPy scalars."""
         if blocks < 1:
             return
+        assert not self.together or blocks <= blocks_together(), "blocks that wait for each other all run at once"
         if SIMULATED:
             _simulate(self.function, blocks, arguments)
             return
         if self._recent is None or not self._recent.take(arguments):
-            key = _kinds(arguments)
+            key = (_current[0], *_kinds(arguments))
             if key not in self._loaded:
-                self._loaded[key] = _Loaded(self.function, arguments)
+                self._loaded[key] = _Loaded(self.function, arguments, together=self.together)
             self._recent = self._loaded[key]
             self._recent.take(arguments)
         self._recent.launch(blocks)
+
+    def move(self) -> None:
+        """Be launched on another device from now on."""
+        self._recent = None
 
     def forget(self) -> None:
         """Let go of the arrays of the last launch."""
@@ -149,6 +99,22 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     if SIMULATED:
         device(function)
     return Kernel(function)
+
+
+def kernel_together(function: Callable[..., Any]) -> Kernel:
+    """Make a kernel whose blocks wait for each other (`wait_for_all` of cuda_parts.py)."""
+    if SIMULATED:
+        device(function)
+    return Kernel(function, together=True)
+
+
+def use(on: Any) -> None:
+    """Launch on this Device from now on."""
+    on.use()
+    if on.name != _current[0]:
+        _current[0] = on.name
+        for known in list(_kernels):
+            known.move()
 
 
 def forget() -> None:
@@ -218,17 +184,13 @@ class _SimulatedThread(threading.Thread):
 class _Loaded:
     """A compiled kernel on the current device, with room for its flattened arguments."""
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], *, together: bool) -> None:
         import cupy
 
-        text, _ = cuda.compile_ptx(
-            function, tuple(type_of(argument) for argument in arguments), device=False, cc=capability()
-        )
-        name = re.search(r"\.visible \.entry ([^(\s]+)", text)
-        assert name is not None, "PTX of a kernel has an entry"
+        self._function = _load(function, tuple(type_of(argument) for argument in arguments))
         driver = cupy.cuda.driver
-        self._function = driver.moduleGetFunction(driver.moduleLoadData(text.encode()), name.group(1))
-        self._launch = driver.launchKernel
+        self._launch = driver.launchCooperativeKernel if together else driver.launchKernel
+        self._last = () if together else (0,)
         self._stream = cupy.cuda.get_current_stream
         self._kinds = list(_kinds(arguments))
         self._firsts: list[int] = []
@@ -263,7 +225,27 @@ class _Loaded:
 
     def launch(self, blocks: int) -> None:
         """Launch on CuPy's current stream, with what was taken."""
-        self._launch(self._function, blocks, 1, 1, BLOCK, 1, 1, 0, self._stream().ptr, self._place, 0)
+        self._launch(self._function, blocks, 1, 1, BLOCK, 1, 1, 0, self._stream().ptr, self._place, *self._last)
+
+
+def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
+    """The kernel in the current device's memory; what was kept and the driver does not take is compiled anew."""
+    import cupy
+
+    driver = cupy.cuda.driver
+
+    def compiled() -> str:
+        return str(cuda.compile_ptx(function, types, device=False, cc=capability())[0])
+
+    text = ptx_of(function, types, capability(), compiled)
+    try:
+        module = driver.moduleLoadData(text.encode())
+    except driver.CUDADriverError:
+        text = renewed(function, types, capability(), compiled)
+        module = driver.moduleLoadData(text.encode())
+    name = re.search(r"\.visible \.entry ([^(\s]+)", text)
+    assert name is not None, "PTX of a kernel has an entry"
+    return driver.moduleGetFunction(module, name.group(1))
 
 
 def _flatten(arguments: tuple[Any, ...], words: list[int | float]) -> None:
@@ -287,7 +269,6 @@ def type_of(argument: Any) -> Any:
     return numba.types.Array(scalar, argument.ndim, "C") if argument.ndim else scalar
 
 
-@cache
 def capability() -> tuple[int, int]:
     """Compute capability of the current device."""
     import cupy
@@ -304,6 +285,11 @@ def most_blocks() -> int:
     import cupy
 
     return 8 * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+
+def blocks_together() -> int:
+    """Blocks that certainly run at the same time: one a multiprocessor; under the simulator, which has turns, one."""
+    return 1 if SIMULATED else most_blocks() // 8
 
 
 def blocks_for(threads: int) -> int:

@@ -1,4 +1,4 @@
-"""Loops over edges on a GPU: push from the listed frontier, push over rows, pull whole rows, pull with early exit.
+"""Loops over edges on a GPU that send: from the listed frontier, over rows, along edges in any order.
 
 `push_list` hands out aligned runs of LANES edges (lines), ascending, so that a row of any length is spread over as
 many threads as it has edges and zero-copy reads are whole lines in order. The others go by tiles of TILE edges; a
@@ -9,27 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.cuda import (
-    BLOCK,
-    LANE_SHIFT,
-    LANES,
+from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, LANES, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda_parts import (
     ONE,
-    PER_THREAD,
-    TILE,
-    Kernel,
     all_threads,
-    cuda,
     degree_of,
-    device,
     find_row,
     global_thread,
     is_marked,
-    kernel,
     mark,
     row_start,
+    tell_sum,
 )
 
 RUN = 4
@@ -65,33 +57,6 @@ def combine_or(target, at, value):  # type: ignore[no-untyped-def]
 COMBINE = {"min": combine_min, "max": combine_max, "sum": combine_sum, "or": combine_or}
 
 
-@device
-def merge_min(a, b):  # type: ignore[no-untyped-def]
-    """The smaller."""
-    return b if b < a else a
-
-
-@device
-def merge_max(a, b):  # type: ignore[no-untyped-def]
-    """The larger."""
-    return b if b > a else a
-
-
-@device
-def merge_sum(a, b):  # type: ignore[no-untyped-def]
-    """The sum."""
-    return a + b
-
-
-@device
-def merge_or(a, b):  # type: ignore[no-untyped-def]
-    """The union of bits."""
-    return a | b
-
-
-MERGE = {"min": merge_min, "max": merge_max, "sum": merge_sum, "or": merge_or}
-
-
 @kernel
 def tile_rows(index, rows, count, found):  # type: ignore[no-untyped-def]
     """Kernel: the row of the first edge of every tile."""
@@ -102,13 +67,13 @@ def tile_rows(index, rows, count, found):  # type: ignore[no-untyped-def]
         tile += all_threads()
 
 
-def make_relax(author: Author, weighted: bool) -> Any:
-    """Device function: send along one edge."""
+def make_reach(author: Author, weighted: bool) -> Any:
+    """Device function: send along one edge; the target's position (int64) if that changed its messages, else -1."""
     edge, wants = author.calls["edge"], author.calls["wants"]
     combine, has_send = COMBINE[author.combine], author.has_send
 
     @device
-    def relax(view, e, u, d, fields, scalars, sent, target, touched, base):  # type: ignore[no-untyped-def]
+    def reach(view, e, u, d, fields, scalars, sent, target, base):  # type: ignore[no-untyped-def]
         neighbors, weights, e0 = view
         v = np.uint64(neighbors[np.uint64(e - e0)])
         if wants(fields, scalars, v, ZERO, base):
@@ -116,7 +81,21 @@ def make_relax(author: Author, weighted: bool) -> Any:
             w = weights[np.uint64(e - e0)] if weighted else np.uint8(1)
             value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
             if combine(target, v - base, value):
-                mark(touched, v - base)
+                return np.int64(v - base)
+        return np.int64(-1)
+
+    return reach
+
+
+def make_relax(author: Author, weighted: bool) -> Any:
+    """Device function: send along one edge, and mark the target if that changed its messages."""
+    reach = make_reach(author, weighted)
+
+    @device
+    def relax(view, e, u, d, fields, scalars, sent, target, touched, base):  # type: ignore[no-untyped-def]
+        at = reach(view, e, u, d, fields, scalars, sent, target, base)
+        if at >= 0:
+            mark(touched, np.uint64(at))
 
     return relax
 
@@ -148,7 +127,10 @@ def first_from(vertices, count, v):  # type: ignore[no-untyped-def]
 
 
 def make_push_list(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push from the listed vertices whose rows lie in [v0, v1); if `counting`, counter[0] gains the lines."""
+    """Kernel: push from the listed vertices whose rows lie in [v0, v1).
+
+    tally: whether to count the lines read, and where (int64[1]): see `CudaKernels`.
+    """
     relax = make_relax(author, weighted)
 
     @kernel
@@ -167,12 +149,13 @@ def make_push_list(author: Author, weighted: bool) -> Kernel:
         target,
         touched,
         base,
-        counting,
-        counter,
+        tally,
     ):
         bases, offsets, shift = index
         e0 = view[2]
+        counting, counter = tally
         bounds = cuda.shared.array(2, np.int64)
+        box = cuda.shared.array(1, np.int64)
         if cuda.threadIdx.x < 2:
             bounds[cuda.threadIdx.x] = first_from(vertices, count, rows[cuda.threadIdx.x])
         cuda.syncthreads()
@@ -198,8 +181,8 @@ def make_push_list(author: Author, weighted: bool) -> Kernel:
                 if e >= max(start, e0) and e < min(end, e1):
                     relax(view, e, u, end - start, fields, scalars, sent, target, touched, base)
             line += step
-        if lines > 0:
-            cuda.atomic.add(counter, 0, lines)
+        if counting:
+            tell_sum(box, lines, counter)
 
     return push_list
 
@@ -261,165 +244,3 @@ def make_push_edges(author: Author, weighted: bool) -> Kernel:
             e += all_threads()
 
     return push_edges
-
-
-def make_gather(author: Author, weighted: bool) -> Any:
-    """Device function: the message that comes along one in-edge, and whether its source is active."""
-    edge, has_send = author.calls["edge"], author.has_send
-
-    @device
-    def gather(view, e, v, active, whole, out_index, fields, scalars, sent, identity, base):  # type: ignore[no-untyped-def]
-        neighbors, weights, e0 = view
-        bases, offsets, shift = out_index
-        u = np.uint64(neighbors[np.uint64(e - e0)])
-        if not (whole or is_marked(active, u - base)):
-            return identity, False
-        message = sent[u - base] if has_send else sent[0]
-        d = degree_of(bases, offsets, shift, u)
-        w = weights[np.uint64(e - e0)] if weighted else np.uint8(1)
-        return sent.dtype.type(edge(fields, scalars, message, u, v, w, d, base)), True
-
-    return gather
-
-
-def make_pull_first(author: Author, weighted: bool) -> Kernel:
-    """Kernel: every row of the view that wants messages takes the first that an active in-neighbor sends."""
-    wants, gather, combine = author.calls["wants"], make_gather(author, weighted), COMBINE[author.combine]
-
-    @kernel
-    def pull_first(  # type: ignore[no-untyped-def]
-        view,
-        e1,
-        rows,
-        index,
-        starts,
-        out_index,
-        active,
-        whole,
-        fields,
-        scalars,
-        sent,
-        identity,
-        target,
-        touched,
-        base,
-    ):
-        bases, offsets, shift = index
-        e0 = view[2]
-        bounds = cuda.shared.array(2, np.uint64)
-        tile = e0 // np.int64(TILE) + np.int64(cuda.blockIdx.x)
-        while tile * np.int64(TILE) < e1:
-            tile_bounds(tile, e0, e1, rows, starts, bounds, ZERO)
-            low = max(tile * np.int64(TILE), e0)
-            high = min((tile + np.int64(1)) * np.int64(TILE), e1)
-            v = bounds[0] + np.uint64(cuda.threadIdx.x)
-            while v < bounds[1]:
-                e = max(row_start(bases, offsets, shift, v), low)
-                end = min(row_start(bases, offsets, shift, v + ONE), high)
-                if e < end and wants(fields, scalars, v, ZERO, base):
-                    found = False
-                    while e < end and not found:
-                        value, found = gather(
-                            view, e, v, active, whole, out_index, fields, scalars, sent, identity, base
-                        )
-                        if found and combine(target, v - base, value):
-                            mark(touched, v - base)
-                        e += np.int64(1)
-                v += np.uint64(BLOCK)
-            tile += np.int64(cuda.gridDim.x)
-
-    return pull_first
-
-
-def make_pull(author: Author, weighted: bool, uses_target: bool) -> Kernel:
-    """Kernel: every row of the view that wants messages combines all that its active in-neighbors send.
-
-    A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory; then
-    as many threads as there are for a row add its part up (Greathouse and Daga's CSR-Stream, SC 2014).
-    """
-    wants, gather = author.calls["wants"], make_gather(author, weighted)
-    combine, merge = COMBINE[author.combine], MERGE[author.combine]
-    message_type = numba.from_dtype(author.message)
-
-    @kernel
-    def pull(  # type: ignore[no-untyped-def]
-        view,
-        e1,
-        rows,
-        index,
-        starts,
-        out_index,
-        active,
-        whole,
-        fields,
-        scalars,
-        sent,
-        identity,
-        target,
-        touched,
-        base,
-    ):
-        bases, offsets, shift = index
-        e0 = view[2]
-        bounds = cuda.shared.array(2, np.uint64)
-        values = cuda.shared.array(TILE, message_type)
-        sums = cuda.shared.array(BLOCK, message_type)
-        thread = np.int64(cuda.threadIdx.x)
-        tile = e0 // np.int64(TILE) + np.int64(cuda.blockIdx.x)
-        while tile * np.int64(TILE) < e1:
-            tile_bounds(tile, e0, e1, rows, starts, bounds, ZERO)
-            origin = tile * np.int64(TILE)
-            for k in range(PER_THREAD):
-                at = np.int64(k * BLOCK) + thread
-                e = origin + at
-                value = identity
-                if e >= e0 and e < e1:
-                    v = bounds[0]
-                    if uses_target:
-                        v = find_row(bases, offsets, shift, bounds[0], bounds[1], e)
-                    value, _ = gather(view, e, v, active, whole, out_index, fields, scalars, sent, identity, base)
-                values[at] = value
-            cuda.syncthreads()
-            count = np.int64(bounds[1] - bounds[0])
-            width = np.int64(1)
-            while width * 2 * count <= BLOCK:
-                width *= 2
-            part = thread & (width - np.int64(1))
-            row = thread // width
-            while row - thread // width < count:
-                total = identity
-                v = bounds[0] + np.uint64(row)
-                low, high, cut = ZERO, ZERO, False
-                if row < count:
-                    start = row_start(bases, offsets, shift, v)
-                    end = row_start(bases, offsets, shift, v + ONE)
-                    low, high = max(start, max(origin, e0)), min(end, min(origin + np.int64(TILE), e1))
-                    cut = low > start or high < end
-                    e = low + part
-                    while e < high:
-                        total = merge(total, values[e - origin])
-                        e += width
-                half = width // 2
-                if half > 0:
-                    sums[thread] = total
-                    while half > 0:
-                        cuda.syncthreads()
-                        if part < half:
-                            sums[thread] = merge(sums[thread], sums[thread + half])
-                        half //= 2
-                    cuda.syncthreads()
-                    total = sums[thread]
-                if part == 0 and low < high and total != identity and wants(fields, scalars, v, ZERO, base):
-                    changed = True
-                    if cut:
-                        changed = combine(target, v - base, total)
-                    else:
-                        old = target[v - base]
-                        target[v - base] = merge(old, total)
-                        changed = target[v - base] != old
-                    if changed and not whole:
-                        mark(touched, v - base)
-                row += np.int64(BLOCK) // width
-            tile += np.int64(cuda.gridDim.x)
-
-    return pull

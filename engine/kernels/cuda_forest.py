@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.cuda import (
-    BLOCK,
-    LANE_SHIFT,
-    LANES,
-    ONE,
-    PER_THREAD,
-    TILE,
-    all_threads,
-    cuda,
-    degree_of,
-    device,
-    find_row,
-    global_thread,
-    kernel,
-    mark,
-    row_start,
-)
+from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, LANES, PER_THREAD, TILE, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import RUN, ZERO, find_listed, first_from, tile_bounds
+from penstock.engine.kernels.cuda_parts import ONE, all_threads, degree_of, find_row, global_thread, mark, row_start
 
 
 @device

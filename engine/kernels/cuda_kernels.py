@@ -13,21 +13,40 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.frontier import Frontier
+from penstock.engine.kernels import cuda_demand, cuda_heads, cuda_packed, cuda_pull, cuda_rounds
 from penstock.engine.kernels import cuda_edges as edges
 from penstock.engine.kernels import cuda_forest as forest_kernels
+from penstock.engine.kernels import cuda_stretch as stretches
 from penstock.engine.kernels import cuda_vertices as vertices
 from penstock.engine.kernels.author import Author, bind
-from penstock.engine.kernels.cuda import BLOCK, LANES, TILE, Kernel, blocks_for, compile_author, forget, most_blocks
+from penstock.engine.kernels.cuda import (
+    BLOCK,
+    LANES,
+    TILE,
+    Kernel,
+    blocks_for,
+    blocks_together,
+    compile_author,
+    forget,
+    most_blocks,
+    use,
+)
+from penstock.engine.kernels.cuda_queue import GROUP_SHIFT
 from penstock.engine.kernels.forest import most_frequent
 from penstock.engine.kernels.host import explain
+from penstock.engine.placed import TALLIES
 from penstock.engine.program import arguments, author_function, globals_of
+from penstock.engine.stretch import Bounds, Stretch
 from penstock.storage.errors import InputError
+from penstock.transfer.rates import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.heads import RowHeads
     from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
     from penstock.storage.index import Index
+    from penstock.transfer.task import TaskRecord
     from penstock.transfer.view import View
 
 
@@ -56,13 +75,17 @@ class CudaKernels:
         names = () if edge is None else arguments(edge)
         self._uses_target = any(name == "target" or name.startswith("target_") for name in names)
         self._combiners = tuple(total.combine for total in globals_of(program).values())
-        self._made: dict[str, Kernel] = {}
+        self._fits = stretches.fits(program, self.author)
+        self._made = _MADE.setdefault(f"{self.author.fingerprint}{weighted}{self.author.message}", {})
         self._indexes = indexes
         self._buffers: dict[str, Any] = {}
+        self._marks = np.zeros(0, dtype=np.uint32)
+        self._spoken: tuple[Any, Any, Any, Any] | None = None
+        self._waiting: list[tuple[TaskRecord, int]] = []
 
     def use(self) -> None:
         """Make the device the current one; call before a run of kernels."""
-        self.device.use()
+        use(self.device)
 
     def close(self) -> None:
         """Let go of everything on the device."""
@@ -92,11 +115,18 @@ class CudaKernels:
             "select", blocks, state.pending.words, state.active.words, arrays, skew, state.arrays, scalars,
             np.float64(limit), base, counts, rests,
         )  # fmt: skip
-        vertices.sum_up(1, counts, rests, state.totals, state.told_here, state.told_rest_here)
+        tallies, waiting = self._buffer("tallies", TALLIES, np.int64), np.int64(min(TALLIES, len(self._waiting)))
+        vertices.sum_up(
+            1, counts, rests, state.totals, state.told_here, state.told_rest_here, tallies, waiting,
+            state.told_lines_here,
+        )  # fmt: skip
         vertices.enumerate_marked(
             blocks, state.active.words, arrays, skew, base, counts, state.totals, state.vertices, state.work
         )
         self.device.finish()
+        for (record, each), runs in zip(self._waiting, state.told_lines.tolist(), strict=False):
+            record.lines_read += runs * each
+        self._waiting.clear()
         count, state.lines, total = (int(number) for number in state.told[:3])
         listed = 0 < count <= len(state.vertices)
         return Frontier(count, total, listed=listed, rest=float(state.told_rest[0]))
@@ -111,7 +141,7 @@ class CudaKernels:
             )  # fmt: skip
 
     def push(self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Send along the frontier's out-edges that the view holds."""
+        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
         known = self.placed(index)
         common = state.arrays, scalars, state.sent, state.target, state.touched.words, np.uint64(state.first)
         edges_of, rows = self._edges_of(view), self._rows_of(view)
@@ -119,13 +149,16 @@ class CudaKernels:
         if view.layout == "list":
             arguments_ = edges_of, view.sources, np.int64(view.e1), known.arrays, state.active.words, whole, *common
             self._call("push_edges", blocks_for(view.e1 - view.e0), *arguments_)
+        elif view.rows is not None:
+            self._call(
+                "push_packed", self._tiles(view), edges_of, np.int64(view.e1), view.rows, view.offsets,
+                np.int64(len(view.rows)), known.arrays, *common,
+            )  # fmt: skip
         elif frontier.listed:
-            counting = view.record.route == "zero-copy"
-            counter = self._buffer("counter", 1, np.int64)
             self._call(
                 "push_list", blocks_for(-(-state.lines // edges.RUN) * LANES), edges_of, np.int64(view.e1), rows,
                 known.arrays, np.int64(0), state.vertices, state.work, np.int64(frontier.vertices), *common,
-                np.bool_(counting), counter,
+                self._tally(view),
             )  # fmt: skip
         else:
             self._call(
@@ -133,16 +166,88 @@ class CudaKernels:
                 state.active.words, whole, *common,
             )  # fmt: skip
 
+    def push_again(self, view: View, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+        known, base, edges_of = self.placed(index), np.uint64(state.first), self._edges_of(view)
+        rows, e1 = self._rows_of(view), np.int64(view.e1)
+        again = self._buffer("again", len(state.pending.words), np.uint32)
+        self._call(
+            "take", blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words, again, known.arrays,
+            edges_of[2], e1, rows, state.arrays, scalars, np.float64(limit), base,
+        )  # fmt: skip
+        self._call(
+            "push_rows", self._tiles(view), edges_of, e1, rows, known.arrays, known.starts, again, np.bool_(False),
+            state.arrays, scalars, state.sent, state.target, state.touched.words, base,
+        )  # fmt: skip
+
+    def can_stretch(self, frontier: Frontier) -> bool:
+        """Whether `stretch` serves the program, and this frontier, if all edges are on the device."""
+        pieces = frontier.vertices + (frontier.edges >> int(GROUP_SHIFT))
+        few = frontier.edges <= stretches.MOST_EDGES and pieces <= stretches.MOST_PIECES
+        return self._fits and frontier.listed and few
+
+    def stretch(
+        self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: Bounds
+    ) -> Stretch:
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
+        apart, (told, told_here, limit, limit_here) = state.incoming is not None, self._told()
+        control, lowest = self._buffer("control", 32, np.int64), self._buffer("lowest", 3, np.float64)
+        control[...] = 0
+        lowest[...] = np.inf
+        most = min(bounds.iterations, stretches.MOST_ITERATIONS)
+        numbers = most, min(bounds.edges, stretches.MOST_EDGES), bounds.alpha, bounds.unexplored, bounds.before
+        room = min(stretches.MOST_PIECES, index.vertices + (index.edges >> int(GROUP_SHIFT)) + 1)
+        pieces = self._buffer("owners", room, np.uint64), self._buffer("firsts", room, np.int64)
+        joiners = self._buffer("joiners", min(stretches.MOST_EDGES, index.edges + 1), np.int64)
+        marks = state.pending.words, self._buffer("joined", len(state.pending.words), np.uint32)
+        self._call(
+            "stretch apart" if apart else "stretch", blocks_together(), self._edges_of(view),
+            self.placed(index).arrays, (state.vertices, np.int64(frontier.vertices)),
+            tuple(np.int64(number) for number in numbers), (np.float64(bounds.limit), np.float64(bounds.bucket)), marks,
+            (pieces, joiners), (control[:1], control[16:], lowest), (state.arrays, state.sent, np.uint64(state.first)),
+            scalars, state.target, (state.incoming if apart else state.target, state.identity, self._shares()),
+            (told_here, limit_here),
+        )  # fmt: skip
+        self.device.finish()
+        done = told[1 : 1 + 2 * int(told[0])].reshape(-1, 2).tolist()
+        return Stretch([(vertices, edges) for vertices, edges in done], max(limit[0], np.nextafter(limit[1], np.inf)))
+
     def pull(
-        self, view: View, state: PlacedState, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
-    ) -> None:
-        """Gather along the in-edges that the view holds; `indices`: of the in-, of the out-adjacency."""
+        self, view: View, state: PlacedState, frontier: Frontier, indices: tuple[Index, Index],
+        scalars: tuple[Any, ...], skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+
+        skip: of every row, this many edges have been looked at before (early exit only).
+        """
+        assert view.rows is None, "views are packed for pushes only"
         into, out = (self.placed(index) for index in indices)
+        first = self.author.early_exit
+        rows = (self._rows_of(view), self._passed(state, skip)) if first else (self._rows_of(view),)
+        tally = (self._tally(view),) if first else ()
+        if not first and view.record.route == "zero-copy":
+            runs = (view.e1 - 1) // LANES - view.e0 // LANES + 1
+            view.record.lines_read += runs * lines_of_run(view.neighbors)
         self._call(
             "pull_first" if self.author.early_exit else "pull", self._tiles(view), self._edges_of(view),
-            np.int64(view.e1), self._rows_of(view), into.arrays, into.starts, out.arrays, state.active.words,
+            np.int64(view.e1), *rows, into.arrays, into.starts, out.arrays, state.active.words,
             np.bool_(frontier.everything), state.arrays, scalars, state.sent, state.identity, state.target,
-            state.touched.words, np.uint64(state.first),
+            state.touched.words, np.uint64(state.first), *tally,
+        )  # fmt: skip
+
+    def note_found(self, state: PlacedState) -> None:
+        """Remember who has a message now; `skip` then passes them over."""
+        self._buffer("again", len(state.touched.words), np.uint32)[...] = state.touched.words
+
+    def _passed(self, state: PlacedState, skip: int) -> tuple[Any, Any]:
+        words = state.touched.words
+        return np.int64(skip), self._buffer("again", len(words), np.uint32) if skip else words
+
+    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+        """Copy what the view holds of the heads of its rows."""
+        self._call(
+            "keep_heads", blocks_for(view.v1 - view.v0), self._edges_of(view), np.int64(view.e1), self._rows_of(view),
+            self.placed(index).arrays, self.placed(heads.index).arrays, np.int64(heads.each), heads.neighbors,
         )  # fmt: skip
 
     def apply(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -180,16 +285,30 @@ class CudaKernels:
         )  # fmt: skip
         self._read(counted, (table, chunks))
 
+    def add_pending(
+        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], partition_edges: int,
+        values: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """Add the active vertices' pending values to `values`, float64[partitions] of the host, where rows begin."""
+        added = self._buffer("pending", len(values), np.float64)
+        added[...] = 0
+        self._call(
+            "add_pending", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            state.arrays, scalars, np.uint64(state.first), np.int64(partition_edges), added,
+        )  # fmt: skip
+        self.device.copy_out(values, added, None)
+        self.device.finish()
+
     def count_wanting(
         self, state: PlacedState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
-        table: NDArray[np.int64], chunks: NDArray[np.uint8],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`."""
+        """Demand of a pull, as `count_active`; skip as in `pull`."""
         counted = self._cleared(table, chunks)
         count = state.last - state.first
         self._call(
             "count_wanting", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
-            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted,
+            np.uint64(state.first), self._passed(state, skip), tuple(np.int64(size) for size in sizes), *counted,
         )  # fmt: skip
         self._read(counted, (table, chunks))
 
@@ -245,6 +364,15 @@ class CudaKernels:
         forest = state.arrays[0]
         return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
 
+    def marks(self, state: PlacedState) -> NDArray[np.uint32]:
+        """The bitmap of the active vertices, in host memory; valid until the next select."""
+        words = state.active.words
+        if len(self._marks) < len(words):
+            self._marks = self.device.host_array(len(words), np.uint32)
+        self.device.copy_out(self._marks[: len(words)], words, None)
+        self.device.finish()
+        return self._marks[: len(words)]
+
     def mark(self, state: PlacedState, active: Any) -> None:
         """Make these vertices (integers of the host or the device, less `first`) pending."""
         positions = self.device.to_device(active).astype(np.uint64)
@@ -284,6 +412,25 @@ class CudaKernels:
             known[...] = 0
         return known[:count]
 
+    def _tally(self, view: View) -> tuple[Any, Any]:
+        """Whether a kernel counts the lines it reads, which is where they come over the link, and where it counts.
+
+        The view's record hears of it after the next select, which brings the numbers along with its own.
+        """
+        tallies = self._buffer("tallies", TALLIES, np.int64)
+        if view.record.route != "zero-copy":
+            return np.bool_(False), tallies
+        slot = min(len(self._waiting), TALLIES - 1)
+        self._waiting.append((view.record, lines_of_run(view.neighbors)))
+        return np.bool_(True), tallies[slot : slot + 1]
+
+    def _told(self) -> tuple[Any, Any, Any, Any]:
+        """Where a stretch says what it did: for the host and for the device; then its limits, likewise."""
+        if self._spoken is None:
+            most = 1 + 2 * stretches.MOST_ITERATIONS
+            self._spoken = *self.device.shared_array(most, np.int64), *self.device.shared_array(2, np.float64)
+        return self._spoken
+
     def _edges_of(self, view: View) -> tuple[Any, Any, Any]:
         weights = view.weights if self.weighted else self._buffer("no weights", 1, np.uint8)
         return view.neighbors, weights, np.int64(view.e0)
@@ -308,29 +455,42 @@ class CudaKernels:
     def _make(self, name: str) -> Kernel:
         if name in _SHARED:
             return _SHARED[name]
+        if name in ("stretch", "stretch apart"):
+            return stretches.make_stretch(self.author, self.weighted, name == "stretch apart")
         if name == "pull":
-            return edges.make_pull(self.author, self.weighted, self._uses_target)
+            return cuda_pull.make_pull(self.author, self.weighted, self._uses_target)
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted)
         return _BY_VERTEX[name](self.author)
 
 
+def lines_of_run(neighbors: Any) -> int:
+    """Lines of 128 bytes that an aligned run of LANES ids fills (one, too, under the simulator's short runs)."""
+    return max(1, LANES * int(neighbors.dtype.itemsize) // LINE_BYTES)
+
+
+_MADE: dict[str, dict[str, Kernel]] = {}
+"""Kernels of this process by what they are made of, so that a second session does not compile them again."""
 _BY_EDGE = {
     "push_list": edges.make_push_list,
     "push_rows": edges.make_push_rows,
     "push_edges": edges.make_push_edges,
-    "pull_first": edges.make_pull_first,
+    "push_packed": cuda_packed.make_push_packed,
+    "pull_first": cuda_pull.make_pull_first,
 }
 _BY_VERTEX = {
     "select": vertices.make_select,
     "send": vertices.make_send,
     "apply": vertices.make_apply,
     "reduce": vertices.make_reduce,
-    "count_wanting": vertices.make_count_wanting,
+    "count_wanting": cuda_demand.make_count_wanting,
+    "take": cuda_rounds.make_take,
+    "add_pending": cuda_demand.make_add_pending,
 }
 _SHARED: dict[str, Kernel] = {
     "mark_all": vertices.mark_all,
-    "count_active": vertices.count_active,
+    "keep_heads": cuda_heads.keep_heads,
+    "count_active": cuda_demand.count_active,
     "link_heads": forest_kernels.link_heads,
     "link_rows": forest_kernels.link_rows,
     "link_sources": forest_kernels.link_sources,

@@ -1,4 +1,4 @@
-"""Loops over vertices on a GPU: select, enumerate, send, apply, reduce, and the counting of demand.
+"""Loops over vertices on a GPU: select, enumerate, send, apply, reduce.
 
 Bitmaps are 32-bit words here (the same memory as the host's 64-bit ones); a thread takes one word and walks its
 bits, or, where every vertex acts, one vertex. The list of the frontier is ascending: blocks count their words, one
@@ -8,22 +8,19 @@ block sums the counts up, and each block then writes its vertices where they bel
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.cuda import (
+from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda_parts import (
     BIT,
-    BLOCK,
     FIVE,
-    LANE_SHIFT,
     NONE,
     ONE,
-    Kernel,
     all_threads,
-    cuda,
     degree_of,
-    device,
     global_thread,
-    kernel,
     lowest_bit,
     mark,
     row_start,
@@ -114,8 +111,11 @@ def make_select(author: Author) -> Kernel:
 
 
 @kernel
-def sum_up(counts, rests, totals, told, rest):  # type: ignore[no-untyped-def]
-    """Kernel of one block: counts become where each block starts; totals, told int64[3], rest float64[1]: sums."""
+def sum_up(counts, rests, totals, told, rest, counted_lines, waiting, told_lines):  # type: ignore[no-untyped-def]
+    """Kernel of one block: counts become where each block starts; totals, told int64[3], rest float64[1]: sums.
+
+    The first `waiting` of counted_lines move to told_lines (int64, both).
+    """
     counted = cuda.shared.array(BLOCK, np.int64)
     lined = cuda.shared.array(BLOCK, np.int64)
     edged = cuda.shared.array(BLOCK, np.int64)
@@ -140,6 +140,11 @@ def sum_up(counts, rests, totals, told, rest):  # type: ignore[no-untyped-def]
         counts[0, piece], counts[1, piece] = at, line
         at += vertices
         line += lines
+    spot = np.int64(thread)
+    while spot < waiting:
+        told_lines[spot] = counted_lines[spot]
+        counted_lines[spot] = ZERO
+        spot += np.int64(BLOCK)
     if thread == BLOCK - 1:
         totals[0], totals[1], totals[2] = counted[thread], lined[thread], edged[thread]
         told[0], told[1], told[2] = counted[thread], lined[thread], edged[thread]
@@ -220,14 +225,10 @@ def make_send(author: Author) -> Kernel:
     return send_all
 
 
-def make_apply(author: Author) -> Kernel:
-    """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
-
-    partial float64[threads, globals]: every thread's share of the Globals.
-    """
+def make_renew(author: Author) -> Any:
+    """Device function: run `vertex` on one vertex; whether it is active next."""
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
-    is_next, accumulate = author.calls["active"], author.calls["accumulate"]
-    uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
+    is_next, accumulate, totals = author.calls["active"], author.calls["accumulate"], len(author.totals)
 
     @device
     def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, row):  # type: ignore[no-untyped-def]
@@ -238,6 +239,16 @@ def make_apply(author: Author) -> Kernel:
         if totals > 0:
             accumulate(partial, row, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
+
+    return renew
+
+
+def make_apply(author: Author) -> Kernel:
+    """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
+
+    partial float64[threads, globals]: every thread's share of the Globals.
+    """
+    renew, uses_activity, everywhere = make_renew(author), author.uses_activity, author.everywhere
 
     @kernel
     def apply(  # type: ignore[no-untyped-def]
@@ -294,52 +305,3 @@ def make_reduce(author: Author) -> Kernel:
             at += np.uint64(all_threads())
 
     return reduce
-
-
-@device
-def count_row(start, end, sizes, table, chunks):  # type: ignore[no-untyped-def]
-    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
-    partition_edges, chunk_edges, line_edges = sizes
-    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
-        chunks[chunk] = 1
-    for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
-        low = max(start, partition * partition_edges)
-        high = min(end, (partition + 1) * partition_edges)
-        cuda.atomic.add(table, partition * 3, 1)
-        cuda.atomic.add(table, partition * 3 + 1, high - low)
-        cuda.atomic.add(table, partition * 3 + 2, (high - 1) // line_edges - low // line_edges + 1)
-
-
-@kernel
-def count_active(active, index, base, sizes, table, chunks):  # type: ignore[no-untyped-def]
-    """Count the marked vertices' rows (demand of a push)."""
-    bases, offsets, shift = index
-    word = np.uint64(global_thread())
-    while word < np.uint64(active.shape[0]):
-        left = active[word]
-        while left != NONE:
-            v = ((word << FIVE) | lowest_bit(left)) + base
-            left = np.uint32(left & np.uint32(left - BIT))
-            start = row_start(bases, offsets, shift, v)
-            end = row_start(bases, offsets, shift, v + ONE)
-            if end > start:
-                count_row(start, end, sizes, table, chunks)
-        word += np.uint64(all_threads())
-
-
-def make_count_wanting(author: Author) -> Kernel:
-    """Kernel: count the rows of vertices that want messages (demand of a pull)."""
-    wants = author.calls["wants"]
-
-    @kernel
-    def count_wanting(count, index, fields, scalars, base, sizes, table, chunks):  # type: ignore[no-untyped-def]
-        bases, offsets, shift = index
-        at = np.uint64(global_thread())
-        while at < count:
-            start = row_start(bases, offsets, shift, at + base)
-            end = row_start(bases, offsets, shift, at + base + ONE)
-            if end > start and wants(fields, scalars, at + base, ZERO, base):
-                count_row(start, end, sizes, table, chunks)
-            at += np.uint64(all_threads())
-
-    return count_wanting

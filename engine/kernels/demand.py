@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.bitmap import ONE, SIX, row_start
+from penstock.engine.kernels.bitmap import ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.intrinsics import atomic_add, lowest_bit
 
@@ -52,23 +52,68 @@ def count_active(  # type: ignore[no-untyped-def]
                     count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
 
 
+def make_add_pending(author: Author, key: str) -> Any:
+    """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
+    pending = author.calls["pending"]
+
+    @kernel(key)
+    def add_pending(active, active_summary, index, fields, scalars, base, partition_edges, values):  # type: ignore[no-untyped-def]
+        bases, offsets, shift = index
+        for over in numba.prange(active_summary.shape[0]):
+            upper = active_summary[over]
+            while upper != 0:
+                word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                upper &= upper - ONE
+                left = active[word]
+                while left != 0:
+                    v = ((word << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    start = row_start(bases, offsets, shift, v)
+                    end = row_start(bases, offsets, shift, v + ONE)
+                    if end > start:
+                        value = np.float64(pending(fields, scalars, v, end - start, base))
+                        atomic_add(values, np.uint64(start // partition_edges), value)
+
+    return add_pending
+
+
+@kernel("keep_heads")
+def keep_heads(neighbors, view, rows, index, head_index, each, heads):  # type: ignore[no-untyped-def]
+    """Copy what edges [e0, e1) hold of the first `each` edges of rows [v0, v1) (`engine/heads.py`)."""
+    bases, offsets, shift = index
+    head_bases, head_offsets, head_shift = head_index
+    e0, e1 = view
+    for row in numba.prange(rows[0], rows[1]):
+        v = np.uint64(row)
+        start = row_start(bases, offsets, shift, v)
+        end = min(row_start(bases, offsets, shift, v + ONE), start + each)
+        at = row_start(head_bases, head_offsets, head_shift, v)
+        for e in range(max(start, e0), min(end, e1)):
+            heads[at + e - start] = neighbors[e - e0]
+
+
 def make_count_wanting(author: Author, key: str) -> Any:
-    """Kernel: count the rows of vertices that want messages (demand of a pull)."""
+    """Kernel: count the rows of vertices that want messages (demand of a pull).
+
+    passed: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
+    """
     wants = author.calls["wants"]
 
     @kernel(key)
     def count_wanting(  # type: ignore[no-untyped-def]
-        count, index, fields, scalars, base, partition_edges, chunk_edges, line_edges, table, chunks
+        count, index, fields, scalars, base, passed, partition_edges, chunk_edges, line_edges, table, chunks
     ):
         bases, offsets, shift = index
+        skip, found_before = passed
         spans = (count + SPAN - ONE) // SPAN
         for over in numba.prange(spans):
             first = np.uint64(over) * SPAN
             for at in range(first, min(first + SPAN, count)):
                 v = np.uint64(at) + base
-                start = row_start(bases, offsets, shift, v)
+                start = row_start(bases, offsets, shift, v) + skip
                 end = row_start(bases, offsets, shift, v + ONE)
-                if end > start and wants(fields, scalars, v, np.int64(0), base):
+                found = skip > 0 and is_marked(found_before, v - base)
+                if end > start and not found and wants(fields, scalars, v, np.int64(0), base):
                     count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
 
     return count_wanting

@@ -233,7 +233,8 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: every vertex of [v0, v1) that wants messages gathers them from its in-neighbors.
 
     `index` is that of the in-adjacency, `out_index` gives the sources' degrees. A row that began
-    before its block leaves its part in heads (vertex, value, found), one a block, for `settle`.
+    before its block leaves its part in heads (vertex, value, found), one a block, for `settle`. passed: how many of
+    a row's edges were looked at before, and a bitmap of who found a message among them (early exit only).
     """
     edge, wants = author.calls["edge"], author.calls["wants"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
@@ -267,6 +268,7 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
         index,
         v0,
         v1,
+        passed,
         out_index,
         active,
         whole,
@@ -285,6 +287,7 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
         head_found,
     ):
         bases, offsets, shift = index
+        skip, found_before = passed
         e0 = view[2]
         blocks = (e1 - e0 + block - 1) // block
         counter = np.zeros(1, dtype=np.int64)
@@ -300,11 +303,13 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
                 head_found[number] = False
                 while start < high and v < v1:
                     end = row_start(bases, offsets, shift, v + ONE)
-                    if end > start and wants(fields, scalars, v, np.int64(0), base):
+                    first = max(start + skip, low)
+                    over = skip > 0 and is_marked(found_before, v - base)
+                    if end > first and not over and wants(fields, scalars, v, np.int64(0), base):
                         total, found = gather(
                             view,
                             v,
-                            max(start, low),
+                            first,
                             min(end, high),
                             active,
                             whole,

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import demand as demand_kernels
 from penstock.engine.kernels import edges as edge_kernels
-from penstock.engine.kernels import forest
+from penstock.engine.kernels import forest, packed, rounds
 from penstock.engine.kernels import vertices as vertex_kernels
 from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.bitmap import make_enumerate, make_select
@@ -23,6 +23,7 @@ from penstock.storage.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.heads import RowHeads
     from penstock.engine.program import Program
     from penstock.engine.state import State
     from penstock.storage.index import Index
@@ -74,8 +75,16 @@ class HostKernels:
             self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
         return Frontier(vertices, edges, listed=listed, rest=float(rest.min()))
 
+    def can_stretch(self, frontier: Frontier) -> bool:
+        """Never: starting an iteration costs the host too little."""
+        return False
+
     def close(self) -> None:
         """Nothing to let go of."""
+
+    def marks(self, state: State) -> NDArray[np.uint64]:
+        """The bitmap of the active vertices, in host memory; valid until the next select."""
+        return state.active.words
 
     def mark(self, state: State, active: NDArray[Any]) -> None:
         """Make these vertices (less `first`) pending."""
@@ -92,13 +101,17 @@ class HostKernels:
             )  # fmt: skip
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Send along the frontier's out-edges that the view holds."""
+        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
         edges = self._edges_of(view)
         common = (
             state.arrays, scalars, state.sent, state.target, state.touched.words, state.touched.summary,
             np.uint64(state.first),
         )  # fmt: skip
         arrays = kernel_index(index)
+        if view.rows is not None:
+            cut = self._cut(view.e1)
+            self._call("push_packed", cut[0] == 1, edges, view.e1, view.rows, view.offsets, arrays, *cut, *common)
+            return
         if view.layout != "list" and frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
@@ -114,10 +127,32 @@ class HostKernels:
             rows = np.uint64(view.v0), np.uint64(view.v1)
             self._call("push_rows", cut[0] == 1, edges, view.e1, arrays, *rows, *active, *cut, *common)
 
+    def push_again(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+        arrays, base = kernel_index(index), np.uint64(state.first)
+        rows = np.uint64(view.v0), np.uint64(view.v1)
+        small = view.v1 - view.v0 < SMALL
+        bounds = np.int64(view.e0), np.int64(view.e1)
+        values = state.arrays, scalars
+        taken = self._call(
+            "take", small, state.pending.words, state.again, arrays, bounds, rows, *values, float(limit), base
+        )
+        if taken:
+            cut = self._cut(view.e1 - view.e0)
+            self._call(
+                "push_rows", cut[0] == 1, self._edges_of(view), view.e1, arrays, *rows, state.again, False, *cut,
+                *values, state.sent, state.target, state.touched.words, state.touched.summary, base,
+            )  # fmt: skip
+
     def pull(
-        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
-    ) -> None:
-        """Gather along the in-edges that the view holds; `indices`: of the in-, of the out-adjacency."""
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
+        skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+
+        skip: of every row, this many edges have been looked at before (early exit only).
+        """
+        assert view.rows is None, "views are packed for pushes only"
         into, out = indices
         threads, block = self._cut(view.e1 - view.e0)
         blocks = -(-(view.e1 - view.e0) // block)
@@ -127,8 +162,9 @@ class HostKernels:
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
             "pull", threads == 1, self._edges_of(view), view.e1, kernel_index(into), np.uint64(view.v0),
-            np.uint64(view.v1), kernel_index(out), state.active.words, frontier.everything, threads, block,
-            state.arrays, scalars, state.sent, state.identity, state.target, *marks, base, *heads,
+            np.uint64(view.v1), self._passed(state, skip), kernel_index(out), state.active.words,
+            frontier.everything, threads, block, state.arrays, scalars, state.sent, state.identity, state.target,
+            *marks, base, *heads,
         )  # fmt: skip
         self._call("settle", True, *heads, state.target, *marks, base)
 
@@ -162,15 +198,39 @@ class HostKernels:
         base = np.uint64(state.first)
         self._call("count_active", state.walked < SMALL, *marks, kernel_index(index), base, *sizes, table, chunks)
 
+    def add_pending(
+        self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
+    ) -> None:
+        """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
+        marks = state.active.words, state.active.summary
+        self._call(
+            "add_pending", state.walked < SMALL, *marks, kernel_index(index), state.arrays, scalars,
+            np.uint64(state.first), partition_edges, values,
+        )  # fmt: skip
+
     def count_wanting(
         self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
-        table: NDArray[np.int64], chunks: NDArray[np.uint8],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`."""
+        """Demand of a pull, as `count_active`; skip as in `pull`."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
             "count_wanting", count < SMALL, np.uint64(count), kernel_index(index), state.arrays, scalars, base,
-            *sizes, table, chunks,
+            self._passed(state, skip), *sizes, table, chunks,
+        )  # fmt: skip
+
+    def note_found(self, state: State) -> None:
+        """Remember who has a message now; `skip` then passes them over."""
+        state.again[:] = state.touched.words
+
+    def _passed(self, state: State, skip: int) -> tuple[int, Any]:
+        return skip, state.again if skip else state.touched.words
+
+    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+        """Copy what the view holds of the heads of its rows."""
+        self._call(
+            "keep_heads", view.v1 - view.v0 < SMALL, view.neighbors, (view.e0, view.e1), (view.v0, view.v1),
+            kernel_index(index), kernel_index(heads.index), heads.each, heads.neighbors,
         )  # fmt: skip
 
     def link_heads(self, view: View, state: State, index: Index, each: int) -> None:
@@ -234,13 +294,13 @@ class HostKernels:
             return 1, SMALL
         return self.threads, max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
 
-    def _call(self, name: str, small: bool, *arguments: Any) -> None:
+    def _call(self, name: str, small: bool, *arguments: Any) -> Any:
         """Run a kernel, on one thread where the work is small; explain what Numba cannot compile."""
         made = self._made.get(name)
         if made is None:
             made = self._made[name] = self._make(name)
         try:
-            (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
+            return (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
         except numba.core.errors.NumbaError as error:
             raise InputError(explain(self.author.name, str(error))) from error
 
@@ -258,6 +318,7 @@ _BY_EDGE = {
     "push_list": edge_kernels.make_push_list,
     "push_rows": edge_kernels.make_push_rows,
     "push_edges": edge_kernels.make_push_edges,
+    "push_packed": packed.make_push_packed,
     "pull": edge_kernels.make_pull,
 }
 _BY_VERTEX = {
@@ -267,10 +328,13 @@ _BY_VERTEX = {
     "reduce": vertex_kernels.make_reduce,
     "settle": edge_kernels.make_settle,
     "count_wanting": demand_kernels.make_count_wanting,
+    "take": rounds.make_take,
+    "add_pending": demand_kernels.make_add_pending,
 }
 _SHARED: dict[str, Kernel] = {
     "enumerate": make_enumerate("enumerate"),
     "count_active": demand_kernels.count_active,
+    "keep_heads": demand_kernels.keep_heads,
     "link_heads": forest.link_heads,
     "link_rows": forest.link_rows,
     "link_sources": forest.link_sources,

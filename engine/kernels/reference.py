@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import bind
+from penstock.engine.state import Bitmap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.heads import RowHeads
     from penstock.engine.program import Program
-    from penstock.engine.state import Bitmap, State
+    from penstock.engine.state import State
     from penstock.storage.index import Index
     from penstock.transfer.view import View
 
@@ -65,8 +67,16 @@ class ReferenceKernels:
         state.active.add(np.array(chosen, dtype=np.uint64))
         return Frontier(len(chosen), edges, rest=rest)
 
+    def can_stretch(self, frontier: Frontier) -> bool:
+        """Never: starting an iteration costs the host too little."""
+        return False
+
     def close(self) -> None:
         """Nothing to let go of."""
+
+    def marks(self, state: State) -> NDArray[np.uint64]:
+        """The bitmap of the active vertices, in host memory; valid until the next select."""
+        return state.active.words
 
     def mark(self, state: State, active: NDArray[Any]) -> None:
         """Make these vertices (less `first`) pending."""
@@ -82,22 +92,52 @@ class ReferenceKernels:
                 )
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Send along the frontier's out-edges that the view holds."""
+        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
         active = set(self._frontier(state, frontier))
         for e, u in self._sources(view, index):
-            if u - state.first in active:
+            if view.rows is not None or u - state.first in active:
                 start, end = row(index, u)
                 self._message(view, e, u, int(view.neighbors[e - view.e0]), end - start, state, scalars)
 
+    def push_again(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+        base, priority = state.first, self.author.calls["priority"]
+        taken = []
+        for at in marked(state.pending):
+            start, end = row(index, at + base)
+            due = not self.author.has_priority or priority(state.arrays, scalars, at + base, end - start, base) < limit
+            if view.v0 <= at + base < view.v1 and view.e0 <= start and end <= view.e1 and due:
+                taken.append(at)
+        left = np.array(sorted(set(marked(state.pending)) - set(taken)), dtype=np.uint64)
+        state.pending.clear()
+        state.pending.add(left)
+        for at in taken:
+            start, end = row(index, at + base)
+            for e in range(start, end):
+                self._message(view, e, at + base, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+
     def pull(
-        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...]
+        self,
+        view: View,
+        state: State,
+        frontier: Frontier,
+        indices: tuple[Index, Index],
+        scalars: tuple[Any, ...],
+        skip: int = 0,
     ) -> None:
-        """Gather along the in-edges that the view holds."""
+        """Gather along the in-edges that the view holds, less the first `skip` of each row, which were here before.
+
+        Views are packed for pushes only.
+        """
+        assert view.rows is None, "views are packed for pushes only"
         into, out = indices
         active = set(self._frontier(state, frontier))
+        found_before = self._found(state, skip)
         for v in range(view.v0, view.v1):
             start, end = row(into, v)
-            for e in range(max(start, view.e0), min(end, view.e1)):
+            if v - state.first in found_before:
+                continue
+            for e in range(max(start + skip, view.e0), min(end, view.e1)):
                 u = int(view.neighbors[e - view.e0])
                 if u - state.first in active:
                     first, last = row(out, u)
@@ -117,7 +157,9 @@ class ReferenceKernels:
         for at in everyone if frontier.everything else sorted(touched):
             v, (start, end) = at + base, row(index, at + base)
             old = calls["load"](state.arrays, v, base)
-            new = calls["vertex"](state.arrays, scalars, state.incoming[at].item(), at in active, v, end - start, base)
+            incoming = state.incoming[at]
+            arrived = incoming if incoming.ndim else incoming.item()
+            new = calls["vertex"](state.arrays, scalars, arrived, at in active, v, end - start, base)
             calls["store"](state.arrays, v, base, new)
             state.incoming[at] = state.identity
             if frontier.everything:
@@ -150,6 +192,16 @@ class ReferenceKernels:
         """Demand of a push, as in `host.py`."""
         self._count(marked(state.active), state, index, sizes, table, chunks)
 
+    def add_pending(
+        self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
+    ) -> None:
+        """Add the active vertices' pending values to the partitions where their rows begin."""
+        call, base = self.author.calls["pending"], state.first
+        for at in marked(state.active):
+            start, end = row(index, at + base)
+            if end > start:
+                values[start // partition_edges] += call(state.arrays, scalars, at + base, end - start, base)
+
     def count_wanting(
         self,
         state: State,
@@ -158,11 +210,28 @@ class ReferenceKernels:
         sizes: tuple[int, int, int],
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
+        skip: int = 0,
     ) -> None:
         """Demand of a pull, as in `host.py`."""
         wants, base = self.author.calls["wants"], state.first
-        wanting = [at for at in range(state.last - base) if wants(state.arrays, scalars, at + base, 0, base)]
-        self._count(wanting, state, index, sizes, table, chunks)
+        found = self._found(state, skip)
+        everyone = range(state.last - base)
+        wanting = [at for at in everyone if at not in found and wants(state.arrays, scalars, at + base, 0, base)]
+        self._count(wanting, state, index, sizes, table, chunks, skip)
+
+    def note_found(self, state: State) -> None:
+        """Remember who has a message now; `skip` then passes them over."""
+        state.again[:] = state.touched.words
+
+    def _found(self, state: State, skip: int) -> set[int]:
+        return set(marked(Bitmap(state.again, state.touched.summary))) if skip else set()
+
+    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+        """Copy what the view holds of the heads of its rows."""
+        for e, u in self._sources(view, index):
+            start, at = row(index, u)[0], row(heads.index, u)[0]
+            if e < start + heads.each:
+                heads.neighbors[at + e - start] = view.neighbors[e - view.e0]
 
     def link_heads(self, view: View, state: State, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
@@ -215,12 +284,13 @@ class ReferenceKernels:
         sizes: tuple[int, int, int],
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
+        skip: int = 0,
     ) -> None:
         partition_edges, chunk_edges, line_edges = sizes
         for at in positions:
             start, end = row(index, at + state.first)
             seen: dict[int, set[int]] = {}
-            for e in range(start, end):
+            for e in range(start + skip, end):
                 chunks[e // chunk_edges] = 1
                 table[e // partition_edges * 3 + 1] += 1
                 seen.setdefault(e // partition_edges, set()).add(e // line_edges)
@@ -246,6 +316,10 @@ class ReferenceKernels:
     def _sources(self, view: View, index: Index) -> Iterator[tuple[int, int]]:
         if view.sources is not None:
             yield from ((view.e0 + i, int(u)) for i, u in enumerate(view.sources))
+            return
+        if view.rows is not None and view.offsets is not None:
+            for i, u in enumerate(view.rows):
+                yield from ((e, int(u)) for e in range(int(view.offsets[i]), int(view.offsets[i + 1])))
             return
         for u in range(view.v0, view.v1):
             start, end = row(index, u)

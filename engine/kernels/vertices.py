@@ -64,9 +64,8 @@ def make_apply(author: Author, key: str) -> Any:
     @inline
     def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
         old = load(fields, v, base)
-        arrived = incoming[v - base]
+        store(fields, v, base, vertex(fields, scalars, incoming[v - base], was_active, v, d, base))
         incoming[v - base] = identity
-        store(fields, v, base, vertex(fields, scalars, arrived, was_active, v, d, base))
         if totals > 0:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)

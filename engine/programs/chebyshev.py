@@ -40,7 +40,7 @@ class ChebyshevPageRank(PageRank):
         state["previous"][:] = 0.0
         return super().start(graph, state)
 
-    def vertex(rank, previous, incoming, base_rank, omega):  # type: ignore[no-untyped-def,override]
+    def vertex(rank, previous, incoming, base_rank, omega):  # type: ignore[no-untyped-def]
         """The new rank, and the one before it."""
         return omega * (base_rank + incoming - previous) + previous, rank
 

@@ -38,7 +38,10 @@ class PageRank(Program):
         tol: float = 1e-6,
         max_iter: int = 100,
         personalization: Mapping[int, float] | None = None,
+        *,
+        alpha: float | None = None,
     ) -> None:
+        damping = damping if alpha is None else alpha
         if not 0 <= damping < 1:
             raise InputError(f"damping {damping} is outside [0, 1): 0.85 is usual")
         if tol < 0 or max_iter < 0:
@@ -107,7 +110,7 @@ class PersonalizedPageRank(PageRank):
         state["teleport"][:] = teleport_vector(graph, self.personalization or {})
         return super().start(graph, state)
 
-    def vertex(incoming, teleport, dangling, damping):  # type: ignore[no-untyped-def,override]
+    def vertex(incoming, teleport, dangling, damping):  # type: ignore[no-untyped-def]
         """The new rank."""
         return (1 - damping + damping * dangling) * teleport + incoming
 
@@ -138,9 +141,13 @@ class ResidualPageRank(PageRank):
         """What an active vertex gives each of its out-neighbors."""
         return damping * residual / degree if degree > 0 else 0.0
 
-    def vertex(rank, residual, incoming, is_active):  # type: ignore[no-untyped-def,override]
+    def vertex(rank, residual, incoming, is_active):  # type: ignore[no-untyped-def]
         """New rank and what is unsent of it."""
         return rank + incoming, (incoming if is_active else residual + incoming)
+
+    def pending(residual):  # type: ignore[no-untyped-def]
+        """What waits to be sent."""
+        return residual
 
     def active(residual, least):  # type: ignore[no-untyped-def]
         """Active while it holds enough that is unsent."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import VERTEX, Field, Program, Start
+from penstock.engine.vertices import smallest_members
 from penstock.storage.graph import Graph
 
 
@@ -30,9 +31,5 @@ class WCC(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Name every tree by the smallest original id in it."""
-        root, original = state["component"], graph.original_ids()
-        if original is None:
-            return {"component": root}
-        smallest = np.full(len(root), np.iinfo(original.dtype).max, dtype=original.dtype)
-        np.minimum.at(smallest, root, original)
-        return {"component": smallest[root]}
+        root = state["component"]
+        return {"component": root if graph.original is None else smallest_members(graph, root)}

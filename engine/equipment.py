@@ -1,0 +1,191 @@
+"""What runs on one graph share: reader, host cache and pipelines, within the host memory budget.
+
+Owns the division of the budget, and the lanes by which a run's devices reach the edges. Here the devices are shares
+of the host; `linked.py` has the same for one device with memory of its own. Refuses, through `layout`, a budget that
+cannot work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.lane import Lane
+from penstock.engine.ownership import owners
+from penstock.storage.cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.reader import Reader
+from penstock.storage.slots import aligned_empty
+from penstock.transfer.host import HostDevice
+from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
+from penstock.transfer.options import TransferOptions
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.rates import Rates
+
+if TYPE_CHECKING:
+    from penstock.engine.config import Config
+    from penstock.engine.direction import Direction
+    from penstock.engine.sides import Walk
+    from penstock.storage.graph import Adjacency, Graph
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run asks of its equipment: adjacencies, their weights, and `fixed` bytes that are taken already.
+
+    heads: whether row heads would serve it (pulls that leave early).
+    """
+
+    adjacencies: tuple[Adjacency, ...]
+    weighted: bool
+    fixed: int
+    heads: bool = False
+
+    @classmethod
+    def of(cls, graph: Graph, walked: Iterable[Walk], weighted: bool, state_bytes: int) -> Needs:
+        """The needs of these walks; an undirected graph has only one adjacency."""
+        wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
+        stored = _united([adjacency for adjacency in wanted if adjacency is not None])
+        return cls(stored, weighted, state_bytes + _index_bytes(graph, stored) + _id_bytes(graph))
+
+    def covers(self, other: Needs) -> bool:
+        """Whether equipment made for these needs suffices for the other's."""
+        more = _united([*self.adjacencies, *other.adjacencies])
+        same = len(more) == len(self.adjacencies)
+        return same and other.weighted <= self.weighted and other.heads <= self.heads and other.fixed <= self.fixed
+
+    def and_also(self, other: Needs) -> Needs:
+        """The needs of both, with the other's `fixed`."""
+        both = _united([*self.adjacencies, *other.adjacencies])
+        return replace(
+            other, adjacencies=both, weighted=self.weighted or other.weighted, heads=self.heads or other.heads
+        )
+
+
+class Equipment:
+    """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
+
+    def __init__(self, graph: Graph, config: Config, needs: Needs) -> None:
+        self.graph, self.config, self.needs = graph, config, needs
+        self.reader: Reader | None = None
+        cache = None
+        chunk_edges = graph.out.chunk_edges
+        divided = None
+        if graph.out.arrays is None:
+            divided = divide(config, needs, graph, config.partition_bytes)
+            self.reader = Reader(
+                graph,
+                decode_threads=config.thread_count,
+                reads_in_flight=divided.reads_in_flight,
+                direct_io=config.direct_io,
+                throttle=config.throttle,
+            )
+            cache = cache_of(graph, needs, divided)
+        step = divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph)
+        options = TransferOptions(
+            partition_edges=step,
+            slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
+            ahead=divided.ahead if divided else 2,
+            ordered=False,
+        )
+        self.pipelines = [
+            Pipeline(graph, self.reader, HostDevice(f"host:{number}", config.thread_count), cache, options)
+            for number in range(config.devices)
+        ]
+        self.chunk_edges = chunk_edges
+        self.rates = config.rates or Rates.host(config.thread_count)
+
+    def lanes(
+        self, directions: dict[Direction, tuple[Walk, ...]], weighted: bool
+    ) -> list[tuple[dict[Direction, Lane], ...]]:
+        """For every device, a lane for every direction; and another one where a second walk goes against the edges."""
+        return [
+            tuple(
+                {
+                    name: self._lane(number, walked[at], weighted)
+                    for name, walked in directions.items()
+                    if len(walked) > at
+                }
+                for at in (0, 1)
+            )
+            for number in range(len(self.pipelines))
+        ]
+
+    def _lane(self, number: int, walk: Walk, weighted: bool) -> Lane:
+        pipeline = self.pipelines[number]
+        adjacency = self.graph.out if walk.key == "out" else self.graph.into
+        assert adjacency is not None
+        weight = adjacency.weight_dtype if weighted else None
+        lane = Lane(
+            pipeline,
+            walk.direction,
+            walk.key,
+            adjacency.index(),
+            self.rates,
+            weighted,
+            self.chunk_edges,
+            adjacency.neighbor_dtype.itemsize + (0 if weight is None else weight.itemsize),
+        )
+        if len(self.pipelines) > 1:
+            table = pipeline.table(lane.key)
+            lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
+        return lane
+
+    def close(self) -> None:
+        """Stop the reader and forget the caches."""
+        for pipeline in self.pipelines:
+            pipeline.close()
+        if self.reader is not None:
+            self.reader.close()
+
+
+def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Layout:
+    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
+    budget = Budget(
+        host_memory=config.memory_bytes,
+        fixed=needs.fixed,
+        partition_bytes=partition_bytes,
+        workers=config.thread_count,
+        stripes=max(1, len(graph.files) - 1),
+    )
+    return layout(budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted)
+
+
+def cache_of(graph: Graph, needs: Needs, divided: Layout, allocate: Allocate = aligned_empty) -> HostCache | None:
+    """The host cache that a division leaves room for."""
+    if not divided.slots:
+        return None
+    extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
+    weights = graph.weight_dtype if needs.weighted else None
+    slots = None if divided.whole else divided.slots
+    return HostCache(extents, Arena(divided.partition_edges, graph.vertex_dtype, weights, slots), allocate)
+
+
+def size_of(adjacency: Adjacency) -> AdjacencySize:
+    """What an adjacency needs of memory."""
+    weight = adjacency.weight_dtype
+    return AdjacencySize(
+        adjacency.edges, adjacency.neighbor_dtype.itemsize, weight.itemsize if weight else 0, adjacency.chunk_edges
+    )
+
+
+def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
+    """The same without repeats."""
+    return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
+
+
+def _index_bytes(graph: Graph, adjacencies: tuple[Adjacency, ...]) -> int:
+    """The indexes of the adjacencies walked, and of the out-adjacency for degrees."""
+    held = {adjacency.direction for adjacency in adjacencies} | {"out"}
+    return len(held) * (4 * graph.vertices + graph.vertices // 8192 + 4096)
+
+
+def _id_bytes(graph: Graph) -> int:
+    """Original ids while results are translated."""
+    return 0 if graph.original is None else 17 * graph.vertices
+
+
+def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
+    chunk = graph.out.chunk_edges
+    return max(1, partition_bytes // (chunk * np.dtype(graph.vertex_dtype).itemsize)) * chunk

@@ -1,0 +1,103 @@
+"""The host's side of a link: where a device with memory of its own gets the edges that it does not hold.
+
+Owns page-locked host memory: all edges of the adjacencies where the host memory budget allows it, else a pipeline of
+the host (disk, cache, slabs) from which a Relay carries them on. Refuses, through `layout`, a budget in which neither
+works.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from penstock.engine.equipment import cache_of
+from penstock.storage.reader import Reader
+from penstock.transfer.host import HostDevice
+from penstock.transfer.link import LinkReader
+from penstock.transfer.options import TransferOptions
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.relay import Relay, Shelf
+
+if TYPE_CHECKING:
+    from penstock.engine.config import Config
+    from penstock.engine.equipment import Needs
+    from penstock.storage.graph import Adjacency, Graph
+    from penstock.transfer.device import Device
+    from penstock.transfer.layout import Layout
+
+BATCH_CHUNKS = 64  # chunks that are decoded at a time when a graph on disk is brought into host memory
+
+
+class PageLocked(HostDevice):
+    """The host, all of whose memory is such that `device` copies from it at full speed and reads it in place."""
+
+    def __init__(self, device: Device, threads: int) -> None:
+        super().__init__(f"host of {device.name}", threads)
+        self._device = device
+        self._arrays: list[NDArray[Any]] = []
+
+    def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Allocate `count` items of page-locked memory."""
+        self._arrays.append(self._device.host_array(count, dtype))
+        return self._arrays[-1]
+
+    def register(self, array: NDArray[Any]) -> None:
+        """Page-lock what somebody else allocated."""
+        self._device.register(array)
+        self._arrays.append(array)
+
+    def close(self) -> None:
+        """Release what was page-locked here."""
+        for array in self._arrays:
+            self._device.unregister(array)
+        self._arrays.clear()
+
+
+class Feed:
+    """What feeds a link. `reader`: brings edges to the device; `source`: the host's pipeline, None if it holds all."""
+
+    def __init__(self, graph: Graph, config: Config, needs: Needs, device: Device, divided: Layout | None) -> None:
+        self._host = PageLocked(device, config.thread_count)
+        self._disk: Reader | None = None
+        self.source: Pipeline | None = None
+        self.reader: LinkReader | Relay
+        if divided is None or divided.whole:
+            arrays = {a.direction: self._whole(graph, config, a, needs.weighted) for a in needs.adjacencies}
+            self.reader = LinkReader(device, arrays, keep_times=config.keep_times)
+            return
+        self._disk = Reader(
+            graph,
+            decode_threads=config.thread_count,
+            reads_in_flight=divided.reads_in_flight,
+            direct_io=config.direct_io,
+            throttle=config.throttle,
+        )
+        cache = cache_of(graph, needs, divided, self._host.host_array)
+        options = TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
+        self.source = Pipeline(graph, self._disk, self._host, cache, options)
+        stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
+        self.reader = Relay(device, Shelf(device), stages, keep_times=config.keep_times)
+
+    def _whole(self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool) -> tuple[Any, Any]:
+        """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
+        if adjacency.arrays is not None:
+            neighbors, weights = adjacency.arrays
+            for array in (neighbors, weights if weighted else None):
+                if array is not None:
+                    self._host.register(array)
+            return neighbors, weights if weighted else None
+        neighbors = self._host.host_array(adjacency.edges, adjacency.neighbor_dtype)
+        kind = adjacency.weight_dtype if weighted else None
+        weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
+        with Reader(graph, decode_threads=config.thread_count, direct_io=config.direct_io) as reader:
+            for first in range(0, adjacency.chunks, BATCH_CHUNKS):
+                chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
+                reader.fetch(adjacency, chunks, 0, neighbors, weights).result()
+        return neighbors, weights
+
+    def close(self) -> None:
+        """Stop reading, and release the page-locked memory."""
+        if self._disk is not None:
+            self._disk.close()
+        self._host.close()

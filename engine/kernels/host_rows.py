@@ -1,0 +1,133 @@
+"""The host's kernels for programs on whole rows: messages kept apart, corners of triangles, vectors.
+
+The same as `host.py` otherwise. `reference_rows.py` says what is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.block import offsets
+from penstock.engine.kernels import corners, rows, vectors
+from penstock.engine.kernels.cached import Kernel
+from penstock.engine.kernels.host import SMALL, HostKernels, kernel_index
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.block import Block
+    from penstock.engine.kept import KeptRows
+    from penstock.engine.state import State
+    from penstock.storage.index import Index
+    from penstock.transfer.view import View
+
+
+class HostRowKernels(HostKernels):
+    """Compiled kernels for one program on whole rows."""
+
+    def collect(
+        self, view: View, state: State, block: Block, walk: int, out: Index, scalars: tuple[Any, ...],
+        buffer: NDArray[Any],
+    ) -> None:  # fmt: skip
+        """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
+        bounds, edges = self._part(view, block, walk)
+        threads, cut = self._cut(bounds[1] - bounds[0])
+        self._call(
+            "collect", threads == 1, edges, bounds, kernel_index(block.indexes[walk]), self._rows(view, block),
+            kernel_index(out), state.arrays, scalars, np.uint64(state.first), offsets(block), walk > 0, threads, cut,
+            buffer,
+        )  # fmt: skip
+
+    def apply_rows(
+        self, state: State, following: tuple[Any, ...], block: Block, out: Index, scalars: tuple[Any, ...],
+        buffer: NDArray[Any],
+    ) -> None:  # fmt: skip
+        """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
+        span = np.uint64(block.first), np.uint64(block.last)
+        self._call(
+            "apply_rows", block.messages < SMALL, span, kernel_index(out), state.arrays, following, scalars,
+            np.uint64(state.first), offsets(block), buffer, state.partial,
+        )  # fmt: skip
+
+    def clear_partial(self, state: State) -> None:
+        """Set the Globals' shares to what changes nothing."""
+        self._fill_partial(state)
+
+    def copy_rows(self, view: View, block: Block, walk: int, buffer: NDArray[Any]) -> None:
+        """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
+        bounds, edges = self._part(view, block, walk)
+        threads, cut = self._cut(bounds[1] - bounds[0])
+        self._call(
+            "copy_rows", threads == 1, edges, bounds, kernel_index(block.indexes[walk]), self._rows(view, block),
+            offsets(block), walk > 0, threads, cut, buffer,
+        )  # fmt: skip
+
+    def count_neighbors(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
+        """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
+        self._call("count_neighbors", block.messages < SMALL, *self._sets(block), buffer, neighbors)
+
+    def keep(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: KeptRows) -> None:
+        """Append to `kept` the edges that belong to the block's rows."""
+        counts = np.zeros(block.last - block.first, dtype=np.int64)
+        sets, small = self._sets(block), block.messages < SMALL
+        self._call("count_kept", small, *sets, buffer, neighbors, counts)
+        starts, targets, arcs = kept.extend(counts)
+        self._call("keep_rows", small, *sets, buffer, neighbors, starts, targets, arcs)
+
+    def meet(self, ones: KeptRows, others: KeptRows, each: int, state: State, scalars: tuple[Any, ...]) -> None:
+        """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
+        threads, small = self.threads, len(ones.targets) < SMALL
+        self._call(
+            "meet", small, ones.arrays, others.arrays, each, scalars, state.incoming, np.uint64(state.first),
+            1 if small else threads, 64,
+        )  # fmt: skip
+
+    def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
+        """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
+        assert state.incoming is not None
+        threads, block = self._cut(view.e1 - view.e0)
+        blocks, base = -(-(view.e1 - view.e0) // block), np.uint64(state.first)
+        values = np.zeros((blocks, state.incoming.shape[1]), dtype=state.incoming.dtype)
+        heads = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)
+        into, out = indices
+        state.walked = max(state.walked, view.e1 - view.e0)
+        self._call(
+            "pull_vectors", threads == 1, self._edges_of(view), view.e1, kernel_index(into), np.uint64(view.v0),
+            np.uint64(view.v1), kernel_index(out), threads, block, state.arrays, scalars, state.incoming, base, heads,
+        )  # fmt: skip
+        self._call("settle_vectors", True, heads, state.incoming, base)
+
+    def _part(self, view: View, block: Block, walk: int) -> tuple[tuple[int, int], Any]:
+        """The edges of the view that belong to the block."""
+        first, last = block.edges(walk)
+        low = max(first, view.e0)
+        return (low, max(low, min(last, view.e1))), self._edges_of(view)
+
+    def _rows(self, view: View, block: Block) -> tuple[np.uint64, np.uint64]:
+        return np.uint64(block.first), np.uint64(block.last)
+
+    def _sets(self, block: Block) -> tuple[Any, ...]:
+        """First row, positions, and where the second walk's neighbors begin in each row."""
+        positions = offsets(block)
+        first = block.indexes[0].degrees(block.first, block.last)
+        return np.uint64(block.first), positions, positions[:-1] + first
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        if name in _BY_VERTEX:
+            return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
+        return super()._make(name)
+
+
+_BY_EDGE = {"collect": rows.make_collect, "pull_vectors": vectors.make_pull_vectors}
+_BY_VERTEX = {"apply_rows": rows.make_apply_rows, "meet": corners.make_meet}
+_SHARED: dict[str, Kernel] = {
+    "copy_rows": rows.copy_rows,
+    "count_neighbors": corners.count_neighbors,
+    "count_kept": corners.count_kept,
+    "keep_rows": corners.keep_rows,
+    "settle_vectors": vectors.settle_vectors,
+}

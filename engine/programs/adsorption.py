@@ -1,0 +1,98 @@
+"""Adsorption: a label spreads from the vertices that have it, and every vertex averages what its in-neighbors say.
+
+Baluja et al., WWW 2008, for one label, in the form that Maiter and DiGraph run: with seeds s(v),
+
+    score(v) = damping * sum over edges u -> v of score(u) * w(u, v) / W(v)  +  (1 - damping) * s(v),
+
+W(v) being the weight of all of v's in-edges. Weights are used where the graph has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.weights import ArrivingWeight
+from penstock.engine.vertices import internal_id, internal_ids
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+
+class Adsorption(Program):
+    """`score` (float64). source: the seeds, as an original id, several, or id -> strength (1 where not said).
+
+    damping (alias alpha): what of a score comes from the neighbors; tol: L1 change to stop at.
+    """
+
+    score = Field(np.float64)
+    arriving = Field(np.float64, output=False)
+    seed = Field(np.float64, output=False)
+    tolerance = 1e-9
+
+    def __init__(
+        self,
+        source: Any,
+        damping: float = 0.85,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        *,
+        alpha: float | None = None,
+    ) -> None:
+        self.source, self.damping = source, damping if alpha is None else alpha
+        self.tol, self.max_iter = tol, max_iter
+        if not 0 <= self.damping < 1:
+            raise InputError(f"damping {self.damping} is outside [0, 1): 0.85 is usual")
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """Weigh the in-edges, then spread."""
+        if isinstance(self.source, Mapping):
+            for vertex, strength in self.source.items():
+                state["seed"][internal_id(graph, vertex)] = strength
+        else:
+            state["seed"][internal_ids(graph, self.source)] = 1.0
+        yield ArrivingWeight()
+        spread = Spread(self.damping, self.tol)
+        spread.max_iter = self.max_iter
+        yield spread
+        self.converged = spread.settled
+
+
+class Spread(Program):
+    """The second phase of adsorption."""
+
+    score = Field(np.float64)
+    arriving = Field(np.float64, constant=True)
+    seed = Field(np.float64, constant=True)
+    combine = "sum"
+    everywhere = True
+    needs_weights = True
+
+    def __init__(self, damping: float, tol: float) -> None:
+        self.damping, self.tol = damping, tol
+        self.settled = False
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Everybody begins with the seeds."""
+        state["score"][:] = state["seed"]
+        return Start(everything=True)
+
+    def edge(score, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the score, weighed."""
+        return score * weight
+
+    def vertex(incoming, arriving, seed, damping):  # type: ignore[no-untyped-def]
+        """The average of what came, and the vertex's own."""
+        return (damping * incoming / arriving if arriving > 0 else 0.0) + (1 - damping) * seed
+
+    @Global(np.float64)
+    def change(score, old_score):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(score - old_score)
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Whether the last sweep changed little enough."""
+        self.settled = totals["change"] < self.tol
+        return self.settled

@@ -1,0 +1,165 @@
+"""Betweenness centrality: the share of shortest paths that pass through a vertex.
+
+Brandes, J. Math. Sociology 2001: from every source count shortest paths level by level, then add up dependencies from
+the farthest level back. Edges count 1 whatever their weights; parallel edges are different paths. From all sources,
+or from given or sampled ones (Brandes and Pich, 2007), scaled as networkx scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Program, Start
+from penstock.engine.vertices import internal_ids, original_order
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+UNREACHED = np.uint32(2**32 - 1)
+
+
+class Betweenness(Program):
+    """`betweenness` (float64).
+
+    source: original id or ids to start from (default: all). k: so many sources, drawn with `seed`. normalized: divide
+    by the number of pairs; otherwise an undirected pair counts once, and fewer sources are scaled up to all of them.
+    raw: the bare sum of dependencies of the sources.
+    """
+
+    betweenness = Field(np.float64)
+    level = Field(np.uint32, output=False)
+    paths = Field(np.float64, output=False)
+    dependency = Field(np.float64, output=False)
+    tolerance = 1e-9
+
+    def __init__(
+        self,
+        source: int | Sequence[int] | None = None,
+        k: int | None = None,
+        normalized: bool = True,
+        seed: int = 0,
+        raw: bool = False,
+    ) -> None:
+        if source is not None and k is not None:
+            raise InputError("betweenness takes source or k, not both")
+        if k is not None and k < 1:
+            raise InputError(f"k is {k}; it must be at least 1")
+        self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
+
+    def sources(self, graph: Graph) -> NDArray[Any]:
+        """Internal ids of the sources."""
+        if self.source is not None:
+            return internal_ids(graph, self.source)
+        everyone = original_order(graph)
+        if self.k is None or self.k >= graph.vertices:
+            return everyone
+        return np.random.default_rng(self.seed).choice(everyone, self.k, replace=False)
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """Forward and backward from each source."""
+        sources = self.sources(graph)
+        for source in sources.tolist():
+            yield CountPaths(source)
+            reached = state["level"][state["level"] != UNREACHED]
+            yield AddDependencies(int(reached.max()))
+            state["dependency"][source] = 0.0
+            state["betweenness"] += state["dependency"]
+        if not self.raw:
+            _rescale(state["betweenness"], sources, self.normalized, graph.directed)
+
+
+class CountPaths(Program):
+    """Levels and numbers of shortest paths from one source (internal id)."""
+
+    level = Field(np.uint32)
+    paths = Field(np.float64)
+    combine = "sum"
+    message = np.float64
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """One path leads to the source: the empty one."""
+        state["level"][:], state["paths"][:] = UNREACHED, 0.0
+        state["level"][self.source], state["paths"][self.source] = 0, 1.0
+        return Start(active=np.array([self.source]))
+
+    def edge(paths):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the number of paths."""
+        return paths
+
+    def wants(level):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == UNREACHED
+
+    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
+        """A reached vertex: its level, its paths."""
+        return iteration + 1, incoming
+
+
+class AddDependencies(Program):
+    """From the farthest level back: what part of the paths to those behind leads through a vertex.
+
+    All reached vertices wait from the start; `priority` lets the level take part whose turn it is.
+    """
+
+    dependency = Field(np.float64)
+    level = Field(np.uint32, constant=True)
+    paths = Field(np.float64, constant=True)
+    combine = "sum"
+    along = "in"
+    bucket = 1.0
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Nobody depends on anybody yet."""
+        state["dependency"][:] = 0.0
+        level = state["level"]
+        return Start(active=np.flatnonzero((level != UNREACHED) & (level > 0)))
+
+    def send(dependency, paths):  # type: ignore[no-untyped-def]
+        """Its dependency per path."""
+        return (1.0 + dependency) / paths
+
+    def edge(sent, level, target_level):  # type: ignore[no-untyped-def]
+        """Travels against an edge, to the level before."""
+        return sent if target_level + 1 == level else 0.0
+
+    def wants(level, depth, due):  # type: ignore[no-untyped-def]
+        """Only the level before the one whose turn it is."""
+        return level + due == depth
+
+    def vertex(dependency, paths, incoming):  # type: ignore[no-untyped-def]
+        """What the paths through here carry."""
+        return dependency + paths * incoming
+
+    def active():  # type: ignore[no-untyped-def,misc]
+        """Nobody acts twice."""
+        return False
+
+    def priority(level, depth):  # type: ignore[no-untyped-def]
+        """The farthest level first."""
+        return depth - level
+
+
+def _rescale(values: NDArray[np.float64], sources: NDArray[Any], normalized: bool, directed: bool) -> None:
+    """Scale sums of dependencies as networkx 3.6 does, endpoints not counted.
+
+    A source that was drawn is no inner vertex of its own paths, so it has one source less than the others.
+    """
+    others = len(values) - 1
+    if others < 2:
+        return
+    drawn = np.zeros(len(values), dtype=bool)
+    drawn[sources] = True
+    count = np.where(drawn, len(sources) - 1.0, float(len(sources)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if normalized:
+            values /= count * (others - 1)
+        else:
+            values *= others / (count * (1 if directed else 2))

@@ -1,0 +1,144 @@
+"""Collaborative filtering: ratings explained by a short vector per user and per item.
+
+Gradient descent on all ratings at once, Lux's CF (Jia et al., PVLDB 2017, eq. 2-5), on a bipartite, undirected graph
+whose weights are the ratings: predicted(u, i) = mean + bias(u) + bias(i) + vector(u) . vector(i), minimizing the
+squared errors plus `regularization` times the squares of all vectors and biases (Koren, Bell, Volinsky, IEEE Computer
+2009, for the biases). Lux's one step for all is too short for rarely rated items and too long for popular ones; here
+each number's step is divided by its own curvature, and steps keep some of their momentum (Polyak 1964).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.vertices import internal_id, original_order
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+if TYPE_CHECKING:
+    from penstock.engine.result import Result
+
+
+class CollaborativeFiltering(Program):
+    """`vector` (float64, rank + 1 numbers): the factors, and last the bias. `rmse`: a list of errors, epoch by epoch.
+
+    rank: how many factors. max_iter: epochs. regularization, rate, momentum: see the file. seed: of the first vectors,
+    normal numbers of deviation `spread` in the order of the original ids. tol: stop when an epoch lowers the error by
+    less.
+    """
+
+    vector = Field(np.float64, shape=(9,))
+    velocity = Field(np.float64, shape=(9,), output=False)
+    squared = Field(np.float64, output=False)
+    combine = "sum"
+    message_shape = (18,)
+    everywhere = True
+    needs_weights = True
+    tolerance = 1e-6
+
+    def __init__(
+        self,
+        rank: int = 8,
+        max_iter: int = 100,
+        regularization: float = 12.0,
+        rate: float = 0.2,
+        momentum: float = 0.8,
+        tol: float = 0.0,
+        seed: int = 0,
+        spread: float = 0.1,
+    ) -> None:
+        if rank < 1 or regularization <= 0 or not 0 <= momentum < 1 or max_iter < 0:
+            raise InputError(
+                f"rank {rank}, regularization {regularization}, momentum {momentum}, max_iter {max_iter}: they must be "
+                "at least 1, above 0, in [0, 1), and not negative"
+            )
+        self.rank, self.max_iter = rank, max_iter
+        self.regularization, self.rate, self.momentum = regularization, rate, momentum
+        self.tol, self.seed, self.spread = tol, seed, spread
+        self.mean = 0.0
+        self.ratings = 0
+        self.rmse: list[float] = []
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """With vectors of the wanted rank. Raises InputError for graphs that are no ratings."""
+        if graph.directed or graph.weight_dtype is None:
+            raise InputError(
+                "collaborative filtering needs ratings: an undirected graph between users and items, with weights; "
+                "convert with --undirected and a third column"
+            )
+        made = _of_rank(self.rank).__new__(_of_rank(self.rank))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Small random factors, no bias."""
+        assert graph.weight_range is not None
+        self.mean, self.ratings, self.rmse = graph.weight_range[1], graph.edges, []
+        random = np.random.default_rng(self.seed)
+        state["vector"][:] = 0.0
+        first = random.normal(0.0, self.spread, (graph.vertices, self.rank))
+        state["vector"][original_order(graph), : self.rank] = first
+        return Start(everything=True)
+
+    def edge(message, vector, target_vector, weight, mean):  # type: ignore[no-untyped-def]
+        """Along a rating: the error times the factors, the factors' squares, the error, the error's square."""
+        last = len(vector) - 1
+        error = weight - mean - vector[last] - target_vector[last]
+        for k in range(last):
+            error -= vector[k] * target_vector[k]
+        for k in range(last):
+            message[k] = error * vector[k]
+            message[last + k] = vector[k] * vector[k]
+        message[2 * last] = error
+        message[2 * last + 1] = error * error
+
+    def vertex(vector, velocity, incoming, degree, rate, momentum, regularization):  # type: ignore[no-untyped-def]
+        """A step down the gradient, each number at its own pace."""
+        last = len(vector) - 1
+        for k in range(last + 1):
+            gradient, curvature = incoming[2 * last], 1.0 * degree
+            if k < last:
+                gradient, curvature = incoming[k], incoming[last + k]
+            step = rate * (gradient - regularization * vector[k]) / (curvature + regularization)
+            velocity[k] = momentum * velocity[k] + step
+            vector[k] += velocity[k]
+        return vector, velocity, incoming[2 * last + 1]
+
+    @Global(np.float64)
+    def squared_error(squared):  # type: ignore[no-untyped-def]
+        """Squared errors; every rating is met from both its ends."""
+        return squared
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Note the epoch's error; whether it hardly fell."""
+        self.rmse.append(float(np.sqrt(totals["squared_error"] / max(1, self.ratings))))
+        return self.tol > 0 and len(self.rmse) > 1 and self.rmse[-2] - self.rmse[-1] < self.tol
+
+
+@functools.cache
+def _of_rank(rank: int) -> type[CollaborativeFiltering]:
+    """The program with vectors of `rank` factors and a bias."""
+    fields = {name: Field(np.float64, shape=(rank + 1,), output=name == "vector") for name in ("vector", "velocity")}
+    body = {**fields, "squared": CollaborativeFiltering.squared, "message_shape": (2 * rank + 2,)}
+    return type("CollaborativeFiltering", (CollaborativeFiltering,), body)
+
+
+def predicted(result: Result, pairs: NDArray[Any]) -> NDArray[np.float64]:
+    """Predicted ratings, float64 (n,), for pairs of original ids, (n, 2), user and item.
+
+    Raises InputError for strangers. In a bipartite graph the first of a pair is always looked up among the users.
+    """
+    vector, program = result.fields["vector"], result.program
+    assert isinstance(program, CollaborativeFiltering)
+    ends = []
+    for side, ids in zip(("source", "target"), np.asarray(pairs).T, strict=True):
+        prefix = "" if result.graph.left is None else f"{side}:"
+        known = {one: internal_id(result.graph, f"{prefix}{one}" if prefix else one) for one in np.unique(ids).tolist()}
+        ends.append(vector[[known[one] for one in ids.tolist()]])
+    one, other = ends
+    found: NDArray[np.float64] = np.einsum("ij,ij->i", one[:, :-1], other[:, :-1]) + one[:, -1] + other[:, -1]
+    return found + program.mean

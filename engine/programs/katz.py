@@ -1,0 +1,77 @@
+"""Katz centrality, as networkx defines it: beta plus alpha times the sum over in-neighbors, of all walks.
+
+Leo Katz, Psychometrika 1953. It exists for alpha below the inverse of the largest eigenvalue; above it nothing
+converges, and the result says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Global, Program, Start
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+
+class Katz(Program):
+    """`katz` (float64), scaled to an L2 norm of 1 unless `normalized` is false.
+
+    alpha: what a step of a walk counts (0.1). beta: what everybody has. tol: stop when the L1 change of a sweep is
+    below vertices x tol. weight: whether edges count by their weights (networkx: by default they do not).
+    """
+
+    katz = Field(np.float64)
+    combine = "sum"
+    everywhere = True
+    starts_anywhere = True
+    tolerance = 1e-9
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        normalized: bool = True,
+        weight: bool | str | None = None,
+    ) -> None:
+        if alpha < 0 or tol < 0 or max_iter < 0:
+            raise InputError(f"alpha {alpha}, tol {tol} and max_iter {max_iter} must not be negative")
+        self.alpha, self.beta, self.tol, self.max_iter = alpha, beta, tol, max_iter
+        self.normalized = normalized
+        self.needs_weights = bool(weight)  # type: ignore[misc]
+        self.enough = 0.0
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Nobody has anything."""
+        self.enough = self.tol * graph.vertices
+        return Start(everything=True)
+
+    def send(katz, alpha):  # type: ignore[no-untyped-def]
+        """What a vertex gives each of its out-neighbors."""
+        return alpha * katz
+
+    def edge(sent, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge."""
+        return sent * weight
+
+    def vertex(incoming, beta):  # type: ignore[no-untyped-def]
+        """The new centrality."""
+        return beta + incoming
+
+    @Global(np.float64)
+    def change(katz, old_katz):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(katz - old_katz)
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Whether the last sweep changed little enough."""
+        return totals["change"] < self.enough
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Scale the L2 norm to 1."""
+        katz = state["katz"]
+        norm = float(np.linalg.norm(katz))
+        return {"katz": katz / norm if self.normalized and norm > 0 else katz}

@@ -1,0 +1,25 @@
+"""Personalized PageRank by name: PageRank whose walker restarts at given vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.engine.program import Program
+from penstock.engine.programs.pagerank import PageRank
+from penstock.storage.graph import Graph
+
+
+class PPR(PageRank):
+    """`rank` (float64, sum 1). source: original id to restart at, or several, or id -> weight. Others: see PageRank."""
+
+    def __init__(
+        self, source: Any, damping: float = 0.85, tol: float = 1e-6, max_iter: int = 100, *, alpha: float | None = None
+    ) -> None:
+        several = [source] if isinstance(source, int | str) else source
+        home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
+        super().__init__(damping, tol, max_iter, home, alpha=alpha)
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """PageRank of this personalization."""
+        return PageRank(self.damping, self.tol, self.max_iter, self.personalization).form(graph, mode)

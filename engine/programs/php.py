@@ -1,0 +1,97 @@
+"""Penalized hitting probability (PHP): how near a vertex is to the source, by walks that are punished for each step.
+
+Guan et al., SIGMOD 2011, and Wu, Jin, Zhang, PVLDB 2014, in the accumulative form of Maiter (Zhang et al., TPDS 2014)
+whose workloads HyTGraph takes up: the source has 1, and every other vertex v has
+
+    php(v) = damping * sum over edges u -> v of php(u) * w(u, v) / W(u),     W(u): weight of all of u's out-edges.
+
+Nothing that returns to the source counts. Weights are used where the graph has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.weights import OutgoingWeight
+from penstock.engine.vertices import internal_id
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+
+class PHP(Program):
+    """`php` (float64) from `source` (original id). damping (alias alpha): cost of a step; tol: L1 change to stop at."""
+
+    php = Field(np.float64)
+    outgoing = Field(np.float64, output=False)
+    tolerance = 1e-9
+
+    def __init__(
+        self,
+        source: int,
+        damping: float = 0.8,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        *,
+        alpha: float | None = None,
+    ) -> None:
+        self.source, self.damping = source, damping if alpha is None else alpha
+        self.tol, self.max_iter = tol, max_iter
+        if not 0 <= self.damping < 1:
+            raise InputError(f"damping {self.damping} is outside [0, 1): 0.8 is usual")
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """Weigh the out-edges, then spread."""
+        root = internal_id(graph, self.source)
+        if graph.weight_dtype is None:
+            state["outgoing"][:] = graph.out.index().degrees(0, graph.vertices)
+        else:
+            yield OutgoingWeight()
+        state["php"][root] = 1.0
+        spread = Hitting(root, self.damping, self.tol)
+        spread.max_iter = self.max_iter
+        yield spread
+        self.converged = spread.settled
+
+
+class Hitting(Program):
+    """The second phase of PHP."""
+
+    php = Field(np.float64)
+    outgoing = Field(np.float64, constant=True)
+    combine = "sum"
+    everywhere = True
+    needs_weights = True
+
+    def __init__(self, root: int, damping: float, tol: float) -> None:
+        self.root, self.damping, self.tol = root, damping, tol
+        self.settled = False
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Everybody takes part; the source has 1 already."""
+        return Start(everything=True)
+
+    def send(php, outgoing, damping):  # type: ignore[no-untyped-def]
+        """What a vertex gives along an edge of weight 1."""
+        return damping * php / outgoing if outgoing > 0 else 0.0
+
+    def edge(sent, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: its share."""
+        return sent * weight
+
+    def vertex(incoming, vertex_id, root):  # type: ignore[no-untyped-def]
+        """The new probability; the source keeps 1."""
+        return 1.0 if vertex_id == root else incoming
+
+    @Global(np.float64)
+    def change(php, old_php):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(php - old_php)
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Whether the last sweep changed little enough."""
+        self.settled = totals["change"] < self.tol
+        return self.settled

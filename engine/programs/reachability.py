@@ -1,0 +1,39 @@
+"""Reachability: which vertices some path leads to, from one source or several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import Field, Program, Start
+from penstock.engine.vertices import internal_ids
+from penstock.storage.graph import Graph
+
+
+class Reachability(Program):
+    """`reached` (uint32): 1 for the sources and whatever they lead to, else 0. source: original id, or several."""
+
+    reached = Field(np.uint32)
+    combine = "or"
+    self_combining = True
+    early_exit = True
+    starts_anywhere = True
+
+    def __init__(self, source: int | Sequence[int]) -> None:
+        self.source = source
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """The sources are reached."""
+        first = internal_ids(graph, self.source)
+        state["reached"][first] = 1
+        return Start(active=first)
+
+    def edge(reached):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the news."""
+        return reached
+
+    def wants(reached):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return reached == 0

@@ -1,0 +1,174 @@
+"""Strongly connected components: vertices that lead to each other.
+
+Trimming first (McLendon et al., J. Parallel Distrib. Comput. 2005): vertices that nothing left leads to, or that lead
+to nothing left, are components of their own. Then the component of a vertex with many edges, as what it reaches both
+ways (Fleischer, Hendrickson, Pinar, IPDPS 2000), usually the giant. The rest by coloring (Orzan, 2004): the smallest id
+spreads forward, and from each id that kept its own color backward within the color.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program import VERTEX, Field, Program, Start
+from penstock.engine.vertices import smallest_members
+from penstock.storage.graph import Graph
+
+
+class SCC(Program):
+    """`component`: the smallest original id of the vertex's strongly connected component."""
+
+    component = Field(VERTEX)
+    color = Field(VERTEX, output=False)
+    reached = Field(np.uint32, output=False)
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """Trim, take the giant, trim, then color until nobody is left. `vertices` stands for no component yet."""
+        component = state["component"]
+        component[:] = graph.vertices
+        if graph.vertices == 0:
+            return
+        yield TrimForward()
+        yield TrimBackward()
+        left = component == graph.vertices
+        if left.any():
+            yield ReachForward(_pivot(graph, left))
+            yield ReachBackward(_pivot(graph, left))
+            members = np.flatnonzero(state["reached"] == 3)
+            component[members] = members[0]
+            yield TrimForward()
+            yield TrimBackward()
+        while bool(np.any(component == graph.vertices)):
+            yield SpreadColor()
+            yield ClaimColor()
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Name every component by its smallest original id."""
+        return {"component": smallest_members(graph, state["component"])}
+
+
+class TrimForward(Program):
+    """Take away, again and again, vertices that nothing left leads to."""
+
+    component = Field(VERTEX)
+    waiting = Field(np.int64)
+    combine = "sum"
+    message = np.int64
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """In the first iteration everybody who is left is counted by those that lead to him."""
+        return Start(active=np.flatnonzero(state["component"] == graph.vertices))
+
+    def edge(source, target):  # type: ignore[no-untyped-def]
+        """Travels along an edge: one counted (first iteration), one taken away (later)."""
+        return 1 if source != target else 0
+
+    def wants(component, vertices):  # type: ignore[no-untyped-def]
+        """Only what is left takes part."""
+        return component == vertices
+
+    def vertex(component, waiting, incoming, is_active, vertex_id, iteration, vertices):  # type: ignore[no-untyped-def]
+        """A component of its own once nothing leads here."""
+        rest = incoming if iteration == 0 else waiting - incoming
+        return (vertex_id if rest == 0 and component == vertices else component), rest
+
+    def active(component, old_component):  # type: ignore[no-untyped-def]
+        """Whoever goes tells those he leads to."""
+        return component != old_component
+
+
+class TrimBackward(TrimForward):
+    """The same for vertices that lead to nothing left."""
+
+    along = "in"
+
+
+class ReachForward(Program):
+    """What `pivot` leads to, among what is left: bit 1 of `reached`."""
+
+    reached = Field(np.uint32)
+    component = Field(VERTEX, constant=True)
+    combine = "or"
+    self_combining = True
+    bit = 1
+
+    def __init__(self, pivot: int) -> None:
+        self.pivot = pivot
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """The pivot reaches itself."""
+        state["reached"][self.pivot] |= self.bit
+        return Start(active=np.array([self.pivot]))
+
+    def edge(bit):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the news."""
+        return bit
+
+    def wants(reached, component, vertices, bit):  # type: ignore[no-untyped-def]
+        """Those who are left and have not heard."""
+        return component == vertices and reached & bit == 0
+
+
+class ReachBackward(ReachForward):
+    """What leads to `pivot`: bit 2."""
+
+    along = "in"
+    bit = 2
+
+
+class SpreadColor(Program):
+    """`color` becomes the smallest id that leads here, among what is left."""
+
+    color = Field(VERTEX)
+    component = Field(VERTEX, constant=True)
+    combine = "min"
+    self_combining = True
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Everybody who is left has his own color."""
+        state["color"][:] = np.arange(graph.vertices)
+        return Start(active=np.flatnonzero(state["component"] == graph.vertices))
+
+    def edge(color):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the color."""
+        return color
+
+    def wants(component, vertices):  # type: ignore[no-untyped-def]
+        """Only what is left takes part."""
+        return component == vertices
+
+
+class ClaimColor(Program):
+    """Whoever kept his own color is a component, with all of his color that lead to him."""
+
+    component = Field(VERTEX)
+    color = Field(VERTEX, constant=True)
+    combine = "min"
+    self_combining = True
+    along = "in"
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Roots are their own components."""
+        left = state["component"] == graph.vertices
+        roots = np.flatnonzero(left & (state["color"] == np.arange(graph.vertices)))
+        state["component"][roots] = roots
+        return Start(active=roots)
+
+    def edge(component, color, target_color, target_component):  # type: ignore[no-untyped-def]
+        """Travels against an edge: the component, to the same color."""
+        return component if color == target_color else target_component
+
+    def wants(component, vertices):  # type: ignore[no-untyped-def]
+        """Only what is left takes part."""
+        return component == vertices
+
+
+def _pivot(graph: Graph, left: NDArray[np.bool_]) -> int:
+    """A vertex that is left, of the most edges out (times those in, where the graph has them)."""
+    weight = 1.0 + graph.out.index().degrees(0, graph.vertices)
+    if graph.into is not None:
+        weight *= 1.0 + graph.into.index().degrees(0, graph.vertices)
+    return int(np.argmax(np.where(left, weight, 0)))
