@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[Any]
-NAMES_OF_VERTICES = ("component", "parent")
+NAMES_OF_VERTICES = ("component", "label", "parent")
 """Fields whose values are vertices, so that their size says nothing."""
+GROUPS = ("component", "label", "color")
+"""Fields whose values say who belongs together: they are counted."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Answer:
 
     fields: Mapping[str, Values]
     reached: Mapping[str, NDArray[np.bool_]]
-    best: Callable[[int], list[tuple[int, Any]]]
+    best: Callable[[int], list[tuple[int | str, Any]]]
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """A few numbers for each field."""
@@ -38,9 +40,9 @@ class Answer:
         if not mask.all():
             facts["reached"] = int(mask.sum())
             values = values[mask]
-        if name == "component":
+        if name in GROUPS:
             labels, sizes = np.unique(values, return_counts=True)
-            facts["components"] = len(labels)
+            facts[f"{name}s"] = len(labels)
             facts["largest"] = int(sizes.max(initial=0))
         elif name not in NAMES_OF_VERTICES and values.size:
             facts["min"], facts["max"] = values.min(), values.max()
@@ -55,8 +57,8 @@ class Answer:
             parts = []
             if "reached" in facts:
                 parts.append(f"{facts['reached']:,} of {len(self.reached[name]):,} vertices")
-            if "components" in facts:
-                parts.append(f"{facts['components']:,}, the largest of {facts['largest']:,} vertices")
+            if f"{name}s" in facts:
+                parts.append(f"{facts[f'{name}s']:,}, the largest of {facts['largest']:,} vertices")
             if "max" in facts:
                 parts.append(f"{facts['min']:.6g} to {facts['max']:.6g}")
             if "sum" in facts:
@@ -70,10 +72,11 @@ class Answer:
         """The best vertices by the first field; of components the largest."""
         name = next(iter(self.fields))
         values = self.fields[name]
-        if name == "component":
+        if name in GROUPS:
             labels, sizes = np.unique(values, return_counts=True)
             order = np.argsort(-sizes, kind="stable")[:count]
-            return [{"component": labels[i].item(), "vertices": sizes[i].item()} for i in order]
+            largest = zip(labels[order].tolist(), sizes[order].tolist(), strict=True)
+            return [{name: label, "vertices": size} for label, size in largest]
         if values.ndim > 1 or count == 0:
             return []
         return [{"vertex": vertex, name: value} for vertex, value in self.best(count)]

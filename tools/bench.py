@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.atomic import scratch_folder
 from penstock.storage.budget import cores, format_bytes
+from penstock.tools.bench_routes import command as routes
 from penstock.tools.options import ANY, FOLDER, SIZE, speaking
 from penstock.tools.output import Speaker, seconds, table
 from penstock.tools.progress import progress
@@ -31,7 +32,11 @@ def command() -> None:
       penstock bench disk
       penstock bench encodings web.h5
       penstock bench compare --scale 20
+      penstock bench routes web.h5
     """
+
+
+command.add_command(routes)
 
 
 @command.command()
@@ -46,7 +51,7 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
       penstock bench disk
       penstock bench disk --folder /mnt/ssd --size 8GiB --json
     """
-    from penstock.tools.disk import measure, write_probe
+    from penstock.storage.disk_probe import measure, write_probe
 
     size = max(size, BLOCKS[-1])
     with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
@@ -54,7 +59,7 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
         written = write_probe(probe, size, lambda done: update("writing", done, size, "bytes"))
         rates = []
         for number, (block, depth) in enumerate((b, d) for b in BLOCKS for d in DEPTHS):
-            rates.append(measure(probe, block, depth, size))
+            rates.append(measure([probe], block, depth, size))
             update("measuring", number + 1, len(BLOCKS) * len(DEPTHS), "measurements")
     best = max(rates, key=lambda rate: rate.bytes_per_second)
     facts = {

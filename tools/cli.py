@@ -23,6 +23,7 @@ COMMANDS = {
     "info": "Say what a graph file holds.",
     "run": "Run a graph algorithm.",
     "generate": "Make a graph from a seed.",
+    "calibrate": "Measure this machine's rates, for the cost model.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
     "bench": "Measure this machine, and Penstock against others.",
 }

@@ -54,7 +54,7 @@ OPTIONS = (
         help="Of parallel edges keep one; its weight is the first, the sum, the least, the most.",
     ),
     option("--drop-self-loops", is_flag=True, help="Leave out edges from a vertex to itself."),
-    option("--renumber", is_flag=True, help="For sparse ids: number them 0..n-1, keep the map."),
+    option("--renumber", is_flag=True, help="For sparse or string ids: number them 0..n-1, keep the map."),
     option("--hub-sort", is_flag=True, help="Put the best-connected 8 % of vertices first."),
     host_memory_option(),
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
@@ -76,10 +76,16 @@ VERTICES = option(
     help="A file with a vertex id per line, so that isolated vertices exist.",
 )
 
+BIPARTITE = option(
+    "--bipartite",
+    is_flag=True,
+    help="Ids of sources and of targets are two spaces: number both, targets behind sources.",
+)
+
 making = taking("conversion", _conversion, *OPTIONS)
 """Give a command that makes its own edges the options of a conversion, as a `ConvertOptions`."""
 
-converting = taking("conversion", _conversion, VERTICES, *OPTIONS)
+converting = taking("conversion", _conversion, VERTICES, BIPARTITE, *OPTIONS)
 """The same for a command that reads edges, and perhaps vertices, from files."""
 
 

@@ -11,12 +11,26 @@ from penstock.tools.conversion import check_paths, converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
 
-FORMATS = ["text", "matrix-market", "binary32", "binary64", "csr", "parquet"]
+FORMATS = [
+    "text",
+    "matrix-market",
+    "dimacs",
+    "metis",
+    "adjacency",
+    "rows",
+    "webgraph",
+    "npy",
+    "npz",
+    "binary32",
+    "binary64",
+    "csr",
+    "parquet",
+]
 
 
-def _reading(columns: str | None, weights: bool | None, header: bool | None) -> IngestOptions:
+def _reading(columns: str | None, weights: bool | None, header: bool | None, string_ids: bool) -> IngestOptions:
     names = None if columns is None else parse_columns(columns)
-    return IngestOptions(columns=names, weights=weights, header=header)
+    return IngestOptions(columns=names, weights=weights, header=header, string_ids=string_ids)
 
 
 reading = taking(
@@ -25,6 +39,7 @@ reading = taking(
     option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
+    option("--string-ids", is_flag=True, help="Ids are strings; found out with --renumber or --bipartite."),
 )
 
 
@@ -50,22 +65,27 @@ def command(
 ) -> None:
     """Turn raw edge lists into a graph file.
 
-    INPUT is text (blanks, tabs or commas; # and % comments), MatrixMarket, raw little-endian pairs,
-    Parquet, or raw CSR arrays; each may be gz, bz2, xz or zst; - is standard input. Several inputs
-    make one graph.
+    INPUT is text (blanks, tabs or commas; # and % comments), MatrixMarket, DIMACS, METIS, lists of
+    neighbors, NumPy or scipy arrays, raw little-endian pairs, Parquet, or raw CSR arrays; text and
+    pairs may be gz, bz2, xz or zst; - is standard input. Several inputs make one graph.
 
     \b
     Examples:
       penstock convert web-Google.txt.gz web.h5
       penstock convert roads.csv roads.h5 --columns from,to,metres --undirected
       penstock convert part-*.parquet all.h5 --direction both --dedupe first
+      penstock convert mesh.graph.bz2 mesh.h5
+      penstock convert ratings.csv ratings.h5 --bipartite --weights
+      penstock convert friends.txt friends.h5 --format adjacency --renumber
       penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5
       zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
       penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
     """
     check_target(output, force=conversion.force)
     check_paths(inputs, output)
-    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
+    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads, sides=conversion.bipartite)
+    if not reading.string_ids and (conversion.renumber or conversion.bipartite):
+        reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.source import open_source
 
     made = make_graph(lambda: open_source(inputs, format_name, reading), output, conversion, speaker)

@@ -54,6 +54,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         "vertex_dtype": graph.vertex_dtype,
         "weight_dtype": graph.weight_dtype,
         "renumbered": graph.original is not None,
+        "sources": graph.left,
         "files": list(graph.files),
         "file_bytes": graph.file_bytes,
         "bytes_per_edge": graph.file_bytes / graph.edges if graph.edges else None,
@@ -124,6 +125,11 @@ def _histogram(index: Index, rows: int = 1 << 20) -> NDArray[np.int64]:
     return counts
 
 
+def _sides_line(facts: dict[str, Any]) -> str | None:
+    left = facts["sources"]
+    return None if left is None else f"{left:,} sources, {facts['vertices'] - left:,} targets"
+
+
 def _lines(facts: dict[str, Any]) -> list[str]:
     kind = "directed" if facts["directed"] else "undirected"
     stored = "" if facts["input_edges"] == facts["edges"] else f"; {facts['edges']:,} stored"
@@ -133,6 +139,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         ("edges", f"{facts['input_edges']:,} ({kind}{stored})"),
         ("weights", facts["weight_dtype"] or "none"),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
+        ("bipartite", _sides_line(facts)),
         ("size", format_bytes(facts["file_bytes"]) + _per_edge(per_edge)),
     ]
     rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]

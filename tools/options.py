@@ -13,6 +13,7 @@ import click
 from penstock.storage.budget import parse_bytes
 from penstock.storage.errors import InputError
 from penstock.tools.output import Speaker
+from penstock.tools.programs import is_negative, read_vertex
 
 Command = Callable[..., Any]
 
@@ -45,7 +46,20 @@ class WeightRange(click.ParamType):  # type: ignore[type-arg]
         return int(low), int(high)
 
 
+class Vertex(click.ParamType):  # type: ignore[type-arg]
+    """An id of a vertex: a number, or a string where ids are strings."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Read the text of an id."""
+        if isinstance(value, str) and is_negative(value):
+            self.fail(f"{value} is negative, and no vertex has such an id", param, ctx)
+        return read_vertex(value) if isinstance(value, str) else int(value)
+
+
 SIZE = Size()
+VERTEX = Vertex()
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 ANY = click.Path(path_type=Path)

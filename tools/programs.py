@@ -118,7 +118,7 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
 
 def _option(parameter: str) -> str:
     """How a parameter is given on the command line."""
-    known = ("source", "damping", "tol", "max_iter", "delta", "personalization")
+    known = ("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "delta", "personalization")
     if parameter in known:
         return f"--{parameter.replace('_', '-')}"
     return f"--set {parameter}=..."
@@ -139,13 +139,23 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name.strip(), value
 
 
-def read_weights(path: Path) -> dict[int, float]:
+def read_vertex(text: str) -> int | str:
+    """A vertex id: a number if it is written as one, else a string."""
+    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
+
+
+def is_negative(text: str) -> bool:
+    """Whether a text is a negative number, which no vertex has as id."""
+    return text.startswith("-") and text[1:].isdigit()
+
+
+def read_weights(path: Path) -> dict[int | str, float]:
     """Read a personalization file: a vertex id and, if it is not 1, its weight on every line.
 
     Raises:
         InputError: it cannot be read, or a line is not that.
     """
-    found: dict[int, float] = {}
+    found: dict[int | str, float] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -155,10 +165,11 @@ def read_weights(path: Path) -> dict[int, float]:
         if not words:
             continue
         try:
-            vertex, weight = int(words[0]), float(words[1]) if len(words) > 1 else 1.0
+            weight = float(words[1]) if len(words) > 1 else 1.0
         except ValueError:
-            vertex, weight = -1, 1.0
-        if vertex < 0 or len(words) > 2:
+            weight = float("nan")
+        if is_negative(words[0]) or len(words) > 2 or weight != weight:
             raise InputError(f"{path}:{number}: {line.strip()!r} is not a vertex id and a weight, such as 42 0.5")
+        vertex = read_vertex(words[0])
         found[vertex] = found.get(vertex, 0.0) + weight
     return found

@@ -18,6 +18,7 @@ from penstock.tools.options import (
     FILE,
     SIZE,
     THREADS,
+    VERTEX,
     host_memory_option,
     option,
     speaking,
@@ -27,6 +28,7 @@ from penstock.tools.options import (
 from penstock.tools.output import Speaker, pairs, plain, seconds, table
 from penstock.tools.programs import find_program, make_program, parse_setting, read_weights
 from penstock.tools.progress import Update, progress
+from penstock.tools.rates import Choice, rates_for
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
@@ -41,6 +43,9 @@ UNBOUNDED = 1 << 60
 def _parameters(settings: tuple[str, ...], **named: Any) -> dict[str, Any]:
     """Parameters of the program that were given, by name."""
     given = {name: value for name, value in named.items() if value is not None}
+    sources = given.pop("source", ())
+    if sources:
+        given["source"] = sources[0] if len(sources) == 1 else list(sources)
     if "personalization" in given:
         given["personalization"] = read_weights(given["personalization"])
     return given | dict(parse_setting(text) for text in settings)
@@ -49,11 +54,14 @@ def _parameters(settings: tuple[str, ...], **named: Any) -> dict[str, Any]:
 parameters = taking(
     "parameters",
     _parameters,
-    option("--source", type=click.IntRange(0), help="bfs, sssp: id of the first vertex."),
+    option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
-    option("--damping", type=float, help="pagerank: share of rank that follows edges (0.85)."),
-    option("--tol", type=float, help="pagerank: stop at this L1 change (1e-6); 0: never."),
-    option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100)."),
+    option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
+    option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
+    option("--tol", type=float, help="Stop at this L1 change (pagerank: 1e-6); 0: never."),
+    option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
+    option("--k", type=click.IntRange(0), help="kcore: of which core; betweenness: so many sampled sources."),
+    option("--weight", is_flag=True, default=None, help="katz, hits: edges count by their weights."),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
 )
@@ -61,14 +69,16 @@ parameters = taking(
 
 @dataclass(frozen=True)
 class Execution:
-    """Where the graph's shards are, and the options of the engine that were given, by name."""
+    """Where the graph's shards are, whose rates to use, and the options of the engine that were given, by name."""
 
     stripes: tuple[Path, ...]
+    rates: Choice
     options: dict[str, Any]
 
 
-def _execution(stripes: tuple[Path, ...], **given: Any) -> Execution:
-    return Execution(stripes, {name: value for name, value in given.items() if value is not None})
+def _execution(stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, **given: Any) -> Execution:
+    choice = Choice(rates, measure=not no_calibrate)
+    return Execution(stripes, choice, {name: value for name, value in given.items() if value is not None})
 
 
 execution = taking(
@@ -96,10 +106,12 @@ execution = taking(
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(
         "--route",
-        type=click.Choice(["auto", "resident", "filter", "zero-copy"]),
+        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy"]),
         default="auto",
         help="How edges reach the GPU; auto decides for every partition.",
     ),
+    option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
+    option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
     stripe_option("Where a shard is now. Repeatable."),
 )
 
@@ -112,6 +124,7 @@ class Wanted:
     path: Path | None
     force: bool
     log: Path | None
+    format: str | None
 
     def check(self) -> None:
         """Refuse, before the run, what could not be written."""
@@ -121,7 +134,7 @@ class Wanted:
         if self.path is not None:
             from penstock.storage.tables import writer_for
 
-            writer_for(self.path)
+            writer_for(self.path, self.format)
 
 
 wanting = taking(
@@ -131,6 +144,7 @@ wanting = taking(
     option("-o", "--output", "path", type=ANY, help="Write all values: .csv, .parquet, .h5 or .npy."),
     option("--force", is_flag=True, help="Replace an existing output."),
     option("--iterations-log", "log", type=ANY, help="Write a JSON line for every iteration."),
+    option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
 )
 
 
@@ -151,8 +165,15 @@ def command(
 ) -> None:
     """Run a graph algorithm.
 
-    PROGRAM is bfs, sssp, pagerank or wcc, or your own: path/to/file.py:ClassName or
-    package.module:ClassName. Vertices are named by the ids of the input.
+    PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
+    Vertices are named by the ids of the input. Other parameters of a program go by --set.
+
+    \b
+    paths       bfs sssp reachability widest betweenness
+    rank        pagerank personalized_pagerank katz hits php adsorption
+    components  wcc scc cdlp
+    structure   degrees coreness kcore triangles lcc mis coloring
+    ratings     cf
 
     \b
     Examples:
@@ -161,6 +182,8 @@ def command(
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
       penstock run wcc web.h5
+      penstock run betweenness web.h5 --k 64 --top 10
+      penstock run cdlp web.h5 --format graphalytics --output labels.txt
       penstock run my_program.py:MyProgram web.h5 --set depth=3
     """
     from penstock.storage.graph import Graph
@@ -168,14 +191,15 @@ def command(
     wanted.check()
     made = make_program(program, find_program(program), parameters)
     opened = Graph.open(graph, stripes=execution.stripes)
+    used = rates_for(opened, execution.options, execution.rates, speaker.note)
     with progress(quiet=speaker.silent) as show:
-        outcome = execute(made, opened, execution.options, show)
+        outcome = execute(made, opened, execution.options | used.options(), show)
     if wanted.path is not None:
-        outcome.result.write(wanted.path, force=wanted.force)
+        outcome.result.write(wanted.path, force=wanted.force, format=wanted.format)
     if wanted.log is not None:
         _write_log(outcome.result, wanted.log, force=wanted.force)
     facts = {"command": "run", "program": program, "parameters": parameters, **outcome.facts()}
-    facts |= {"top": outcome.answer.top(wanted.top), "output": wanted.path}
+    facts |= {"top": outcome.answer.top(wanted.top), "output": wanted.path, "rates": used.facts()}
     title = " ".join([program, *(f"{name}={_short(v)}" for name, v in parameters.items())])
     speaker.answer(facts, [f"{title} on {graph}", *outcome.lines(wanted)])
 

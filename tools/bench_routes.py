@@ -1,0 +1,146 @@
+"""Owns `penstock bench routes`: every way to bring the edges, in one table for each program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from penstock.storage.budget import cores
+from penstock.storage.errors import RunError
+from penstock.tools.options import ANY, speaking
+from penstock.tools.output import Speaker
+from penstock.tools.progress import progress
+from penstock.tools.route_options import Files, Material, Place, Work, material, place, work, writing
+
+if TYPE_CHECKING:
+    from penstock.storage.graph import Graph
+    from penstock.tools.rates import Note
+    from penstock.tools.route_trials import Outcome
+    from penstock.transfer.rates import Rates
+
+
+@click.command(name="routes")
+@click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
+@material
+@work
+@place
+@writing
+@speaking
+def command(graph: Path | None, material: Material, work: Work, place: Place, files: Files, speaker: Speaker) -> None:
+    """Compare every route to the device, and auto without each of its parts.
+
+    One table for each program: each single route, auto with both cost models, auto without task combination,
+    priority, residency or local rounds. All answers must agree. Moved/edges: bytes over the link over the bytes
+    of all edges. Of link: the rate over the link, of the measured one.
+
+    \b
+    Examples:
+      penstock bench routes web.h5 --device-edge-memory 25% --plot routes.png
+      penstock bench routes --scale 25 --device-edge-memory 3% --program bfs --program sssp --json
+      penstock bench routes --scale 24 --kind web --host-memory 2GiB
+      penstock bench routes --scale 18 --device emulated --link-rate 2GB --ablation
+    """
+    from penstock.tools.loaded import in_memory
+    from penstock.tools.route_report import facts, lines
+
+    files.check()
+    with ExitStack() as stack:
+        name, opened = material.open(graph, stack, speaker)
+        if not place.on_disk:
+            opened = in_memory(opened)
+        here = _here(place, opened, speaker.note)
+        with progress(quiet=speaker.silent) as update:
+            steps = count(1)
+            outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
+    title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"
+    told = {
+        "command": "bench routes",
+        "graph": name,
+        "vertices": opened.vertices,
+        "edges": opened.edges,
+        "device": here.name,
+        "kind": here.kind,
+        "rates": here.source,
+        "on_disk": opened.out.arrays is None,
+        "link_bytes_per_second": here.link_rate,
+        "repeat": work.effort.repeat,
+        "programs": [facts(outcome) for outcome in outcomes],
+        "plot": files.plot,
+    }
+    speaker.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
+    files.write(outcomes, title, told)
+    failed = [(outcome.case.name, row) for outcome in outcomes for row in outcome.rows if row.failed]
+    if failed:
+        raise RunError("; ".join(f"{case}, {row.name.strip()}: {row.problem}" for case, row in failed))
+
+
+@dataclass(frozen=True)
+class Here:
+    """The device, its rates (None: the engine's own, or nothing is slowed), and where these come from."""
+
+    name: str
+    kind: str
+    rates: Rates | None
+    source: str
+
+    @property
+    def link_rate(self) -> float | None:
+        """Bytes per second of a copy over the link; None without a link, or where it takes no time."""
+        return None if self.kind == "host" or self.rates is None else self.rates.copy_bytes
+
+    def budget(self, place: Place, edge_bytes: int) -> int | None:
+        """Bytes of edges that may be on the device, of so many in all; None without a link."""
+        return None if self.kind == "host" else place.edge_memory.of(edge_bytes)
+
+
+def _here(place: Place, graph: Graph, note: Note) -> Here:
+    """The device that the options name. Raises InputError where it is not here."""
+    from penstock.engine.config import Config
+    from penstock.engine.linked import device_of
+    from penstock.tools.rates import Choice, rates_for
+    from penstock.transfer.rates import Rates
+
+    device = device_of(Config.of(**place.options), graph)
+    threads = place.options.get("threads", cores())
+    name, kind = (f"CPU, {threads} threads", "host") if device is None else (device.name, device.kind)
+    if device is not None:
+        device.close()
+    if kind == "emulated":
+        rates = _emulated(place.options.get("link_rate"), Rates.pcie5(threads))
+        return Here(name, kind, rates, "told")
+    used = rates_for(graph, place.options, Choice(place.rates, place.measure), note)
+    builtin = Rates.pcie5(threads) if kind == "cuda" else None
+    return Here(name, kind, used.rates or builtin, used.facts()["source"])
+
+
+def _emulated(copy_bytes: float | None, real: Rates) -> Rates | None:
+    """Rates of a link as fast as it was told, otherwise in proportion to a real one's; None where nothing is slowed."""
+    if copy_bytes is None:
+        return None
+    slower = copy_bytes / real.copy_bytes
+    return replace(
+        real, copy_bytes=copy_bytes, line_rate=real.line_rate * slower, sector_rate=real.sector_rate * slower
+    )
+
+
+def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callable[[str], None]) -> list[Outcome]:
+    """Measure every program."""
+    from penstock.tools.route_trials import Outcome, measure
+    from penstock.tools.routes import case_of, configurations, pick_source
+
+    sources = work.sources or (pick_source(graph),)
+    outcomes = []
+    for name in work.programs:
+        case = case_of(name, sources, work.sweeps)
+        edge_bytes = case.edge_bytes(graph)
+        budget = here.budget(place, edge_bytes)
+        options = place.options | {"device_edge_memory": budget, "rates": here.rates}
+        compared = configurations(here.kind, case, ablation=work.ablation)
+        rows, reached = measure(case, graph, compared, options, work.effort, update)
+        outcomes.append(Outcome(case, rows, edge_bytes, budget, here.link_rate, reached))
+    return outcomes

@@ -1,0 +1,215 @@
+"""Owns where measured rates are kept, and which rates a run uses.
+
+They lie in the user's cache folder, one file for each machine and device (`transfer/calibration.py` says what is in it,
+`storage/machine.py` under which name). A run takes those of `--rates`, else the stored ones, else measures quickly and
+stores; a damaged or foreign file is said once and measured anew. Refuses to let any of this end a run: what cannot be
+measured or stored is said on stderr, and the built-in rates serve.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.atomic import replacing
+from penstock.storage.errors import InputError, PenstockError
+from penstock.tools.output import plain, seconds
+
+if TYPE_CHECKING:
+    from penstock.engine.config import Config
+    from penstock.storage.graph import Graph
+    from penstock.transfer.calibration import Calibration
+    from penstock.transfer.device import Device
+    from penstock.transfer.rates import Rates
+
+Note = Callable[[str], None]
+DISK_SECONDS = 0.5
+"""For a disk that is new to a machine whose rates are known."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`path`: a file of rates to use (--rates); `measure`: whether a run may measure the machine first."""
+
+    path: Path | None = None
+    measure: bool = True
+
+
+@dataclass(frozen=True)
+class Used:
+    """The rates of a run and where they came from; `rates` None: the engine's own."""
+
+    rates: Rates | None = None
+    calibration: Calibration | None = None
+    path: Path | None = None
+
+    def options(self) -> dict[str, Any]:
+        """As an option of the engine; none where its own rates serve."""
+        return {} if self.rates is None else {"rates": self.rates}
+
+    def facts(self) -> dict[str, Any]:
+        """For machines."""
+        known = self.calibration
+        return {
+            "source": "built-in" if known is None else "measured",
+            "file": self.path,
+            "date": None if known is None else known.date,
+            "quick": None if known is None else known.quick,
+            "missing": {} if known is None else dict(known.missing),
+            "values": None if self.rates is None else asdict(self.rates),
+        }
+
+
+def folder() -> Path:
+    """The cache folder: $XDG_CACHE_HOME/penstock, or ~/.cache/penstock. Raises InputError without a home."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(given):
+        return Path(given) / "penstock"
+    try:
+        return Path.home() / ".cache" / "penstock"
+    except RuntimeError as error:
+        raise InputError(f"there is no home folder to keep rates in ({error}); set XDG_CACHE_HOME") from error
+
+
+def place_of(fingerprint: str) -> Path:
+    """The file of a machine's rates."""
+    return folder() / f"rates-{fingerprint}.json"
+
+
+def store(calibration: Calibration) -> Path:
+    """Write rates to their file, whole or not at all; return it. Raises InputError or RunError where it cannot."""
+    path = place_of(calibration.fingerprint)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent} cannot be made: {error.strerror}; set XDG_CACHE_HOME") from error
+    with replacing(path, force=True) as partial:
+        partial.write_text(json.dumps(plain(calibration.facts()), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def load(path: Path) -> Calibration:
+    """Read rates. Raises InputError naming the file where they are missing, damaged or not ours."""
+    from penstock.transfer.calibration import Calibration
+
+    try:
+        return Calibration.of(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; `penstock calibrate` measures rates") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no file of rates ({error}); `penstock calibrate` makes one") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}; `penstock calibrate` makes a new one") from error
+
+
+def rates_for(graph: Graph, options: Mapping[str, Any], choice: Choice, note: Note) -> Used:
+    """The rates for running on a graph with these options of the engine; measures them if need be.
+
+    There is need where edges cross a link, or come from disk because host memory does not hold them, and no rates are
+    stored for this machine. `note` takes a line for people. Raises InputError for a bad --rates file or bad options.
+    """
+    from penstock.engine.calibrate import Material
+    from penstock.engine.config import Config
+    from penstock.engine.linked import device_of, fits
+    from penstock.transfer.host import HostDevice
+
+    config = Config.of(**options)
+    material = Material.of(graph)
+    disk = material.disk if material.files else None
+    if choice.path is not None:
+        known = load(choice.path)
+        return Used(known.at(config.thread_count, disk), known, choice.path)
+    with ExitStack() as stack:
+        linked = device_of(config, graph)
+        device: Device = linked or HostDevice(threads=config.thread_count)
+        stack.callback(device.close)
+        streamed = linked is None and not fits(graph, config.memory_bytes)
+        run = _Run(config, device, material, needed=bool(graph.edges) and (linked is not None or streamed))
+        found, path = _found(run, choice, note)
+        if found is not None and streamed and choice.measure and disk not in found.disks:
+            found = _with_disk(found, material, note)
+    if found is None:
+        return Used()
+    return Used(found.at(config.thread_count, disk), found, path)
+
+
+@dataclass(frozen=True)
+class _Run:
+    config: Config
+    device: Device
+    material: Any
+    needed: bool
+
+
+def _found(run: _Run, choice: Choice, note: Note) -> tuple[Calibration | None, Path | None]:
+    """The stored rates of this machine, or new ones where they are needed."""
+    from penstock.engine.calibrate import machine_facts
+    from penstock.storage.machine import fingerprint
+
+    try:
+        path = place_of(fingerprint(machine_facts(run.device)))
+        known = _stored(path, note)
+        if known is None and run.needed and choice.measure:
+            return _measured(run, note)
+        return known, None if known is None else path
+    except PenstockError as error:
+        note(f"penstock: rates of this machine are not known ({error}); built-in ones are used")
+        return None, None
+
+
+def _stored(path: Path, note: Note) -> Calibration | None:
+    if not path.exists():
+        return None
+    try:
+        known = load(path)
+    except InputError as error:
+        note(f"penstock: {error}")
+        return None
+    if place_of(known.fingerprint) != path:
+        note(f"penstock: {path} holds the rates of another machine, and is not used")
+        return None
+    return known
+
+
+def _measured(run: _Run, note: Note) -> tuple[Calibration, Path | None]:
+    from penstock.engine.calibrate import Effort, calibrate
+    from penstock.storage.budget import available_memory
+
+    effort = Effort.quick(min(run.config.memory_bytes, available_memory()))
+    found = calibrate(run.device, effort, run.material, cuda_kernels=run.config.kernels == "cuda")
+    lacking = f", not measured: {', '.join(found.missing)}" if found.missing else ""
+    try:
+        path = store(found)
+    except PenstockError as error:
+        note(f"penstock: measured this machine in {seconds(found.seconds)}{lacking}; not kept: {error}")
+        return found, None
+    note(
+        f"penstock: measured this machine in {seconds(found.seconds)}{lacking}; rates are kept in {path} "
+        "(`penstock calibrate` measures longer, --no-calibrate never)"
+    )
+    return found, path
+
+
+def _with_disk(known: Calibration, material: Any, note: Note) -> Calibration:
+    """Rates with those of the disk that the graph lies on, which they lack: measured now, and stored."""
+    from penstock.engine.calibrate import Effort, disk_rates
+    from penstock.storage.clock import Clock
+
+    try:
+        samples = disk_rates(material, Effort.quick(), Clock(DISK_SECONDS))
+    except InputError:  # too short to tell, or no direct reads: the rate known so far serves
+        samples = ()
+    if not samples:
+        return known
+    more = replace(known, disks={**known.disks, material.disk: samples})
+    try:
+        kept = f"its rate is kept in {store(more)}"
+    except PenstockError as error:
+        kept = f"not kept: {error}"
+    note(f"penstock: measured the disk of {material.files[0]}; {kept}")
+    return more
