@@ -1,6 +1,7 @@
 """Other parsers' own test files: what they must refuse is refused, what they read we read alike.
 
-MatrixMarket files are held against scipy's reader; edge lists against lines split by Python.
+MatrixMarket files are held against scipy's reader; edge lists against lines split by Python; METIS and others against
+the counts that their README states.
 """
 
 from __future__ import annotations
@@ -114,3 +115,74 @@ def test_every_compression_reads_alike(shared: Path) -> None:
         found = edges_of(path)[0]
         assert found == right, path.name
     assert np.max(list(right)) == 6473
+
+
+COUNTED: dict[str, tuple[int, int]] = {
+    "example.graph": (4, 2),
+    "jazz2double.graph": (5, 6),
+    "karate.graph": (34, 78),
+    "tie.graph": (7, 13),
+    "tiny_01.graph": (7, 11),
+    "tiny_05.matrixmarket": (5, 11),
+}
+"""Vertices and edges of NetworKit's own graphs, by their headers and its README."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted_graphs_have_their_counts(name: str, shared: Path) -> None:
+    source = open_source([shared / "malformed" / "networkit" / name], None, IngestOptions())
+    edges = sum(len(batch) for batch in source.batches())
+    assert (source.known_vertices, edges) == COUNTED[name]
+
+
+def test_konect_is_text(shared: Path) -> None:
+    found, _ = edges_of(shared / "malformed" / "networkit" / "foodweb-baydry.konect", weights=True)
+    assert len(found) == 2137
+    assert (1, 2, 1.261404) in found
+
+
+OTHER_FORMATS = {"looptest1.gml", "looptest2.gml", "foodweb-baydry.nkbg002", "foodweb-baydry.nkbg003"}
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_FORMATS))
+def test_formats_that_are_not_read_say_so(name: str, shared: Path) -> None:
+    with pytest.raises(InputError, match=f"{name}: files named .* cannot be read"):
+        edges_of(shared / "malformed" / "networkit" / name)
+
+
+STRINGS = {"cugraph/karate_str.mtx": 78, "networkit/alphabet.edgelist": 4}
+
+
+@pytest.mark.parametrize("name", STRINGS)
+def test_ids_that_are_strings_are_read_if_asked(name: str) -> None:
+    source = open_source([DATA / name], None, IngestOptions(string_ids=None))
+    lines = [line.split() for line in (DATA / name).read_text().splitlines() if line[:1] != "#"]
+    found = []
+    for batch in source.batches():
+        assert batch.names is not None
+        names = batch.names.names.strings().tolist()
+        found += [[names[u], names[v]] for u, v in zip(batch.sources.tolist(), batch.targets.tolist(), strict=True)]
+    assert len(found) == STRINGS[name]
+    assert found == [line[:2] for line in lines]
+
+
+def test_every_published_file_is_met(shared: Path) -> None:
+    """None of the folder is forgotten: what is not tested by name is a text, a licence, or a table of answers."""
+    folder = shared / "malformed"
+    met = {path.name for path in [*READABLE, *REFUSED]} | {Path(name).name for name in [*LISTS, *COUNTED, *STRINGS]}
+    met |= OTHER_FORMATS | {"negative-vertex-id.csv", "foodweb-baydry.konect"}
+    met |= {path.name for path in (folder / "compressed").iterdir()}
+    plain = {"LICENSE", "LICENSE.txt", "License.txt", "README.md", "network_overlapping.dat", "karate_mod.mtx"}
+    files = [path for path in folder.rglob("*") if path.is_file() and "ref" not in path.parts]
+    assert {path.name for path in files} - met - plain == set()
+    overlapping = folder / "networkit" / "network_overlapping.dat"
+    assert len(edges_of(overlapping)[0]) == len(overlapping.read_text().splitlines())
+
+
+def test_a_vertex_alone_in_its_line_is_an_adjacency_list(shared: Path) -> None:
+    path = shared / "malformed" / "cugraph" / "karate_mod.mtx"
+    with pytest.raises(InputError, match=r"line 79: it has 1 column.*--format adjacency"):
+        edges_of(path)
+    (batch,) = open_source([path], "adjacency", IngestOptions()).batches()
+    assert batch.lone is not None
+    assert (len(batch), batch.lone.tolist()) == (78, [35, 36, 37])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from penstock.engine.direction import Situation, choose
+from penstock.engine.direction import Situation, certain_push, choose
 from penstock.engine.frontier import Frontier
 
 BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
@@ -32,3 +34,17 @@ def test_without_in_edges_there_is_no_pull_and_force_wins() -> None:
     everyone = Frontier(1800, 1000, everything=True)
     assert choose(Situation(1, 1, 1, True, can_pull=False), everyone, "pull", True) == "push"
     assert choose(Situation(1, 1, 1, True, can_pull=True, forced="push"), everyone, "pull", True) == "push"
+
+
+@pytest.mark.parametrize("edges", [0, 7, 500, 501, 950, 1000, 1001, 15000])
+@pytest.mark.parametrize("growing", [True, False])
+@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize("forced", [None, "push"])
+@pytest.mark.parametrize("situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9)])
+def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> None:
+    """Both ways: what the bounds allow is pushed, and what they do not would be pulled."""
+    situation = replace(situation, forced=forced, linked=linked)
+    most, alpha = certain_push(situation)
+    allowed = edges <= most and not (alpha and growing and edges > situation.unexplored_edges // alpha)
+    if edges <= situation.edges:
+        assert allowed == (choose(situation, Frontier(10, edges), "push", growing) == "push")

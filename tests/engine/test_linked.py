@@ -11,14 +11,17 @@ import pytest
 from checkers import EdgeList, check_pagerank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine import Graph, run
+from penstock.engine import Graph, linked, run
 from penstock.engine.config import Config
+from penstock.engine.heads import head_bytes, index_of, longest
 from penstock.engine.linked import device_of
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.session import Session
 from penstock.storage.errors import InputError
+from penstock.storage.index import from_offsets
 from penstock.transfer import cuda
+from penstock.transfer.layout import Layout
 from samples import in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 
@@ -30,21 +33,47 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     ends = skewed(vertices, count, draw(st.integers(0, 99)))
     edges = weighed(EdgeList(vertices, *ends, None, draw(st.booleans())), draw(st.sampled_from(["uint8", "float32"])))
     options = {
-        "route": draw(st.sampled_from(["auto", "filter", "zero-copy"])),
+        "route": draw(st.sampled_from(["auto", "filter", "zero-copy", "compaction"])),
         "model": draw(st.sampled_from(["measured", "published"])),
-        "device_edge_memory": draw(st.integers(3 * 32 * 8, 6000)),
+        "device_edge_memory": draw(st.integers(2 * 32 * 8, 6000)),
         "partition_bytes": draw(st.integers(1, 600)),
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
+        "combine": draw(st.integers(1, 4)),
+        "priority": draw(st.booleans()),
+        "residency": draw(st.sampled_from(["value", "first", "none"])),
+        "local_rounds": draw(st.integers(0, 2)),
     }
     return edges, options
 
 
-@settings(max_examples=60)
-@given(case=cases(), name=st.sampled_from(PROGRAMS))
-def test_every_route_model_and_budget_gives_the_answer(case: tuple[EdgeList, dict[str, Any]], name: str) -> None:
-    """And copies exactly the bytes that the records say; no task brings a partition twice."""
+def shelves(partition_edges: int, slabs: int, slots: int) -> Any:
+    """A stand-in for `divide`: a host that keeps `slots` partitions, however small the graph."""
+
+    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
+        edges = min(partition_edges, max(1, partition_bytes // (4 * 32)) * 32)
+        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
+
+    return divide
+
+
+@settings(max_examples=100)
+@given(
+    case=cases(),
+    name=st.sampled_from(PROGRAMS),
+    shelf=st.none() | st.tuples(st.sampled_from([32, 64, 128]), st.integers(1, 3), st.integers(0, 6)),
+)
+def test_every_route_model_and_budget_gives_the_answer(
+    case: tuple[EdgeList, dict[str, Any]], name: str, shelf: tuple[int, int, int] | None
+) -> None:
+    """And copies exactly the bytes that the records say; no task brings a partition twice.
+
+    shelf: None for a host that holds every edge, else what it holds; the rest comes from disk in each iteration.
+    """
     edges, options = case
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if shelf is not None:
+            patch.setattr(linked, "divide", shelves(*shelf))
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         with Session(graph, device="emulated", **options) as session:
             result = session.run(program_of(name, edges))
@@ -53,7 +82,9 @@ def test_every_route_model_and_budget_gives_the_answer(case: tuple[EdgeList, dic
     check(name, edges, result.fields)
     tasks = [task for record in again.records for task in record.tasks]
     assert copied == sum(task.bytes_link for task in tasks if task.route != "zero-copy")
-    assert options["route"] == "auto" or {task.route for task in tasks} <= {options["route"]}
+    assert options["local_rounds"] or not sum(task.local_rounds for task in tasks)
+    allowed = {"compaction": {"compaction", "filter"}}.get(options["route"], {options["route"]})
+    assert options["route"] == "auto" or {task.route for task in tasks} <= allowed
     for record in again.records:
         numbers = [number for task in record.tasks for number in task.partitions]
         assert len(numbers) == len(set(numbers))
@@ -92,6 +123,32 @@ def test_zero_copy_moves_only_active_lines(tmp_path: Path) -> None:
     assert 0 < moved[0] < moved[1]
 
 
+@pytest.mark.parametrize("kernels", ["host", "reference", "cuda"])
+def test_heads_answer_most_pulls(tmp_path: Path, kernels: Any) -> None:
+    """With the first edges of every row on the device, fewer edges travel, and the answer is the same."""
+    count = 60 if kernels == "cuda" else 500
+    edges = EdgeList(count, *skewed(count, 20 * count, 3), None, False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
+    options = {"device_edge_memory": graph.edges * 2, "partition_bytes": 256, "direction": "pull", "kernels": kernels}
+    moved = []
+    for residency in ("value", "first"):
+        with Session(graph, device="emulated", residency=residency, **options) as session:
+            result = session.run(program_of("bfs", edges))
+            heads = session._equipment.heads
+        check("bfs", edges, result.fields)
+        assert (heads is not None and heads.filled and heads.each >= 2) == (residency == "value")
+        moved.append(sum(task.bytes_link for record in result.records for task in record.tasks))
+    assert moved[0] < moved[1]
+
+
+def test_heads_are_as_long_as_fits() -> None:
+    index = from_offsets(np.cumsum([0, 5, 0, 1, 40, 3]))
+    assert longest(index, 4, head_bytes(5, 2 + 1 + 2 + 2, 4)) == 2
+    assert longest(index, 4, head_bytes(5, 4, 4) - 1) == 0
+    assert longest(index, 4, 10**9) == 32
+    assert index_of(index, 2).starts(0, 6).tolist() == [0, 2, 2, 3, 5, 7]
+
+
 @pytest.mark.parametrize("kernels", ["host", "reference"])
 def test_chebyshev_gives_the_ranks(kernels: str) -> None:
     for kind in ("cliques", "sparse", "star-in"):
@@ -114,16 +171,14 @@ def test_cuda_asked_for_and_absent() -> None:
     assert run(BFS(0), graph, device="auto").converged
 
 
-def test_auto_leaves_to_the_cpu_what_host_memory_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_gpu_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "count", lambda: 1)
     monkeypatch.setattr(cuda, "number_of", lambda name: 0)
     monkeypatch.setattr(cuda, "CudaDevice", lambda number, memory: f"GPU {number}")
-    graph = on_disk(shape("skewed", weights="uint8"), tmp_path / "g.h5")
-    needed = graph.edges * (4 + 1) * 2
-    assert device_of(Config.of(host_memory=needed), graph) == "GPU 0"
-    assert device_of(Config.of(host_memory=needed - 1), graph) is None
-    assert device_of(Config.of(host_memory=needed - 1), in_memory(shape("two"))) == "GPU 0"
-    assert device_of(Config.of(host_memory=needed, devices=2), graph) is None
+    graph = in_memory(shape("two"))
+    assert device_of(Config.of(), graph) == "GPU 0"
+    assert device_of(Config.of(devices=2), graph) is None
+    assert device_of(Config.of(kernels="reference"), graph) is None
 
 
 def test_devices_that_cannot_be() -> None:

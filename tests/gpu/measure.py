@@ -1,6 +1,6 @@
 """Measure a real device: link rates, kernels on resident edges, every route on a graph that does not fit.
 
-    PYTHONPATH=… python tests/gpu/measure.py rates programs:22 routes:22:0.25
+    PYTHONPATH=… python tests/gpu/measure.py rates compiling levels:3000 programs:22 routes:22:0.25
 
 A tool of the developers: it prints a short table, last line last. Graphs are Penstock's own R-MAT, sorted on the GPU.
 """
@@ -18,17 +18,21 @@ if not hasattr(np, "row_stack"):
     np.row_stack = np.vstack
 
 import cupy
+from penstock.engine.kernels import cuda_kernels
 from penstock.engine.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.storage.graph import Graph
 from penstock.storage.ingest.synthetic import BATCH_EDGES, rmat
 from penstock.storage.slots import aligned_empty
+from penstock.tools import cli
 from penstock.transfer.cuda import CudaDevice
+from penstock.transfer.routes.table import serving
 
 LINES: list[str] = []
 
@@ -96,21 +100,83 @@ def graph_of(scale: int, *, weights: bool = True, hubs: bool = False) -> Graph:
     return graph
 
 
-def levels(side: int) -> None:
-    """BFS on a resident grid of `side` squared vertices: microseconds a level."""
+def grid(side: int) -> Graph:
+    """A grid of `side` squared vertices, weights 1..63."""
     at = np.arange(side * side, dtype=np.int64).reshape(side, side)
     ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
     u = np.concatenate([a.ravel() for a, b in ends] + [b.ravel() for a, b in ends])
     v = np.concatenate([b.ravel() for a, b in ends] + [a.ravel() for a, b in ends])
     order = np.lexsort((v, u))
+    low, high = np.minimum(u, v)[order], np.maximum(u, v)[order]
+    weights = (1 + (low * 7919 + high * 104729) % 63).astype(np.uint8)
     offsets = np.searchsorted(u[order], np.arange(side * side + 1))
-    graph = Graph.from_arrays(offsets, v[order].astype(np.uint32), directed=False)
-    for direction in ("auto", "push"):
-        with Session(graph, device="cuda:0", direction=direction) as session:
-            results = [session.run(BFS(0)) for _ in range(3)]
-            best = min(results, key=lambda r: r.seconds)
-            each = best.seconds / best.iterations * 1e6
-            say(f"grid {side}x{side} {direction}: {best.iterations} levels, {each:.1f} us each")
+    return Graph.from_arrays(offsets, v[order].astype(np.uint32), weights, directed=False)
+
+
+def levels(side: int) -> None:
+    """BFS and SSSP on a resident grid of `side` squared vertices: microseconds an iteration, by blocks of a stretch."""
+    graph = grid(side)
+    with Session(graph, device="cpu") as session:
+        answers = [session.run(program).fields for program in (BFS(0), SSSP(0))]
+    most = cuda_kernels.blocks_together()
+    for name, of, answer in (("bfs", BFS, answers[0]), ("sssp", SSSP, answers[1])):
+        for direction in ("auto", "push"):
+            with Session(graph, device="cuda:0", direction=direction) as session:
+                for blocks in (0, 1, 8, 33, 66, most) if direction == "push" else (most,):
+                    stretching(blocks)
+                    SPENT.clear()
+                    began = time.perf_counter()
+                    results = [session.run(of(0)) for _ in range(3)]
+                    best = min(results, key=lambda r: r.seconds)
+                    each = best.seconds / best.iterations * 1e6
+                    good = all(np.array_equal(answer[field], best.fields[field]) for field in answer)
+                    say(
+                        f"grid {side}x{side} {name} {direction} {blocks} blocks: {best.iterations} iterations, "
+                        f"{each:.1f} us each, {spent()}{'equal to the host' if good else 'WRONG'}, "
+                        f"first {results[0].seconds * 1e3:.0f} ms, all {time.perf_counter() - began:.1f} s"
+                    )
+    stretching(most)
+
+
+ABLE = cuda_kernels.CudaKernels.can_stretch
+STRETCH = cuda_kernels.CudaKernels.stretch
+SPENT: list[tuple[float, int]] = []
+
+
+def stretching(blocks: int) -> None:
+    """Run stretches in so many blocks, none for 0; what they take is added up in SPENT."""
+    cuda_kernels.blocks_together = lambda: blocks
+    cuda_kernels.CudaKernels.can_stretch = ABLE if blocks else lambda kernels, frontier: False
+    cuda_kernels.CudaKernels.stretch = timed
+
+
+def timed(*arguments: Any) -> Any:
+    began = time.perf_counter()
+    done = STRETCH(*arguments)
+    SPENT.append((time.perf_counter() - began, len(done.frontiers)))
+    return done
+
+
+def spent() -> str:
+    """What an iteration took on the device: of all launches but those of the first third, which may compile."""
+    some = SPENT[len(SPENT) // 3 :]
+    if not some:
+        return ""
+    each = sum(seconds for seconds, _ in some) / sum(count for _, count in some) * 1e6
+    return f"{each:.1f} us of them in {len(some)} launches, "
+
+
+def compiling() -> None:
+    """Seconds of the first run of each program in this process, on a tiny graph: what loading or compiling costs."""
+    graph = grid(20)
+    for program in (BFS(0), SSSP(0), WCC(), PageRank(tol=0, max_iter=3), ChebyshevPageRank(tol=0.01)):
+        times = []
+        for _ in range(2):
+            began = time.perf_counter()
+            with Session(graph, device="cuda:0") as session:
+                session.run(program)
+            times.append(time.perf_counter() - began)
+        say(f"{type(program).__name__}: first run {times[0]:.2f} s, in a second session {times[1]:.3f} s")
 
 
 def rates() -> None:
@@ -141,6 +207,14 @@ def rates() -> None:
         best = min(best, device.seconds(first, last))
     say(f"in place, ascending, CuPy reduction: {host.nbytes / best / 1e9:6.1f} GB/s")
     device.close()
+
+
+def calibrate() -> None:
+    """`penstock calibrate` on the first GPU: quickly with nothing compiled yet, again, and at length with this disk."""
+    for words in (["--quick"], ["--quick"], ["--file", "."]):
+        began = time.perf_counter()
+        code = cli.run_command(["calibrate", "--device", "cuda:0", "--force", *words])
+        say(f"penstock calibrate {' '.join(words)}: exit {code}, {time.perf_counter() - began:.2f} s")
 
 
 def trials(graph: Graph) -> list[tuple[str, Program, dict[str, Any]]]:
@@ -178,7 +252,7 @@ def programs(graph: Graph, options: dict[str, Any], only: tuple[str, ...] = (), 
                 say(
                     f"{name:9s} {label}: {best * 1e3:8.2f} ms, {result.iterations} iterations, "
                     f"link {link / 1e9:.3f} GB, "
-                    f"times {[round(t * 1e3, 1) for t in times]}{overlap(session)}"
+                    f"times {[round(t * 1e3, 1) for t in times]}{overlap(session)}{lines_of(result)}"
                 )
                 for r in result.records[:12]:
                     routes = [(t.route, len(t.partitions), round(t.bytes_link / 1e6, 1)) for t in r.tasks]
@@ -189,6 +263,13 @@ def programs(graph: Graph, options: dict[str, Any], only: tuple[str, ...] = (), 
                     print("     ", r.direction, r.vertices, r.edges, round(r.seconds * 1e3, 2), "ms", kinds)
                 answers[f"{name}{number}"] = result.fields
     return answers
+
+
+def lines_of(result: Result) -> str:
+    """Lines of ids that pushes counted as they read them in place, over those that the active rows have."""
+    found = [t for r in result.records if r.direction == "push" for t in r.tasks if t.route == "zero-copy"]
+    told, read = sum(task.lines for task in found), sum(task.lines_read for task in found)
+    return f", pushes read {read / 1e6:.3f} M lines, {read / told:.3f} of the active rows'" if told and read else ""
 
 
 def overlap(session: Session) -> str:
@@ -226,8 +307,14 @@ def main() -> None:
         if what == "rates":
             rates()
             continue
+        if what == "calibrate":
+            calibrate()
+            continue
         if what == "levels":
             levels(int(rest[0]))
+            continue
+        if what == "compiling":
+            compiling()
             continue
         scale = int(rest[0])
         hubs = "hubs" in rest
@@ -259,7 +346,7 @@ def main() -> None:
                             )
         elif what == "routes":
             memory = int(float(rest[1]) * graph.edges * 4)
-            for route in ("filter", "zero-copy", "auto"):
+            for route in (*serving("cuda")[1:], "auto"):
                 options = {"device": "cuda:0", "route": route, "device_edge_memory": memory, "keep_times": True}
                 programs(graph, options, tuple(rest[2].split(",")), repeat=2)
         elif what == "budget":

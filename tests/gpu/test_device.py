@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,43 +10,112 @@ from checkers import EdgeList
 from penstock.engine import run
 from penstock.engine.session import Session
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.graph import Graph
 from samples import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.gpu
 
+WAYS: list[dict[str, Any]] = [{}, {"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}, {"mode": "async"}]
+NOT_ASYNCHRONOUS = ("bfs", "sweeps")
+CHUNK_EDGES = 1 << 10
 
+
+def check_all(graph: Graph, edges: EdgeList, **options: Any) -> None:
+    """Run every program that these options allow in one session."""
+    with Session(graph, device="cuda:0", **options) as session:
+        for name in PROGRAMS:
+            if options.get("mode") != "async" or name not in NOT_ASYNCHRONOUS:
+                check(name, edges, session.run(program_of(name, edges)).fields)
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("kind", SHAPES)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_shape(name: str, kind: str, directed: bool) -> None:
-    if kind == "empty":
-        pytest.skip("nothing to place on a device")
+@pytest.mark.parametrize("kind", [kind for kind in SHAPES if kind != "empty"])
+def test_every_shape(kind: str, directed: bool, way: dict[str, Any]) -> None:
     edges = shape(kind, directed=directed, weights="uint8")
-    graph = in_memory(edges)
-    ways: list[dict[str, Any]] = [{}, {"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}]
-    if name not in ("bfs", "sweeps"):
-        ways.append({"mode": "async"})
-    for way in ways:
-        check(name, edges, run(program_of(name, edges), graph, device="cuda:0", **way).fields)
+    check_all(in_memory(edges), edges, **way)
 
 
+@pytest.fixture(scope="module", params=[None, "uint8", "float32"])
+def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[EdgeList, Graph]:
+    """A skewed graph on disk, without weights and with narrow and wide ones."""
+    edges = weighed(EdgeList(5000, *skewed(5000, 60_000, 5)), request.param)
+    return edges, on_disk(edges, tmp_path_factory.mktemp("stored") / "graph.h5", chunk_edges=CHUNK_EDGES)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("share", [1.0, 0.25, 0.03])
-@pytest.mark.parametrize("route", ["auto", "filter", "zero-copy"])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_route_and_budget(name: str, route: str, share: float, tmp_path: Path) -> None:
-    edges = weighed(EdgeList(20_000, *skewed(20_000, 600_000, 5)), "uint8")
-    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1 << 12)
-    memory = max(int(share * 1_200_000 * 5), 3 * (1 << 12) * 5)
-    for way in ({}, {"direction": "push"}):
-        options = {"device": "cuda:0", "route": route, "device_edge_memory": memory, "partition_bytes": 1 << 16}
-        check(name, edges, run(program_of(name, edges), graph, **options, **way).fields)
+@pytest.mark.parametrize("route", ["auto", "resident", "filter", "zero-copy"])
+def test_every_route_and_budget(stored: tuple[EdgeList, Graph], route: str, share: float, direction: str) -> None:
+    edges, graph = stored
+    if route == "resident" and share < 1:
+        pytest.skip("only what fits entirely is resident")
+    width = 4 + (0 if graph.weight_dtype is None else graph.weight_dtype.itemsize)
+    memory = int(share * 2 * graph.edges * width)
+    options = {"route": route, "device_edge_memory": memory, "partition_bytes": 1 << 13}
+    check_all(graph, edges, direction=direction, **options)
 
 
 @pytest.mark.parametrize("weights", ["uint8", "uint32", "float32", "float64"])
 def test_weights(weights: str) -> None:
     edges = shape("skewed", weights=weights)
-    check("sssp", edges, run(program_of("sssp", edges), in_memory(edges), device="cuda:0").fields)
+    for mode in ("auto", "sync"):
+        check("sssp", edges, run(program_of("sssp", edges), in_memory(edges), device="cuda:0", mode=mode).fields)
+
+
+def stretches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Fills with the number of iterations of every launch of several."""
+    from penstock.engine.kernels.cuda_kernels import CudaKernels
+
+    found: list[int] = []
+    before = CudaKernels.stretch
+
+    def counted(*arguments: Any) -> Any:
+        done = before(*arguments)
+        found.append(len(done.frontiers))
+        return done
+
+    monkeypatch.setattr(CudaKernels, "stretch", counted)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["auto", "sync"])
+@pytest.mark.parametrize("name", ["bfs", "sssp"])
+def test_a_long_diameter_takes_few_launches(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid of 300 squared with a weight on every edge: hundreds of iterations, the host's records."""
+    edges = grid(300)
+    graph = in_memory(edges)
+    found = stretches(monkeypatch)
+    with Session(graph, device="cuda:0", mode=mode, direction="push") as session:
+        result = session.run(program_of(name, edges))
+    check(name, edges, result.fields)
+    assert sum(found) > 0.9 * result.iterations > 200
+    assert len(found) < 20
+    if mode == "sync" or name == "bfs":
+        host = run(program_of(name, edges), graph, device="cpu", mode=mode, direction="push")
+        assert [(r.vertices, r.edges) for r in result.records] == [(r.vertices, r.edges) for r in host.records]
+
+
+def grid(side: int) -> EdgeList:
+    """A grid of `side` squared vertices."""
+    at = np.arange(side * side).reshape(side, side)
+    ends = [(at[:, :-1].ravel(), at[:, 1:].ravel()), (at[:-1].ravel(), at[1:].ravel())]
+    sources, targets = (np.concatenate(side_ends) for side_ends in zip(*ends, strict=True))
+    return weighed(EdgeList(side * side, sources, targets, None, False), "uint8")
+
+
+def test_a_second_session_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does another process: what was compiled is taken from the shelf, even by kernels that are made anew."""
+    from penstock.engine.kernels import cuda, cuda_kernels
+
+    edges = shape("skewed", weights="uint8")
+    graph = in_memory(edges)
+    check_all(graph, edges)
+    monkeypatch.setattr(cuda.cuda, "compile_ptx", None)
+    check_all(graph, edges)
+    monkeypatch.setattr(cuda_kernels, "_MADE", {})
+    check_all(graph, edges)
 
 
 def test_runs_share_a_session() -> None:

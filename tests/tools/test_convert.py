@@ -237,3 +237,48 @@ def test_a_foreign_file_is_refused_by_name(tmp_path: Path, capsys: pytest.Captur
     foreign.write_bytes(b"no graph")
     assert cli.run_command(["info", str(foreign)]) == 2
     assert str(foreign) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--renumber"], ["--string-ids"]])
+def test_strings_are_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    (tmp_path / "names.txt").write_text("zoe ann\nann bob\n")
+    told(capsys, "convert", tmp_path / "names.txt", tmp_path / "g.h5", *options)
+    facts = told(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "zoe", "--top", 3)
+    assert [entry["vertex"] for entry in facts["top"]] == ["zoe", "ann", "bob"]
+    assert told(capsys, "info", tmp_path / "g.h5")["renumbered"]
+
+
+def test_strings_unasked_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.txt").write_text("zoe ann\nann bob\n")
+    assert cli.run_command(["convert", str(tmp_path / "names.txt"), str(tmp_path / "g.h5")]) == 2
+    assert "--string-ids" in capsys.readouterr().err
+
+
+def test_two_sides_have_ids_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ratings.csv").write_text("user,film,stars\n1,1,4.5\n1,9,2\n5,1,3\n")
+    told(capsys, "convert", tmp_path / "ratings.csv", tmp_path / "g.h5", "--bipartite", "--weights")
+    facts = told(capsys, "info", tmp_path / "g.h5")
+    assert (facts["vertices"], facts["sources"]) == (4, 2)
+    assert cli.run_command(["info", str(tmp_path / "g.h5")]) == 0
+    assert "2 sources, 2 targets" in capsys.readouterr().out
+    facts = told(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "source:1", "--top", 9)
+    assert [entry["vertex"] for entry in facts["top"]] == ["source:1", "target:1", "target:9"]
+    assert cli.run_command(["run", "bfs", str(tmp_path / "g.h5"), "--source", "1"]) == 2
+    assert "both sides" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "vertices", "edges"),
+    [
+        ("a.gr", "p sp 3 2\na 1 2 5\na 2 3 1\n", 3, 2),
+        ("a.metis", "3 2 1\n2 5\n1 5 3 7\n2 7\n", 3, 2),
+        ("a.adj", "0: 1 2\n7\n", 8, 2),
+        ("a.graph-txt", "3\n1 2\n\n0\n", 3, 3),
+    ],
+)
+def test_formats_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, vertices: int, edges: int
+) -> None:
+    (tmp_path / name).write_text(content)
+    facts = told(capsys, "convert", tmp_path / name, tmp_path / "g.h5")
+    assert (facts["vertices"], facts["input_edges"]) == (vertices, edges)

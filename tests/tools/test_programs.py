@@ -93,11 +93,11 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
 
 def test_personalization_is_read(tmp_path: Path) -> None:
     path = tmp_path / "p.txt"
-    path.write_text("# who\n4 0.5\n7\n\n4,0.25\n")
-    assert read_weights(path) == {4: 0.75, 7: 1.0}
+    path.write_text("# who\n4 0.5\n7\n\n4,0.25\nn01 2\n07\n")
+    assert read_weights(path) == {4: 0.75, 7: 1.0, "n01": 2.0, "07": 1.0}
 
 
-@pytest.mark.parametrize("line", ["x", "-3 1", "4 y", "1 2 3"])
+@pytest.mark.parametrize("line", ["-3", "-3 1", "4 y", "1 2 3"])
 def test_bad_personalization_names_the_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "p.txt"
     path.write_text(f"1 1\n{line}\n")

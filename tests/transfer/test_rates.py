@@ -27,3 +27,15 @@ def test_short_runs_cost_a_sector_long_ones_a_line():
     rates = Rates(line_rate=4e8, sector_rate=8e8)
     seconds = rates.line_seconds(np.full(4, 1e6), np.array([4.0, 32.0, 80.0, 5000.0]))
     np.testing.assert_allclose(seconds, [1.25e-3, 1.25e-3, 1.875e-3, 2.5e-3])
+
+
+def test_measured_runs_say_more_than_sector_and_line():
+    rates = Rates(line_rate=1.0, sector_rate=1.0, line_runs=((32.0, 8e8), (128.0, 4e8), (256.0, 5e8)))
+    seconds = rates.line_seconds(np.full(5, 1e6), np.array([8.0, 80.0, 128.0, 192.0, 5000.0]))
+    np.testing.assert_allclose(seconds, [1.25e-3, 1.875e-3, 2.5e-3, 2.25e-3, 2e-3])
+
+
+@pytest.mark.parametrize("runs", [((0.0, 1.0),), ((32.0, 0.0),), ((128.0, 1.0), (32.0, 1.0)), ((32.0, float("nan")),)])
+def test_runs_must_ascend_and_be_positive(runs):
+    with pytest.raises(InputError, match=r"line_runs.*penstock calibrate"):
+        Rates(line_runs=runs)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.errors import InputError
 from penstock.transfer.layout import AdjacencySize
-from penstock.transfer.share import SLABS, Share, share
+from penstock.transfer.share import SLABS, Share, Wish, share
 
 ONE = [AdjacencySize(1000, 4, 1, chunk_edges=10)]
 
@@ -20,31 +20,56 @@ ONE = [AdjacencySize(1000, 4, 1, chunk_edges=10)]
         (4000, "filter", False, Share(100, 3, 0, False)),
         (4000, "zero-copy", False, Share(100, 0, 0, False)),
         (120, "filter", False, Share(10, 3, 0, False)),
+        (80, "filter", False, Share(10, 2, 0, False)),
         (0, "zero-copy", True, Share(100, 0, 0, False)),
     ],
 )
 def test_divisions(memory, route, weights, expected):
-    found = share(memory, ONE, 400, route, weights=weights)
+    found = share(memory, ONE, Wish(400, route=route), weights=weights)
     assert (found.slabs, found.whole) == (expected.slabs, expected.whole)
     assert found == expected or route == "auto"
 
 
 def test_what_does_not_fit_is_refused_with_the_way_out():
     with pytest.raises(InputError, match="zero-copy"):
-        share(100, ONE, 400, "filter", weights=False)
+        share(79, ONE, Wish(400, route="filter"), weights=False)
     with pytest.raises(InputError, match="--route auto"):
-        share(3999, ONE, 400, "resident", weights=False)
+        share(3999, ONE, Wish(400, route="resident"), weights=False)
 
 
-@given(memory=st.integers(0, 6000), partition=st.integers(1, 2000), weights=st.booleans())
-def test_what_is_taken_stays_within_the_budget(memory, partition, weights):
+def test_partitions_shrink_before_copies_and_copies_before_slabs():
+    sizes = [AdjacencySize(10_000, 4, 0, chunk_edges=10)]
+
+    def parts(memory, **wish):
+        found = share(memory, sizes, Wish(400, route="filter", **wish), weights=False)
+        return found.slabs, found.combine, found.partition_edges
+
+    assert parts(4800, combine=4) == (3, 4, 100)
+    assert parts(4799, combine=4) == (3, 4, 50)
+    assert parts(480, combine=4) == (3, 4, 10)
+    assert parts(479, combine=4) == (3, 2, 10)
+    assert parts(120, combine=4) == (3, 1, 10)
+    assert parts(119, combine=4) == (2, 1, 10)
+
+
+def test_nothing_stays_where_that_is_not_wanted():
+    found = share(10_000, ONE, Wish(400, stay=False), weights=False)
+    assert (found.whole, found.slots) == (False, 0)
+
+
+@given(
+    memory=st.integers(0, 6000), partition=st.integers(1, 2000), weights=st.booleans(), k=st.integers(1, 4),
+    stay=st.booleans(),
+)  # fmt: skip
+def test_what_is_taken_stays_within_the_budget(memory, partition, weights, k, stay):
     for route in ("auto", "filter"):
-        try:
-            found = share(memory, ONE, partition, route, weights=weights)
-        except InputError:
-            assert memory < SLABS * 10 * (5 if weights else 4)
-            continue
         each = 5 if weights else 4
-        held = 1000 * each if found.whole else (found.slabs + found.slots) * found.partition_edges * each
+        try:
+            found = share(memory, ONE, Wish(partition, k, route, stay), weights=weights)
+        except InputError:
+            assert memory < SLABS[-1] * 10 * each
+            continue
+        slabs = found.slabs * found.combine
+        held = 1000 * each if found.whole else (slabs + found.slots) * found.partition_edges * each
         assert held <= memory
         assert found.partition_edges % 10 == 0

@@ -11,6 +11,8 @@ from checkers import EdgeList
 from numba import cuda
 from penstock.engine import run
 from penstock.engine.kernels import cuda as seam
+from penstock.engine.session import Session
+from penstock.transfer.emulated import EmulatedDevice
 from samples import in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 
@@ -45,6 +47,36 @@ def test_routes(name: str, route: str, tmp_path: Path) -> None:
     check(name, edges, run(program_of(name, edges), graph, **DEVICE, **options).fields)
 
 
+@pytest.mark.parametrize("name", ["bfs", "sssp"])
+def test_lines_read_in_place_are_counted(name: str, tmp_path: Path) -> None:
+    """Of a push just the aligned runs that active rows touch; the last record, too, hears of its own."""
+    edges = weighed(EdgeList(80, *skewed(80, 300, 8), None, False), "uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
+    options = {"route": "zero-copy", "direction": "push", "mode": "sync"}
+    with Session(graph, **DEVICE, **options, device_edge_memory=900, partition_bytes=128) as session:
+        result = session.run(program_of(name, edges))
+    tasks = [task for record in result.records for task in record.tasks]
+    assert {task.route for task in tasks} == {"zero-copy"}
+    assert [task.lines_read for task in tasks] == [task.lines for task in tasks]
+    if name == "bfs":
+        starts, levels = graph.out.index().starts(0, 81), result.fields["level"]
+        runs = (starts[1:] - 1) // seam.LANES - starts[:-1] // seam.LANES + 1
+        wanted = [runs[(levels == k) & (starts[1:] > starts[:-1])].sum() for k in range(len(tasks))]
+        assert [task.lines_read for task in tasks] == wanted
+
+
+def test_lines_of_pulls_are_counted(tmp_path: Path) -> None:
+    """An early exit reads a part of what there is, a sweep all of it."""
+    edges = EdgeList(80, *skewed(80, 300, 8), None, False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
+    with Session(graph, **DEVICE, route="zero-copy", direction="pull", device_edge_memory=900) as session:
+        first = [t for r in session.run(program_of("bfs", edges)).records for t in r.tasks]
+        sweeps = [t for r in session.run(program_of("sweeps", edges)).records for t in r.tasks]
+    everything = -(-graph.edges // seam.LANES)
+    assert {task.lines_read for task in sweeps} == {everything}
+    assert all(0 < task.lines_read < everything for task in first)
+
+
 def test_residual_pagerank() -> None:
     edges = shape("sparse", directed=False)
     check("pagerank", edges, run(program_of("pagerank", edges), in_memory(edges), mode="async", **DEVICE).fields)
@@ -55,7 +87,6 @@ def test_select_lists_in_ascending_order() -> None:
     from penstock.engine.kernels.cuda_kernels import CudaKernels
     from penstock.engine.placed import PlacedState
     from penstock.engine.programs.bfs import BFS
-    from penstock.transfer.emulated import EmulatedDevice
 
     edges = shape("skewed")
     graph, device = in_memory(edges), EmulatedDevice()
@@ -84,3 +115,49 @@ def test_an_error_in_a_kernel_is_raised_and_nobody_waits() -> None:
 
     with pytest.raises(IndexError):
         broken(1, np.zeros(2))
+
+
+class Loaded:
+    """In place of a kernel in a device's memory."""
+
+    made: list[Loaded]
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...], *, together: bool) -> None:
+        self.kinds = [argument.dtype for argument in arguments]
+        self.place = seam._current[0]
+        self.launches = 0
+        self.last: list[Any] = []
+        self.made.append(self)
+
+    def take(self, arguments: tuple[Any, ...]) -> bool:
+        return [argument.dtype for argument in arguments] == self.kinds
+
+    def launch(self, blocks: int) -> None:
+        assert self.place == seam._current[0]
+        self.launches += 1
+
+
+def test_a_kernel_is_loaded_once_a_device_and_kind_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "SIMULATED", False)
+    monkeypatch.setattr(seam, "_Loaded", Loaded)
+    monkeypatch.setattr(seam, "_current", [""])
+    Loaded.made = []
+    known = seam.Kernel(lambda values: None)
+    devices = [EmulatedDevice("one"), EmulatedDevice("other")]
+    for device in (*devices, *devices):
+        seam.use(device)
+        for kind in (np.int64, np.float64, np.float64, np.int64):
+            known(1, np.zeros(1, dtype=kind))
+    assert [(it.place, it.kinds, it.launches) for it in Loaded.made] == [
+        (place, [np.dtype(kind)], 4) for place in ("one", "other") for kind in (np.int64, np.float64)
+    ]
+    known.forget()
+
+
+def test_blocks_that_wait_for_each_other_must_all_run_at_once() -> None:
+    @seam.kernel_together
+    def waiting(values):  # type: ignore[no-untyped-def]
+        values[0] += 1
+
+    with pytest.raises(AssertionError, match="at once"):
+        waiting(seam.blocks_together() + 1, np.zeros(1))

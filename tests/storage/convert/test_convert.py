@@ -104,11 +104,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     sizes = {"group": 5, "room": 0, "buckets": 8, "run": 7}
 
     def shares(*_: object, **__: object) -> Shares:
-        return Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1)
+        return Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1, 1)
 
     monkeypatch.setattr(workspace, "shares", shares)
     monkeypatch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
-    monkeypatch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"]))
+    monkeypatch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"], 3 * sizes["group"]))
     return sizes
 
 
@@ -122,10 +122,10 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
             "buckets": data.draw(st.sampled_from([2, 8, 64]), "buckets"),
             "run": data.draw(st.sampled_from([1, 7, 64]), "edges of a run"),
         }
-        share = Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1)
+        share = Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1, 1)
         patch.setattr(workspace, "shares", lambda *_, **__: share)
         patch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
-        patch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"]))
+        patch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"], 3 * sizes["group"]))
         renumber = data.draw(st.booleans(), "renumber")
         edges, batches = data.draw(graphs(sparse=renumber))
         mirror = data.draw(st.sampled_from(["", "undirected", "symmetrize"]), "mirror")

@@ -12,9 +12,10 @@ from penstock.storage.convert import hubs, ids, pack, sort
 from penstock.storage.convert import weights as weighing
 from penstock.storage.convert.partition import Group, check_density, group_buckets, sort_plan
 from penstock.storage.convert.room import Room, Scratch
-from penstock.storage.convert.rows import Ordering, Span, from_ordered, make_rows, sort_group, to_ordered
-from penstock.storage.convert.spill import Packing, Spill, pack_edges, pack_keys
-from penstock.storage.convert.weights import WeightRange, narrow
+from penstock.storage.convert.rows import Ordering, Span, make_rows, sort_group
+from penstock.storage.convert.run import Packing, pack_edges, pack_keys
+from penstock.storage.convert.spill import Spill
+from penstock.storage.convert.weights import WeightRange, from_ordered, narrow, to_ordered
 from penstock.storage.convert.workspace import bucket_count, shares
 from penstock.storage.convert.write import DegreeStream
 from penstock.storage.edges import EdgeBatch
@@ -125,7 +126,7 @@ def test_sorting_fits_its_memory(memory: int, threads: int) -> None:
     plan = sort_plan(memory, 24, threads)
     assert 1 <= plan.workers <= threads
     assert (plan.workers + 1) * plan.group_edges * 24 <= memory
-    assert plan.alone_edges * 24 <= memory
+    assert plan.held_edges * 24 <= memory
 
 
 @pytest.mark.parametrize("memory", [32, 48, 64, 200, 1024, 16384])
@@ -144,6 +145,14 @@ def test_shares_fit_the_budget(memory: int, threads: int, maps: bool) -> None:
         assert 512 <= buckets <= 4096
 
 
+@pytest.mark.parametrize("edges", [1 << 24, 1 << 28, 1 << 29, 1 << 30])
+def test_buckets_are_smaller_than_groups(edges: int) -> None:
+    """With memory at hand: a bucket of a whole group's size could only be sorted nearly alone."""
+    share = shares(89 << 30, 16, maps=False)
+    assert share.group_edges == 1 << 20
+    assert 2 * edges // bucket_count(8 * edges, share, 1) <= share.group_edges
+
+
 def test_density() -> None:
     check_density((1 << 24) + 640, 10, "x")
     with pytest.raises(InputError, match=r"x: .*16777872, with 10 edges.*--renumber"):
@@ -158,7 +167,7 @@ def test_ids_are_collected_and_looked_up(one: list[int], two: list[int], three: 
     found = ids.IdSet(1 << 20)
     for part in (one, two, three):
         batch = EdgeBatch(np.array(part, np.uint64), np.array(part[::-1], np.uint64))
-        found.add(ids.distinct_ids(batch))
+        found.add(ids.distinct(batch.sources, batch.targets))
     merged = found.merged()
     assert merged.tolist() == sorted({*one, *two, *three})
     if len(merged):

@@ -21,16 +21,20 @@ from penstock.storage.convert.options import ConvertOptions
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.source import open_source
 
-memory, raw, folder, extra = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), eval(sys.argv[4])
+memory, raw, folder, extra = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), eval(sys.argv[4])
+rows = raw.name == "offsets"
 
 def run(path, name):
-    source = open_source([path], "binary32", IngestOptions(host_memory=memory, threads=2))
+    paths = [path, path.with_name("neighbors")] if rows else [path]
+    source = open_source(paths, "csr" if rows else "binary32", IngestOptions(host_memory=memory, threads=2))
     options = ConvertOptions(host_memory=memory, threads=2, scratch=folder, **extra)
     return convert(source, folder / name, options)
 
 tiny = folder / "tiny"
-np.arange(4000, dtype="<u4").tofile(tiny)
-run(tiny, "tiny.h5")
+tiny.mkdir()
+np.arange(4001, dtype="<u8" if rows else "<u4")[: 4001 if rows else 4000].tofile(tiny / raw.name)
+np.arange(4000, dtype="<u4")[::-1].tofile(tiny / "neighbors")
+run(tiny / raw.name, "tiny.h5")
 gc.collect()
 before = budget.resident_bytes()
 if not budget.reset_peak():
@@ -47,7 +51,7 @@ def grown(raw: Path, folder: Path, options: str) -> tuple[int, int, int]:
         pytest.skip("this kernel does not let us reset the peak")
     assert done.returncode == 0, done.stderr
     growth, scratch, edges = map(int, done.stdout.split())
-    assert {path.name for path in folder.iterdir()} <= {"raw", "tiny", "tiny.h5", "graph.h5"}
+    assert {path.name for path in folder.iterdir()} <= {"raw", "offsets", "neighbors", "tiny", "tiny.h5", "graph.h5"}
     return growth, scratch, edges
 
 
@@ -77,3 +81,21 @@ def test_a_star(tmp_path: Path) -> None:
     assert edges == count
     graph = Graph.open(tmp_path / "graph.h5")
     assert graph.out.index().degrees(9, 10).tolist() == [count]
+
+
+def test_unsorted_rows_and_one_that_is_longer_than_memory(tmp_path: Path) -> None:
+    """Raw CSR: rows are sorted piece by piece, and only the long one is spilled."""
+    rows, long = 10_000, 3 * BUDGET // 8
+    offsets = np.arange(rows + 1, dtype="<u8") * 1000
+    offsets[rows // 2 :] += long
+    offsets.tofile(tmp_path / "offsets")
+    random = np.random.default_rng(3)
+    with (tmp_path / "neighbors").open("wb") as file:
+        for _ in range(5):
+            random.integers(0, rows, int(offsets[-1]) // 5, np.uint32).tofile(file)
+        np.zeros(int(offsets[-1]) % 5, "<u4").tofile(file)
+    growth, scratch, edges = grown(tmp_path / "offsets", tmp_path, "{}")
+    assert growth <= BUDGET
+    assert 8 * long <= scratch < 8 * long * 1.5
+    assert edges == offsets[-1]
+    assert Graph.open(tmp_path / "graph.h5").out.index().degrees(rows // 2 - 1, rows // 2).tolist() == [1000 + long]

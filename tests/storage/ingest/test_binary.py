@@ -1,12 +1,12 @@
-"""Raw binary pairs and CSR arrays: read as numpy reads them, and sizes that lie are refused."""
+"""Raw binary pairs: read as numpy reads them, in order, and lengths that lie are refused."""
 
 import gzip
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from penstock.storage.errors import InputError
 from penstock.storage.ingest import options as ingest_options
 from penstock.storage.ingest.options import IngestOptions, Source
@@ -52,62 +52,21 @@ def test_a_length_that_is_no_whole_number_of_pairs(tmp_path: Path, width: int, s
         edges(open_source([path], f"binary{width}", IngestOptions()))
 
 
-@given(
-    degrees=st.lists(st.integers(0, 20), max_size=60),
-    width=st.sampled_from([4, 8]),
-    weights=st.sampled_from([None, "u1", "u2", "u4", "f8"]),
-)
-def test_csr(degrees: list[int], width: int, weights: str | None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("csr")
-    random = np.random.default_rng(2)
-    offsets = np.concatenate([[0], np.cumsum(np.array(degrees, np.uint64))]).astype("<u8")
-    count = int(offsets[-1])
-    neighbors = random.integers(0, max(len(degrees), 1), count).astype(f"<u{width}")
-    names = [folder / "offsets", folder / "neighbors"]
-    for name, array in zip(names, (offsets, neighbors), strict=True):
-        array.tofile(name)
-    expected = [np.repeat(np.arange(len(degrees)), degrees), neighbors]
-    if weights is not None:
-        values = random.integers(0, 200, count).astype(weights)
-        values.tofile(folder / "weights")
-        names.append(folder / "weights")
-        expected.append(values)
-    source = open_source(names, "csr", IngestOptions())
-    assert source.known_vertices == len(degrees)
-    assert edges(source) == list(zip(*(column.tolist() for column in expected), strict=True))
+def test_a_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
+    pairs = np.arange(1000, dtype="<u4")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(pairs.tobytes(),))
+    writer.start()
+    assert edges(open_source([pipe], "binary32", IngestOptions())) == list(map(tuple, pairs.reshape(-1, 2).tolist()))
+    writer.join()
 
 
-def csr(folder: Path, offsets: list[int], neighbors: list[int]) -> list[Path]:
-    names = [folder / "offsets", folder / "neighbors"]
-    np.array(offsets, "<u8").tofile(names[0])
-    np.array(neighbors, "<u4").tofile(names[1])
-    return names
-
-
-@pytest.mark.parametrize(
-    ("offsets", "neighbors", "words"),
-    [
-        ([0, 2, 1, 3], [0, 1, 2], "rise"),
-        ([0, 9, 3, 3], [0, 1, 2], "rise"),
-        ([0, 3, 9, 3], [0, 1, 2], "rise"),
-        ([1, 2, 3], [0, 1, 1], "first offset"),
-        ([0, 1, 4], [0, 1, 1], "do not hold 4 neighbors"),
-        ([0, 1, 3], [0, 1, 2], "neighbor 2 .* is no vertex"),
-        ([], [], "offsets"),
-    ],
-)
-def test_offsets_that_lie_are_refused(tmp_path: Path, offsets: list[int], neighbors: list[int], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        edges(open_source(csr(tmp_path, offsets, neighbors), "csr", IngestOptions()))
-
-
-def test_csr_needs_its_files(tmp_path: Path) -> None:
-    names = csr(tmp_path, [0, 1], [0])
-    with pytest.raises(InputError, match="OFFSETS NEIGHBORS"):
-        open_source(names[:1], "csr", IngestOptions())
-    with pytest.raises(InputError, match="does not exist"):
-        open_source([names[0], tmp_path / "absent"], "csr", IngestOptions())
-    with pytest.raises(InputError, match="not standard input"):
-        open_source([names[0], "-"], "csr", IngestOptions())
-    with pytest.raises(InputError, match="WEIGHTS"):
-        open_source(names, "csr", IngestOptions(weights=True))
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "pairs"
+    path.write_bytes(bytes(80_000))
+    source = open_source([path], "binary32", IngestOptions(threads=1)).batches()
+    assert len(next(source)) == 8
+    os.truncate(path, 1000)
+    with pytest.raises(InputError, match="pairs became shorter"):
+        list(source)

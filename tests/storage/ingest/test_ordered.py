@@ -1,11 +1,13 @@
-"""The ordered map: order, bound, errors, and nothing left running."""
+"""The ordered maps: order, bound, errors, and nothing left running."""
 
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from penstock.storage.ingest.ordered import ordered_map
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.storage.ingest.ordered import ordered_map, weighed_map
 
 
 def test_results_come_in_order_and_bounded() -> None:
@@ -55,3 +57,60 @@ def test_closing_waits_for_what_runs() -> None:
         started.wait()
         results.close()
         assert finished.is_set()
+
+
+@settings(deadline=None)
+@given(weights=st.lists(st.integers(0, 12), max_size=40), limit=st.integers(1, 10))
+def test_weighed_results_come_in_order_and_within_the_limit(weights: list[int], limit: int) -> None:
+    lock = threading.Lock()
+    running: list[int] = []
+    crowded = []
+
+    def work(item: tuple[int, int]) -> int:
+        with lock:
+            running.append(item[1])
+            if len(running) > 1 and sum(running) > limit:
+                crowded.append(list(running))
+        with lock:
+            running.remove(item[1])
+        return item[0]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(weighed_map(pool, work, enumerate(weights), lambda item: item[1], limit))
+    assert found == list(range(len(weights)))
+    assert not crowded
+
+
+def test_light_items_start_beside_a_heavy_one() -> None:
+    begun = [threading.Event() for _ in range(4)]
+    go = threading.Event()
+
+    def work(item: int) -> int:
+        begun[item].set()
+        if item == 0:
+            assert go.wait(10)
+        return item
+
+    with ThreadPoolExecutor(4) as pool:
+        results = weighed_map(pool, work, range(4), lambda item: 7 if item == 0 else 1, 10)
+        opener = threading.Thread(target=lambda: [begun[item].wait(10) for item in range(4)] and go.set())
+        opener.start()
+        assert next(results) == 0
+        opener.join()
+        assert list(results) == [1, 2, 3]
+
+
+def test_an_error_among_weighed_items_ends_the_rest() -> None:
+    ran = []
+
+    def work(item: int) -> int:
+        ran.append(item)
+        if item == 2:
+            raise ValueError("two")
+        return item
+
+    seen = []
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="two"):
+        seen.extend(weighed_map(pool, work, range(100), lambda _: 1, 2))
+    assert seen == [0, 1]
+    assert len(ran) <= 5

@@ -1,5 +1,6 @@
 """Formats are recognized by content, and what would be misread as an edge list is refused."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,28 @@ def test_columns_are_numbers_or_names() -> None:
     assert parse_columns("source,target") == ("source", "target")
 
 
-@pytest.mark.parametrize("name", ["a.graph", "a.gml", "a.metis.gz"])
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.graph", b"2 1\n2\n1\n", "MetisSource"),
+        ("a.METIS", b"2 1\n2\n1\n", "MetisSource"),
+        ("a.gr", b"p sp 1 0\n", "DimacsSource"),
+        ("a.gr.gz", gzip.compress(b"p sp 1 0\n"), "DimacsSource"),
+        ("a.graph-txt.gz", gzip.compress(b"1\n\n"), "AdjacencySource"),
+        ("a.adj", b"1: 2\n", "AdjacencySource"),
+        ("a.txt", b"\x93NUMPY", "NpySource"),
+        ("a.npy", b"1 2\n", "TextSource"),
+        ("a.npz", b"1 2\n", "TextSource"),
+        ("a.graph", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", "MatrixMarketSource"),
+        ("a.txt", b"2 1\n", "TextSource"),
+    ],
+)
+def test_formats_are_recognized(tmp_path: Path, name: str, content: bytes, kind: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert type(open_source([tmp_path / name], None, IngestOptions())).__name__ == kind
+
+
+@pytest.mark.parametrize("name", ["a.gexf", "a.gml", "a.mat.gz"])
 def test_other_formats_are_not_misread(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("4 2\n2 3\n")

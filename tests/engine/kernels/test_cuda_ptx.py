@@ -1,0 +1,129 @@
+"""PTX is compiled once for what it depends on, kept, and compiled anew when what was kept is damaged or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine.kernels import cuda_ptx
+from penstock.engine.kernels.author import bind
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.sssp import SSSP
+from penstock.storage.shelf import Shelf
+
+TYPES = ("array(uint32, 1d, C)", "int64")
+PLACE = (9, 0)
+
+
+def kernel_of(edge: Callable[..., Any], factor: int = 2) -> Callable[..., Any]:
+    """A kernel closed over an author's function and a number."""
+
+    def kernel(values):  # type: ignore[no-untyped-def]
+        values[0] = edge(values[1]) * factor
+
+    return kernel
+
+
+def double(value):  # type: ignore[no-untyped-def]
+    return value + value
+
+
+def triple(value):  # type: ignore[no-untyped-def]
+    return value + value + value
+
+
+class Compiler:
+    """Counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> str:
+        self.times += 1
+        return f".visible .entry kernel_{self.times}("
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    found = Shelf(tmp_path, ".ptx")
+    monkeypatch.setattr(cuda_ptx, "place_of", lambda function: found)
+    return found
+
+
+def test_it_is_compiled_once(shelf: Shelf) -> None:
+    compiler = Compiler()
+    texts = {cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler) for _ in range(3)}
+    assert (compiler.times, texts) == (1, {".visible .entry kernel_1("})
+
+
+def test_a_damaged_entry_is_compiled_anew(shelf: Shelf, tmp_path: Path) -> None:
+    compiler = Compiler()
+    cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
+    (entry,) = tmp_path.iterdir()
+    entry.write_bytes(entry.read_bytes()[:-3] + b"xyz")
+    assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
+    assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
+
+
+def test_what_the_driver_refused_is_replaced(shelf: Shelf) -> None:
+    compiler = Compiler()
+    cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
+    cuda_ptx.renewed(kernel_of(double), TYPES, PLACE, compiler)
+    assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
+
+
+def test_without_a_place_it_is_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_ptx, "place_of", lambda function: None)
+    compiler = Compiler()
+    for _ in range(2):
+        cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
+    assert compiler.times == 2
+
+
+def test_the_place_is_beside_what_numba_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cuda_ptx.place_of(kernel_of(double))
+    assert found is not None
+    assert found.folder.is_dir()
+
+    def nowhere(function: Any) -> None:
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(cuda_ptx, "_shelves", {})
+    monkeypatch.setattr(cuda_ptx, "FunctionCache", nowhere)
+    assert cuda_ptx.place_of(kernel_of(double)) is None
+
+
+def test_the_key_tells_everything_apart() -> None:
+    key = cuda_ptx.key_of(kernel_of(double), TYPES, PLACE)
+    assert cuda_ptx.key_of(kernel_of(double), TYPES, PLACE) == key
+    others = [
+        cuda_ptx.key_of(kernel_of(triple), TYPES, PLACE),
+        cuda_ptx.key_of(kernel_of(double, 3), TYPES, PLACE),
+        cuda_ptx.key_of(kernel_of(double), TYPES[:1], PLACE),
+        cuda_ptx.key_of(kernel_of(double), TYPES, (9, 1)),
+    ]
+    assert len({key, *others}) == 5
+
+
+def test_the_key_tells_versions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = cuda_ptx.key_of(kernel_of(double), TYPES, PLACE)
+    monkeypatch.setattr(cuda_ptx, "_versions", lambda: ("another",))
+    assert cuda_ptx.key_of(kernel_of(double), TYPES, PLACE) != key
+
+
+def test_the_key_reaches_the_author() -> None:
+    """Adapters call the author's functions by name, not from a closure."""
+
+    class Wider(SSSP):
+        def edge(distance, weight):  # type: ignore[no-untyped-def]
+            return distance + weight + weight
+
+    def edge_of(program: Any) -> Any:
+        return bind(program, np.dtype(np.uint32), lambda function: function, plain=False).calls["edge"]
+
+    keys = [cuda_ptx.key_of(kernel_of(edge_of(program)), TYPES, PLACE) for program in (SSSP(0), SSSP(1), Wider(0))]
+    assert keys[0] == keys[1] != keys[2]
+    assert cuda_ptx.key_of(kernel_of(edge_of(BFS(0))), TYPES, PLACE) not in keys

@@ -1,0 +1,66 @@
+"""Names packed end to end, as arrays of strings, in any order, and in graph files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.storage import names as storage_names
+from penstock.storage.errors import RunError
+from penstock.storage.graph import Graph
+from penstock.storage.names import STRINGS, Names, packed
+from penstock.storage.write import GraphWriter
+
+TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=50), max_size=30)
+
+
+def names_of(texts: list[str]) -> Names:
+    return packed(np.array(texts, STRINGS))
+
+
+@given(texts=TEXTS)
+def test_names_are_their_strings(texts: list[str]) -> None:
+    names = names_of(texts)
+    assert (len(names), names.strings().tolist()) == (len(texts), texts)
+    assert names.lengths.tolist() == [len(text.encode()) for text in texts]
+
+
+@given(texts=TEXTS, seed=st.integers(0, 9))
+def test_names_in_another_order(texts: list[str], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(texts))[: len(texts) // 2 + 1]
+    assert names_of(texts).taken(order).strings().tolist() == [texts[i] for i in order]
+
+
+def test_long_names_are_spread_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_names, "_SPREAD_BYTES", 1000)
+    texts = ["x" * (1 + i % 300) for i in range(50)]
+    assert names_of(texts).strings().tolist() == texts
+
+
+def write(path: Path, pieces: list[Names], vertices: int, left: int | None = None) -> None:
+    kind = np.dtype(np.uint32)
+    with GraphWriter(path, vertices=vertices, directed=True, vertex_dtype=kind, weight_dtype=None) as writer:
+        out = writer.adjacency("out")
+        out.degrees(np.zeros(vertices, np.uint32))
+        out.finish()
+        writer.left = left
+        for names in pieces:
+            writer.original_names(names)
+
+
+def test_a_graph_file_keeps_names(tmp_path: Path) -> None:
+    pieces = [names_of([f"n{i}é" for i in range(first, first + 100)]) for first in (0, 100, 200)]
+    write(tmp_path / "g.h5", pieces, 300, left=120)
+    graph = Graph.open(tmp_path / "g.h5")
+    ids = graph.original_ids()
+    assert ids is not None
+    assert (ids.tolist(), graph.left) == ([f"n{i}é" for i in range(300)], 120)
+
+
+def test_ends_that_do_not_rise_are_damage(tmp_path: Path) -> None:
+    write(tmp_path / "g.h5", [Names(np.frombuffer(b"abc", np.uint8), np.array([3, 2, 3]))], 3)
+    with pytest.raises(RunError, match="ends of its ids"):
+        Graph.open(tmp_path / "g.h5").original_ids()

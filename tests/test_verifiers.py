@@ -1,0 +1,122 @@
+"""The verifiers of the larger catalogue, against networkx and scipy, and shown to catch wrong answers."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import verifiers as v
+from checkers import EdgeList
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+KINDS = [(seed, directed) for seed in range(3) for directed in (True, False)]
+
+
+def simple(seed: int, *, directed: bool) -> tuple[EdgeList, nx.Graph]:
+    """A random graph without loops and parallel edges, as we and as networkx have it; weights 1 to 9."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(12, 40))
+    ends = random.integers(0, count - 2, size=(2, 4 * count))
+    ends = ends[:, ends[0] != ends[1]]
+    ends = np.unique(ends if directed else np.sort(ends, axis=0), axis=1)
+    weights = random.integers(1, 10, ends.shape[1])
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_weighted_edges_from(np.stack([*ends, weights]).T.tolist())
+    return EdgeList(count, ends[0], ends[1], weights, directed), graph
+
+
+def by_vertex(values: dict[int, float]) -> list[float]:
+    return [values[vertex] for vertex in sorted(values)]
+
+
+@pytest.mark.parametrize(("seed", "directed"), KINDS)
+def test_centralities_equal_networkx(seed: int, directed: bool) -> None:
+    edges, graph = simple(seed, directed=directed)
+    assert v.katz(edges, alpha=0.03) == pytest.approx(by_vertex(nx.katz_centrality(graph, alpha=0.03, tol=1e-12)))
+    heavy = by_vertex(nx.katz_centrality(graph, alpha=0.003, tol=1e-12, weight="weight"))
+    assert v.katz(edges, alpha=0.003, weighted=True) == pytest.approx(heavy)
+    assert v.betweenness(edges) == pytest.approx(by_vertex(nx.betweenness_centrality(graph)))
+    hub, authority = v.hits(edges)
+    theirs = nx.hits(nx.from_numpy_array(v.matrix(edges, weighted=False), create_using=nx.DiGraph))
+    assert hub == pytest.approx(by_vertex(theirs[0]), abs=1e-8)
+    assert authority == pytest.approx(by_vertex(theirs[1]), abs=1e-8)
+
+
+@pytest.mark.parametrize(("seed", "directed"), KINDS)
+def test_structure_equals_networkx(seed: int, directed: bool) -> None:
+    edges, graph = simple(seed, directed=directed)
+    assert v.coreness(edges).tolist() == by_vertex(nx.core_number(graph))
+    flat = nx.Graph(graph)
+    assert v.triangles(edges).tolist() == by_vertex(nx.triangles(flat))
+    if directed:
+        labels = connected_components(coo_matrix(v.matrix(edges, weighted=False)), connection="strong")[1]
+        smallest = {label: int(np.flatnonzero(labels == label)[0]) for label in labels}
+        assert v.strong_components(edges).tolist() == [smallest[label] for label in labels]
+    else:
+        assert v.clustering(edges) == pytest.approx(by_vertex(nx.clustering(graph)))
+    out, into = v.degrees(edges)
+    assert (out + into if directed else out).tolist() == by_vertex(dict(graph.degree()))
+    reached = nx.multi_source_dijkstra_path_length(graph, {1, 3}, weight=None)
+    assert v.levels(edges, [1, 3]).tolist() == [reached.get(u, -1) for u in range(edges.vertices)]
+
+
+@pytest.mark.parametrize(("seed", "directed"), KINDS)
+def test_widths_are_those_of_thresholds(seed: int, directed: bool) -> None:
+    """A path of width w is one of edges that weigh w at least."""
+    edges, graph = simple(seed, directed=directed)
+    for u, width in enumerate(v.widths(edges, 0)):
+        ways = [w for w in range(1, 10) if u != 0 and _connected(graph, u, w)]
+        assert width == (np.inf if u == 0 else max(ways, default=None))
+
+
+def _connected(graph: nx.Graph, u: int, least: int) -> bool:
+    heavy = [(a, b) for a, b, w in graph.edges(data="weight") if w >= least]
+    kept = graph.edge_subgraph(heavy)
+    return 0 in kept and u in kept and nx.has_path(kept, 0, u)
+
+
+def test_hand_made_answers() -> None:
+    """PHP, adsorption, CDLP and directed LCC of graphs small enough for a pencil."""
+    fork = EdgeList(3, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1, 3, 5]))
+    assert v.penalized_hitting(fork, 0, 0.8) == pytest.approx([1.0, 0.2, 0.6 + 0.8 * 0.2])
+    assert v.adsorption(fork, {0: 1.0}, 0.5) == pytest.approx([0.5, 0.25, 0.5 * (0.5 * 3 + 0.25 * 5) / 8])
+    triangle = EdgeList(4, np.array([0, 1, 0, 2, 3]), np.array([1, 2, 2, 1, 0]))
+    assert v.clustering(triangle) == pytest.approx([2 / 6, 1 / 2, 1 / 2, 0])
+    star = EdgeList(4, np.array([0, 0, 0]), np.array([1, 2, 3]), None, directed=False)
+    assert v.label_propagation(star, 1).tolist() == [1, 0, 0, 0]
+    assert v.label_propagation(star, 2).tolist() == [0, 1, 1, 1]
+
+
+def test_wrong_sets_and_colors_are_caught() -> None:
+    path = EdgeList(3, np.array([0, 1]), np.array([1, 2]), None, directed=False)
+    right = v.independent_set(path)
+    v.check_independent_set(path, right)
+    for wrong, message in (([1, 1, 0], "neighbors"), ([0, 0, 0], "could join"), ((1 - right).tolist(), "another set")):
+        with pytest.raises(AssertionError, match=message):
+            v.check_independent_set(path, np.array(wrong))
+    with pytest.raises(AssertionError, match="have the color"):
+        v.check_coloring(path, np.array([0, 0, 1]))
+    with pytest.raises(AssertionError, match=r"not [01]"):
+        v.check_coloring(path, np.array([4, 5, 4]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "got", "message"),
+    [
+        ("exact", {1: "3", 2: "9223372036854775806"}, "2 has"),
+        ("exact", {1: "3"}, "same vertices"),
+        ("equivalence", {1: "7", 2: "7"}, "other sets"),
+        ("epsilon", {1: "3.001", 2: "9223372036854775807"}, "1 has"),
+        ("epsilon", {1: "inf", 2: "9223372036854775807"}, "1 has"),
+    ],
+)
+def test_graphalytics_rules_refuse(rule: str, got: dict[int, str], message: str) -> None:
+    right = {1: "3", 2: "9223372036854775807"}
+    v.check_graphalytics("exact", dict(right), right)
+    v.check_graphalytics("equivalence", {1: "8", 2: "5"}, right)
+    v.check_graphalytics("epsilon", {1: "3.0001", 2: "9223372036854775807"}, right)
+    v.check_graphalytics("epsilon", {1: "infinity"}, {1: "inf"})
+    with pytest.raises(AssertionError, match=message):
+        v.check_graphalytics(rule, got, right)

@@ -1,0 +1,320 @@
+"""Independent verifiers of the larger catalogue: what each program must answer, without Penstock.
+
+The second half of `checkers.py`, with the same rules: imports nothing of penstock, one plain serial statement of each
+answer in numpy and loops, held against networkx and scipy in test_verifiers.py. Parallel edges count each and
+self-loops stay, unless a function says otherwise. Refuses speed: dense matrices, graphs of a few thousand vertices.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from checkers import UNREACHED, EdgeList
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def matrix(edges: EdgeList, *, weighted: bool) -> Floats:
+    """Dense adjacency: entry (u, v) sums what leads from u to v; (vertices, vertices)."""
+    sources, targets, weights = edges.arcs
+    dense = np.zeros((edges.vertices, edges.vertices))
+    np.add.at(dense, (sources, targets), 1.0 if weights is None or not weighted else weights.astype(np.float64))
+    return dense
+
+
+@lru_cache(maxsize=8)
+def neighbor_sets(edges: EdgeList) -> list[set[int]]:
+    """Distinct neighbors in either direction, without the vertex itself."""
+    found: list[set[int]] = [set() for _ in range(edges.vertices)]
+    for u, v in zip(edges.sources.tolist(), edges.targets.tolist(), strict=True):
+        if u != v:
+            found[u].add(v)
+            found[v].add(u)
+    return found
+
+
+def levels(edges: EdgeList, sources: Sequence[int]) -> Integers:
+    """Hops from the nearest source, UNREACHED where there is no path. (vertices,)"""
+    offsets, neighbors, _ = edges.rows
+    level = np.full(edges.vertices, UNREACHED, dtype=np.int64)
+    level[list(sources)] = 0
+    frontier, depth = sorted(set(sources)), 0
+    while frontier:
+        depth += 1
+        found = set()
+        for u in frontier:
+            found |= {v for v in neighbors[offsets[u] : offsets[u + 1]].tolist() if level[v] == UNREACHED}
+        level[list(found)] = depth
+        frontier = sorted(found)
+    return level
+
+
+def widths(edges: EdgeList, source: int) -> list[float | None]:
+    """The largest bottleneck of any path, infinity for the source, None where there is no path."""
+    offsets, neighbors, weights = edges.rows
+    values = [1] * len(neighbors) if weights is None else weights.tolist()
+    best: list[float | None] = [None] * edges.vertices
+    heap: list[tuple[float, int]] = [(-np.inf, source)]
+    while heap:
+        width, u = heapq.heappop(heap)
+        if best[u] is None:
+            best[u] = -width
+            for e in range(int(offsets[u]), int(offsets[u + 1])):
+                heapq.heappush(heap, (max(width, -values[e]), int(neighbors[e])))
+    return best
+
+
+def katz(edges: EdgeList, *, alpha: float, beta: float = 1.0, weighted: bool = False) -> Floats:
+    """The solution of x = alpha A^T x + beta, scaled to an L2 norm of 1."""
+    count = edges.vertices
+    found = np.linalg.solve(np.eye(count) - alpha * matrix(edges, weighted=weighted).T, np.full(count, beta))
+    return found / max(float(np.linalg.norm(found)), 1e-300)
+
+
+def penalized_hitting(edges: EdgeList, source: int, damping: float) -> Floats:
+    """The solution of php(source) = 1, php(v) = damping sum_u php(u) w(u, v) / W(u)."""
+    dense = matrix(edges, weighted=True)
+    totals = dense.sum(axis=1, keepdims=True)
+    step = damping * np.divide(dense, totals, out=np.zeros_like(dense), where=totals > 0).T
+    step[source] = 0.0
+    right = np.zeros(edges.vertices)
+    right[source] = 1.0
+    return np.linalg.solve(np.eye(edges.vertices) - step, right)
+
+
+def adsorption(edges: EdgeList, seeds: Mapping[int, float], damping: float) -> Floats:
+    """The solution of score(v) = damping sum_u score(u) w(u, v) / W(v) + (1 - damping) seed(v)."""
+    dense = matrix(edges, weighted=True)
+    totals = dense.sum(axis=0)
+    step = damping * np.divide(dense, totals, out=np.zeros_like(dense), where=totals > 0).T
+    right = np.zeros(edges.vertices)
+    for vertex, strength in seeds.items():
+        right[vertex] = (1 - damping) * strength
+    return np.linalg.solve(np.eye(edges.vertices) - step, right)
+
+
+def hits(edges: EdgeList) -> tuple[Floats, Floats]:
+    """Hubs and authorities, sum 1 each: 20,000 rounds of the definition from equal hubs."""
+    dense = matrix(edges, weighted=False)
+    product = dense @ dense.T
+    hub = np.full(edges.vertices, 1.0)
+    for _ in range(20000):
+        hub = product @ hub
+        hub = hub / max(hub.sum(), 1e-300)
+    authority = dense.T @ hub
+    return hub, authority / max(authority.sum(), 1e-300)
+
+
+def degrees(edges: EdgeList) -> tuple[Integers, Integers]:
+    """Out-degrees and in-degrees."""
+    sources, targets, _ = edges.arcs
+    return np.bincount(sources, minlength=edges.vertices), np.bincount(targets, minlength=edges.vertices)
+
+
+def coreness(edges: EdgeList) -> Integers:
+    """The largest k of a k-core that holds the vertex; both directions count, self-loops do not."""
+    counts: list[Counter[int]] = [Counter() for _ in range(edges.vertices)]
+    for u, v in zip(edges.sources.tolist(), edges.targets.tolist(), strict=True):
+        if u != v:
+            counts[u][v] += 1
+            counts[v][u] += 1
+    left = {v: sum(counts[v].values()) for v in range(edges.vertices)}
+    core, k = np.zeros(edges.vertices, dtype=np.int64), 0
+    while left:
+        lowest = min(left, key=lambda v: left[v])
+        k = max(k, left.pop(lowest))
+        core[lowest] = k
+        for v, edges_between in counts[lowest].items():
+            if v in left:
+                left[v] -= edges_between
+    return core
+
+
+def walk_order(vertices: int) -> list[int]:
+    """Vertices by splitmix64's finalizer of their id, then by id."""
+    mask = 2**64 - 1
+
+    def mixed(x: int) -> int:
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+        return x ^ (x >> 31)
+
+    return sorted(range(vertices), key=lambda v: (mixed(v), v))
+
+
+def independent_set(edges: EdgeList) -> Integers:
+    """1 for the vertices that a greedy walk takes: each that has no neighbor in the set yet."""
+    near, member = neighbor_sets(edges), np.zeros(edges.vertices, dtype=np.int64)
+    for v in walk_order(edges.vertices):
+        member[v] = not any(member[u] for u in near[v])
+    return member
+
+
+def check_independent_set(edges: EdgeList, member: NDArray[np.generic]) -> None:
+    """No two neighbors inside, nobody outside without a neighbor inside; and the set of the greedy walk."""
+    for v, near in enumerate(neighbor_sets(edges)):
+        inside = [u for u in near if member[u]]
+        assert not (member[v] and inside), f"{v} and {inside[0]} are neighbors, and both in the set"
+        assert member[v] or inside, f"{v} could join the set"
+    assert np.asarray(member).tolist() == independent_set(edges).tolist(), "another set than the walk takes"
+
+
+def check_coloring(edges: EdgeList, color: NDArray[np.generic]) -> None:
+    """Neighbors differ; and each vertex has the smallest color that the neighbors before it in the walk left."""
+    near, given = neighbor_sets(edges), np.asarray(color).tolist()
+    for v in range(edges.vertices):
+        same = [u for u in near[v] if given[u] == given[v]]
+        assert not same, f"{v} and its neighbor {same[0]} have the color {given[v]}"
+    chosen: dict[int, int] = {}
+    for v in walk_order(edges.vertices):
+        taken = {chosen[u] for u in near[v] if u in chosen}
+        chosen[v] = next(one for one in range(len(taken) + 1) if one not in taken)
+        assert given[v] == chosen[v], f"{v} has the color {given[v]}, not {chosen[v]}"
+
+
+def strong_components(edges: EdgeList) -> Integers:
+    """For every vertex the smallest of its strongly connected component: Kosaraju's two searches."""
+    order: list[int] = []
+    seen = [False] * edges.vertices
+    for root in range(edges.vertices):
+        _depth_first(edges.rows, root, seen, order)
+    seen, component = [False] * edges.vertices, np.zeros(edges.vertices, dtype=np.int64)
+    back = edges.reversed().rows
+    for root in reversed(order):
+        group: list[int] = []
+        _depth_first(back, root, seen, group)
+        if group:
+            component[group] = min(group)
+    return component
+
+
+def _depth_first(
+    rows: tuple[Integers, Integers, NDArray[np.generic] | None], root: int, seen: list[bool], finished: list[int]
+) -> None:
+    """Append what `root` leads to and is not seen yet, each vertex after all it leads to."""
+    offsets, neighbors, _ = rows
+    stack = [] if seen[root] else [(root, iter(neighbors[offsets[root] : offsets[root + 1]].tolist()))]
+    seen[root] = True
+    while stack:
+        vertex, rest = stack[-1]
+        following = next((v for v in rest if not seen[v]), None)
+        if following is None:
+            finished.append(vertex)
+            stack.pop()
+        else:
+            seen[following] = True
+            stack.append((following, iter(neighbors[offsets[following] : offsets[following + 1]].tolist())))
+
+
+def dependencies(edges: EdgeList, source: int) -> Floats:
+    """Brandes' dependencies of one source on each vertex; parallel edges are different paths."""
+    offsets, neighbors, _ = edges.rows
+    level = levels(edges, [source])
+    order = [v for v in np.argsort(level, kind="stable").tolist() if level[v] != UNREACHED]
+    paths, found = np.zeros(edges.vertices), np.zeros(edges.vertices)
+    paths[source] = 1.0
+    for forward, walk in ((True, order), (False, order[::-1])):
+        for u in walk:
+            for v in neighbors[offsets[u] : offsets[u + 1]].tolist():
+                if level[v] == level[u] + 1:
+                    if forward:
+                        paths[v] += paths[u]
+                    else:
+                        found[u] += paths[u] / paths[v] * (1 + found[v])
+    found[source] = 0.0
+    return found
+
+
+def betweenness(edges: EdgeList) -> Floats:
+    """Over all sources, divided by the (n - 1)(n - 2) ordered pairs where there are any."""
+    total = sum((dependencies(edges, source) for source in range(edges.vertices)), np.zeros(edges.vertices))
+    return total / max(1, (edges.vertices - 1) * (edges.vertices - 2))
+
+
+def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:
+    """LDBC's CDLP: the most frequent label of in- and out-neighbors, the smallest of several; own id at first."""
+    back = edges.reversed().rows if edges.directed else None
+    labels = list(range(edges.vertices))
+    for _ in range(rounds):
+        fresh = []
+        for v in range(edges.vertices):
+            heard: Counter[int] = Counter()
+            for offsets, neighbors, _weights in [edges.rows, *([back] if back else [])]:
+                heard.update(labels[u] for u in neighbors[offsets[v] : offsets[v + 1]].tolist())
+            fresh.append(min(heard, key=lambda one: (-heard[one], one)) if heard else labels[v])
+        labels = fresh
+    return np.array(labels, dtype=np.int64)
+
+
+def triangles(edges: EdgeList) -> Integers:
+    """Triangles that each vertex is in, direction ignored, parallel edges and self-loops too."""
+    near = neighbor_sets(edges)
+    return np.array([sum(len(near[u] & near[v]) for u in near[v]) // 2 for v in range(edges.vertices)], dtype=np.int64)
+
+
+def clustering(edges: EdgeList) -> Floats:
+    """LDBC's LCC: edges from one neighbor to another over k (k - 1), k the distinct neighbors; 0 below two."""
+    near = neighbor_sets(edges)
+    leads: list[set[int]] = [set() for _ in range(edges.vertices)]
+    for u, v in zip(*(side.tolist() for side in edges.arcs[:2]), strict=True):
+        leads[u].add(v)
+    found = np.zeros(edges.vertices)
+    for v, around in enumerate(near):
+        if len(around) > 1:
+            found[v] = sum(len((leads[u] & around) - {u}) for u in around) / (len(around) * (len(around) - 1))
+    return found
+
+
+EPSILON = 0.0001
+"""The relative difference that LDBC Graphalytics allows in PR, LCC and SSSP."""
+
+
+def check_graphalytics(rule: str, got: Mapping[int, str], right: Mapping[int, str]) -> None:
+    """Graphalytics' validation of an output, id -> value as text, by the rule of its algorithm.
+
+    exact (BFS, CDLP): equal integers. equivalence (WCC): the same sets of vertices, whatever their labels. epsilon (PR,
+    LCC, SSSP): within EPSILON of the reference, relatively; infinity only where the reference has it.
+    """
+    assert got.keys() == right.keys(), "not the same vertices"
+    if rule == "equivalence":
+        pairs = {(got[v], right[v]) for v in got}
+        assert len(pairs) == len({one for one, _ in pairs}) == len({one for _, one in pairs}), "other sets"
+        return
+    for v in sorted(right):
+        if rule == "exact":
+            assert int(got[v]) == int(right[v]), f"{v} has {got[v]}, not {right[v]}"
+        else:
+            one, other = float(got[v]), float(right[v])
+            near = one == other or abs(one - other) <= EPSILON * abs(other)
+            assert near, f"{v} has {one}, not {other} within {EPSILON}"
+
+
+def factorize(
+    edges: EdgeList, first: Floats, epochs: int, *, rate: float, momentum: float, regularization: float
+) -> tuple[Floats, list[float]]:
+    """Gradient descent on undirected ratings, dense: vectors (vertices, rank + 1, bias last) and each epoch's RMSE.
+
+    Every number steps by rate * gradient / (curvature + regularization), plus `momentum` of its last step.
+    """
+    sources, targets, weights = edges.arcs
+    assert weights is not None
+    known = np.zeros((edges.vertices, edges.vertices))
+    ratings = np.zeros_like(known)
+    known[targets, sources], ratings[targets, sources] = 1.0, weights.astype(np.float64)
+    mean = float(weights.astype(np.float64).mean())
+    vectors, velocity, errors = first.copy(), np.zeros_like(first), []
+    for _ in range(epochs):
+        factors, bias = vectors[:, :-1], vectors[:, -1]
+        error = known * (ratings - mean - bias[:, None] - bias[None, :] - factors @ factors.T)
+        errors.append(float(np.sqrt((error**2).sum() / known.sum())))
+        gradient = np.column_stack([error @ factors, error.sum(axis=1)]) - regularization * vectors
+        curvature = np.column_stack([known @ factors**2, known.sum(axis=1)]) + regularization
+        velocity = momentum * velocity + rate * gradient / curvature
+        vectors = vectors + velocity
+    return vectors, errors
