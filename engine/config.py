@@ -16,7 +16,7 @@ _CHOICES = {
     "direction": ("auto", "push", "pull"),
     "mode": ("auto", "sync", "async"),
     "kernels": ("host", "reference", "cuda"),
-    "route": ("auto", "resident", "filter", "compaction", "zero-copy"),
+    "route": ("auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"),
     "model": ("measured", "published"),
     "residency": ("value", "first", "none"),
 }
@@ -37,6 +37,7 @@ class Config:
     combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
     ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
     ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    feedback: correct the rates by what the iterations before took (where the link has a rate).
     rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
     """
 
@@ -52,10 +53,11 @@ class Config:
     device: str = "auto"
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy"] = "auto"
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
     keep_times: bool = False
+    feedback: bool = True
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0

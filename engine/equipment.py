@@ -17,6 +17,7 @@ from penstock.engine.ownership import owners
 from penstock.storage.cache import Allocate, Arena, Extent, HostCache
 from penstock.storage.reader import Reader
 from penstock.storage.slots import aligned_empty
+from penstock.transfer.feedback import Feedback, Threads
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
 from penstock.transfer.options import TransferOptions
@@ -94,12 +95,14 @@ class Equipment:
             for number in range(config.devices)
         ]
         self.chunk_edges = chunk_edges
-        self.rates = config.rates or Rates.host(config.thread_count)
+        rates = config.rates or Rates.host(config.thread_count)
+        self.feedback = Feedback(rates, Threads(config.thread_count), self.reader, corrects=config.feedback)
 
     def lanes(
         self, directions: dict[Direction, tuple[Walk, ...]], weighted: bool
     ) -> list[tuple[dict[Direction, Lane], ...]]:
         """For every device, a lane for every direction; and another one where a second walk goes against the edges."""
+        self.feedback.forget_kernels()
         return [
             tuple(
                 {
@@ -122,7 +125,7 @@ class Equipment:
             walk.direction,
             walk.key,
             adjacency.index(),
-            self.rates,
+            self.feedback,
             weighted,
             self.chunk_edges,
             adjacency.neighbor_dtype.itemsize + (0 if weight is None else weight.itemsize),
@@ -131,6 +134,10 @@ class Equipment:
             table = pipeline.table(lane.key)
             lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
         return lane
+
+    def settle(self) -> None:
+        """Complete the records of the last walk, once the devices have done."""
+        self.feedback.settle(self.pipelines[0].device)
 
     def close(self) -> None:
         """Stop the reader and forget the caches."""

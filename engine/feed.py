@@ -55,18 +55,21 @@ class PageLocked(HostDevice):
 
 
 class Feed:
-    """What feeds a link. `reader`: brings edges to the device; `source`: the host's pipeline, None if it holds all."""
+    """What feeds a link.
+
+    reader: brings edges to the device. source, disk: the host's pipeline and its reader, None if it holds all edges.
+    """
 
     def __init__(self, graph: Graph, config: Config, needs: Needs, device: Device, divided: Layout | None) -> None:
         self._host = PageLocked(device, config.thread_count)
-        self._disk: Reader | None = None
+        self.disk: Reader | None = None
         self.source: Pipeline | None = None
         self.reader: LinkReader | Relay
         if divided is None or divided.whole:
             arrays = {a.direction: self._whole(graph, config, a, needs.weighted) for a in needs.adjacencies}
             self.reader = LinkReader(device, arrays, keep_times=config.keep_times)
             return
-        self._disk = Reader(
+        self.disk = Reader(
             graph,
             decode_threads=config.thread_count,
             reads_in_flight=divided.reads_in_flight,
@@ -75,7 +78,7 @@ class Feed:
         )
         cache = cache_of(graph, needs, divided, self._host.host_array)
         options = TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
-        self.source = Pipeline(graph, self._disk, self._host, cache, options)
+        self.source = Pipeline(graph, self.disk, self._host, cache, options)
         stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
         self.reader = Relay(device, Shelf(device), stages, keep_times=config.keep_times)
 
@@ -98,6 +101,6 @@ class Feed:
 
     def close(self) -> None:
         """Stop reading, and release the page-locked memory."""
-        if self._disk is not None:
-            self._disk.close()
+        if self.disk is not None:
+            self.disk.close()
         self._host.close()

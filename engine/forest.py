@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.transfer.view import View
 
 SAMPLED = 2
+WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first
 NOBODY = np.uint64(2**64 - 1)
 
 
@@ -36,7 +37,7 @@ def grow(loop: Loop) -> Iterator[IterationRecord]:
     symmetric = not loop.graph.directed
     if not resident and symmetric and len(loop.workers) == 1:
         here = loop.workers[0].lanes["push"].here
-        if here.any():
+        if here.mean() >= WORTH:
             yield from _grow_from(loop, here)
             return
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.direction import Direction
 from penstock.engine.frontier import Frontier
-from penstock.transfer.cost import Cost
+from penstock.transfer.cost import KERNEL, Cost
 from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.heads import RowHeads
     from penstock.engine.state import State
     from penstock.storage.index import Index
+    from penstock.transfer.feedback import Feedback
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.rates import Rates
     from penstock.transfer.view import View
@@ -43,7 +44,7 @@ class Lane:
     direction: Direction
     key: Any
     index: Index
-    rates: Rates
+    feedback: Feedback
     with_weights: bool
     chunk_edges: int
     edge_bytes: int
@@ -89,26 +90,42 @@ class Lane:
         only: NDArray[np.bool_] | None = None,
     ) -> Iterator[View]:
         """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
-        if only is None and self._slight(frontier):
-            demand, plan = self._at_once(state, frontier)
+        rates = self.feedback.begin(self.pipeline.device)
+        if only is None and self.slight(frontier):
+            demand, plan = self._at_once(state, frontier, rates)
         else:
             demand = self._demand(kernels, state, frontier, scalars)
             if only is not None:
                 demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
             packable = self.direction == "push" and kernels.author.combine != "union"
             demand = replace(demand, packable=packable)
-            plan = self.pipeline.plan(demand, self.rates)
+            plan = self.pipeline.plan(demand, rates)
             if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
                 demand = replace(demand, marks=kernels.marks(state))
         try:
             arrivals = self.pipeline.arrivals(plan, demand)
-            if self.mine is None:
-                yield from arrivals
-            else:
+            if self.mine is not None:
                 for view in arrivals:
                     yield from self._narrowed(view)
+            elif plan.whole:
+                yield from arrivals
+            else:
+                yield from self._timed(arrivals)
         finally:
             self.records = self.pipeline.records
+        if not plan.whole:
+            self.feedback.note(self.records)
+
+    def _timed(self, arrivals: Iterator[View]) -> Iterator[View]:
+        """The same views; where kernels run behind the launching thread's back, with events around each one's."""
+        device = self.pipeline.device
+        if device.kind != "cuda":
+            yield from arrivals
+            return
+        for view in arrivals:
+            began = device.event(None)
+            yield view
+            view.record.spans += ((KERNEL, began, device.event(None)),)
 
     def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
         if self.resident:
@@ -135,20 +152,25 @@ class Lane:
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights)
         return demand if self.mine is None else self._only_mine(demand)
 
-    def _slight(self, frontier: Frontier) -> bool:
+    def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
         able = self.linked and self.mine is None and self.pipeline.source is None
         return few and able and self.pipeline.options.route in ("auto", "zero-copy")
 
-    def _at_once(self, state: Any, frontier: Frontier) -> tuple[Demand, Plan]:
+    def _at_once(self, state: Any, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
         table = self.pipeline.table(self.key)
         vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
         vertices[0], edges[0] = frontier.vertices, frontier.edges
         lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
         demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
-        return demand, Plan(self.key, (Task("zero-copy", table.numbers, Cost()),))
+        run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
+        cost = Cost(
+            link=float(rates.line_seconds(np.float64(lines[0]), run_bytes)),
+            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges,
+        )
+        return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 
     def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
         """Edges that pulls read before they leave early, and the short requests for them, per partition.

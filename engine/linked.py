@@ -19,13 +19,15 @@ from penstock.storage.cache import Arena, Extent, HostCache
 from penstock.storage.errors import InputError
 from penstock.transfer import cuda
 from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.feedback import Feedback, Threads
 from penstock.transfer.layout import AdjacencySize, Layout
 from penstock.transfer.options import TransferOptions
+from penstock.transfer.packs import MOST_THREADS
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
 from penstock.transfer.residency import prior
 from penstock.transfer.routes.table import serving
-from penstock.transfer.share import CACHED, Share, Wish, share, staging_bytes
+from penstock.transfer.share import Share, Wish, share, staging_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +65,6 @@ class LinkedEquipment(Equipment):
     def __init__(self, graph: Graph, config: Config, needs: Needs, device: Device) -> None:
         self.graph, self.config, self.needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges
-        self.rates = config.rates or Rates.pcie5(config.thread_count)
         self._device = device
         device.use()
         self._kept: list[Any] = []
@@ -71,17 +72,21 @@ class LinkedEquipment(Equipment):
         left = config.device_edge_memory
         if left is None:
             left = max(0, device.memory_bytes - needs.fixed)
+        stay = config.residency != "none"
+        self._wish = Wish(config.partition_bytes, config.combine, config.route, stay)
         self.heads = self._make_heads(sizes, left)
         if self.heads is not None:
             left -= head_bytes(graph.vertices, self.heads.index.edges, graph.vertex_dtype.itemsize)
         divided, parts = self._divisions(sizes, left)
         self.feed = Feed(graph, config, needs, device, divided)
+        self.feedback = _feedback(config, device, self.feed)
         options = TransferOptions(
             partition_edges=parts.partition_edges,
             slabs=parts.slabs,
-            ahead=max(1, parts.slabs),
+            ahead=max(1, parts.slabs, 0 if self.feed.source is None else self.feed.source.options.ahead),
             combine=parts.combine,
             priority=config.priority,
+            gather_threads=config.thread_count,
             moving=config.residency == "value",
             routes=serving(device.kind),
             route=config.route,
@@ -106,7 +111,7 @@ class LinkedEquipment(Equipment):
         """
         config, weighted = self.config, self.needs.weighted
         stay = config.residency != "none"
-        wish = Wish(config.partition_bytes, config.combine, config.route, stay)
+        wish = self._wish
         if self.graph.out.arrays is not None:
             return None, share(left, sizes, wish, weights=weighted)
         width = max(size.neighbor_bytes for size in sizes)
@@ -123,13 +128,13 @@ class LinkedEquipment(Equipment):
     def _make_heads(self, sizes: list[AdjacencySize], budget: int) -> RowHeads | None:
         """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
         total = sum(size.edges * (size.neighbor_bytes + size.weight_bytes * self.needs.weighted) for size in sizes)
-        by_value = self.config.residency == "value" and self.config.route in CACHED
+        by_value = self.config.residency == "value" and self._wish.cached
         if not (self.needs.heads and by_value) or total <= budget:
             return None
         pulled = self.graph.into
         assert pulled is not None
         width = pulled.neighbor_dtype.itemsize
-        each = longest(pulled.index(), width, budget - staging_bytes(budget, self.chunk_edges * width))
+        each = longest(pulled.index(), width, budget - staging_bytes(budget, self._wish, self.chunk_edges * width))
         if not each:
             return None
         index = index_of(pulled.index(), each)
@@ -179,6 +184,14 @@ class LinkedEquipment(Equipment):
         for array in self._kept:
             self._device.free(array)
         self._kept.clear()
+
+
+def _feedback(config: Config, device: Device, feed: Feed) -> Feedback:
+    """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
+    rates = config.rates or Rates.pcie5(config.thread_count)
+    threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
+    timed = device.kind != "emulated" or config.link_rate is not None
+    return Feedback(rates, threads, feed.disk, corrects=config.feedback and timed)
 
 
 def _shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:

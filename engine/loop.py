@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine import cel
 from penstock.engine.direction import Direction, Situation, certain_push, choose
 from penstock.engine.exchange import Exchange
 from penstock.engine.frontier import Frontier
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
+LINE_BYTES = 128
 _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
@@ -115,11 +117,11 @@ class Loop:
             self._small_buckets = self.workers[0].kernels.can_stretch(frontier)
 
     def _can_stretch(self, frontier: Frontier) -> bool:
-        """Whether one launch may run this iteration and more: one device that holds all edges, a small frontier."""
+        """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         lane = worker.lanes["push"]
         here = len(self.workers) == 1 and not worker.against and lane.index is self.out
-        return here and worker.kernels.can_stretch(frontier) and lane.resident
+        return here and worker.kernels.can_stretch(frontier) and (lane.resident or lane.slight(frontier))
 
     def _stretch(self, frontier: Frontier, before: Frontier) -> Generator[IterationRecord, None, Frontier | None]:
         """Run several iterations in one launch; returns the last one's frontier, None where not even one could run."""
@@ -138,10 +140,14 @@ class Loop:
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for vertices, edges in done.frontiers:
             record = IterationRecord(self.iteration, "push", vertices, edges, seconds)
+            lines = vertices + edges * lane.edge_bytes // LINE_BYTES
             record.tasks = [
-                TaskRecord(task.route, task.direction, task.partitions, edges, kernel_seconds=seconds)
+                TaskRecord(
+                    task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=seconds,
+                    bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0,
+                )
                 for task in lane.records
-            ]
+            ]  # fmt: skip
             self.unexplored -= edges
             self.iteration += 1
             yield record
@@ -208,7 +214,10 @@ class Loop:
             head = lane.heads.view(lane.key)
             kernels.pull(head, state, frontier, (lane.heads.index, self.out), scalars)
             kernels.note_found(state)
-        for view in lane.views(kernels, state, frontier, scalars):
+        views = lane.views(kernels, state, frontier, scalars)
+        if cel.follows(lane):
+            views = cel.views(kernels, state, lane, frontier, (scalars, self.limit))
+        for view in views:
             began = time.perf_counter()
             if lane.direction == "push":
                 kernels.push(view, state, frontier, lane.index, scalars)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program import fields_of, value_of
 from penstock.engine.vertices import vertex_column
+from penstock.storage.errors import InputError
+from penstock.transfer.feedback import Accuracy, accuracy
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -45,6 +47,11 @@ class Result:
         """Bytes read from disk."""
         return sum(record.bytes_disk for record in self.records)
 
+    @property
+    def prediction(self) -> dict[str, Accuracy]:
+        """By route, how well the plans foretold the seconds of what had to travel, or lay in pieces."""
+        return accuracy(task for record in self.records for task in record.tasks)
+
     def reached(self, field: str) -> NDArray[np.bool_]:
         """Which vertices have an answer in `field`."""
         spec, values = fields_of(self.program)[field], self.fields[field]
@@ -75,7 +82,7 @@ class Result:
         return columns
 
     def top(self, count: int) -> list[tuple[int | str, Any]]:
-        """The `count` vertices with the largest (for distances and levels: smallest) first field.
+        """The `count` vertices with the largest first field (distances and levels: the smallest).
 
         Of a bipartite graph they are named with their sides: `"source:7"`.
         """
@@ -83,13 +90,25 @@ class Result:
         if values.ndim > 1:
             return []
         present = np.flatnonzero(self.reached(name))
-        key = values[present] if fields_of(self.program)[name].unreached is not None else -_signed(values[present])
+        nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
+        key = values[present] if nearest else -_signed(values[present])
         chosen = present[np.argsort(key, kind="stable")[:count]]
         vertex = vertex_column(self.graph)[chosen].tolist()
         if (left := self.graph.left) is not None:
             sides = np.where(chosen < left, "source", "target").tolist()
             vertex = [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
         return list(zip(vertex, values[chosen].tolist(), strict=True))
+
+    def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
+        """Original id -> value of one field (the first) of every vertex that has one, as networkx's functions answer.
+
+        Vectors come as lists. Raises InputError for a field that is not in the answer.
+        """
+        name = next(iter(self.fields)) if field is None else field
+        if name not in self.fields:
+            raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
+        present, vertex = self.reached(name), vertex_column(self.graph)
+        return dict(zip(vertex[present].tolist(), self.fields[name][present].tolist(), strict=True))
 
     def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
         """Write the table in `format`, or in that which the name asks for.

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, cast
 
-from penstock.engine import corners, forest, rows
+from penstock.engine import cel, corners, forest, rows
 from penstock.engine.config import Config
 from penstock.engine.direction import Direction
 from penstock.engine.equipment import Equipment, Needs
@@ -32,7 +32,7 @@ from penstock.storage.errors import InputError
 from penstock.storage.graph import Adjacency, Graph
 
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
-PUSHED = ("compaction",)  # routes that bring the rows of active vertices only
+PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
 SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
 
@@ -134,6 +134,8 @@ class Session:
             yield record
         if self._device is not None:
             self._device.finish()
+        if self._equipment is not None:
+            self._equipment.settle()
         seconds = time.perf_counter() - began
         values = first.host_fields()
         found = program.finish(self.graph, values)
@@ -173,6 +175,7 @@ class Session:
             raise InputError(
                 f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
             )
+        cel.check(program, self.config, asynchronous=asynchronous)
         apart = not asynchronous and program.combine not in ("union", "all")
         weighted = program.needs_weights and self.graph.weight_dtype is not None
         directions = self._directions(program)
@@ -300,6 +303,8 @@ class Session:
                 self._equipment = Equipment(self.graph, self.config, needs)
             else:
                 self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device)
+            if old is not None:
+                self._equipment.feedback.inherit(old.feedback)
         assert self._equipment is not None
         return self._equipment
 

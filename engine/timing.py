@@ -98,7 +98,7 @@ def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Cloc
     work = gathering(source)
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
-            packs = Packs(HostDevice("threads", threads), 0, 0, np.uint32, None)
+            packs = Packs(HostDevice(), 0, 0, (np.uint32, None), threads)
             took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
             packs.close()
             samples.append(Sample(threads, work.size, took))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.transfer.feedback import accuracy
 from penstock.transfer.task import TaskRecord
 
 
@@ -42,9 +43,12 @@ class IterationRecord:
             "tasks": len(self.tasks),
             "disk_seconds": sum(task.disk_seconds for task in self.tasks),
             "decode_seconds": sum(task.decode_seconds for task in self.tasks),
+            "gather_seconds": sum(task.gather_seconds for task in self.tasks),
+            "link_seconds": sum(task.link_seconds for task in self.tasks),
             "kernel_seconds": sum(task.kernel_seconds for task in self.tasks),
             "wait_seconds": sum(task.wait_seconds for task in self.tasks),
             "chunks_read": sum(task.chunks_read for task in self.tasks),
             "chunks_cached": sum(task.hits for task in self.tasks),
+            "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},
             **{f"total_{name}": value for name, value in self.totals.items()},
         }

@@ -16,7 +16,7 @@ from penstock.storage import memory
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.frames import Frames, OpenedGraph, open_frames
 from penstock.storage.index import Index, from_degrees
-from penstock.storage.names import Names
+from penstock.storage.names import STRINGS, Names
 from penstock.storage.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -184,7 +184,8 @@ class Graph:
 
         ``offsets`` (vertices + 1,) integers rising from 0; ``neighbors`` (edges,) integers below vertices,
         ascending in every row; ``weights`` (edges,) numbers. ``into`` is the same of the in-edges.
-        With ``directed=False`` the arrays must hold every edge in both its rows.
+        With ``directed=False`` the arrays must hold every edge in both its rows. ``original_id`` are numbers or
+        strings (vertices,).
 
         Raises:
             InputError: arrays that are not such a graph.
@@ -200,6 +201,8 @@ class Graph:
                     f"the out-adjacency {out.vertices} and {out.edges}; they must be the same"
                 )
         original = None if original_id is None else np.ascontiguousarray(original_id)
+        if original is not None and original.dtype.kind in "OU":
+            original = original.astype(STRINGS)
         if original is not None and original.shape != (out.vertices,):
             raise InputError(f"original_id has shape {original.shape}; {out.vertices} vertices need one id each")
         return Graph(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.busy import Busy
 from penstock.storage.codec import Decoder
 from penstock.storage.diskfile import DiskFile
 from penstock.storage.errors import RunError
@@ -69,6 +70,7 @@ class Reader:
         self._files: dict[int, DiskFile] = {}
         self._queues: dict[int, queue.SimpleQueue[_Job | None]] = {}
         self._threads: list[threading.Thread] = []
+        self._reading = Busy()
         self._buffer_bytes = _longest_read(graph)
         try:
             for number in _edge_files(graph):
@@ -98,6 +100,11 @@ class Reader:
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
         return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds so far in which at least one read was under way."""
+        return self._reading.seconds
 
     def fetch(
         self,
@@ -182,7 +189,8 @@ class Reader:
         """Read and decode one job; return what it cost, or what went wrong."""
         try:
             begun = time.perf_counter()
-            file.read(job.wanted, buffer)
+            with self._reading:
+                file.read(job.wanted, buffer)
             read = time.perf_counter()
             decoder = self._decoders.get()
             try:

@@ -83,7 +83,8 @@ def command(
     """
     check_target(output, force=conversion.force)
     check_paths(inputs, output)
-    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads, sides=conversion.bipartite)
+    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
+    reading = replace(reading, sides=conversion.bipartite)
     if not reading.string_ids and (conversion.renumber or conversion.bipartite):
         reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.source import open_source

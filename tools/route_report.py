@@ -6,6 +6,7 @@ by route (its Figure 7; every iteration in the JSON, the whole run in the table)
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from penstock.storage.budget import format_bytes
@@ -107,6 +108,7 @@ def _row_facts(outcome: Outcome, row: Row) -> dict[str, Any]:
             "share_of_link": outcome.of_link(row),
             "iterations": trial.iterations,
             "routes": trial.shares,
+            "prediction": {route: asdict(found) for route, found in trial.prediction.items()},
             "trace": trial.trace,
         }
     return told

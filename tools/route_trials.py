@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.engine.session import Session
 from penstock.storage.errors import InputError, RunError
 from penstock.tools.routes import Case, Configuration, difference
+from penstock.transfer.feedback import Accuracy, accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,17 +27,22 @@ if TYPE_CHECKING:
     from penstock.engine.result import Result
     from penstock.engine.trace import IterationRecord
     from penstock.storage.graph import Graph
+    from penstock.transfer.task import TaskRecord
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One timed run of a case: means over its sources; trace: the iterations from the first source (`traced`)."""
+    """One timed run of a case: means over its sources; trace: the iterations from the first source (`traced`).
+
+    prediction: by route, how well the seconds of its tasks were foretold, over all sources.
+    """
 
     seconds: float
     bytes_link: float
     bytes_disk: float
     iterations: float
     trace: list[dict[str, Any]]
+    prediction: dict[str, Accuracy] = field(default_factory=dict)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -207,6 +213,7 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
     """Run the case once from every source."""
     seconds = link = disk = iterations = 0.0
     trace: list[dict[str, Any]] = []
+    tasks: list[TaskRecord] = []
     for number, make in enumerate(case.makers):
         result = _run(session, make(), patience)
         wrong = expected.check(number, result, case.apart)
@@ -216,9 +223,10 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
         link += sum(task.bytes_link for record in result.records for task in record.tasks)
         disk += result.bytes_read
         iterations += result.iterations
+        tasks += [task for record in result.records for task in record.tasks]
         trace = trace or [trace_of(record) for record in result.records]
     runs = len(case.makers)
-    return Trial(seconds / runs, link / runs, disk / runs, iterations / runs, trace)
+    return Trial(seconds / runs, link / runs, disk / runs, iterations / runs, trace, accuracy(tasks))
 
 
 def _run(session: Session, program: Program, patience: float) -> Result:

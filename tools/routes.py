@@ -20,6 +20,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.vertices import vertex_column
 from penstock.storage.errors import InputError
+from penstock.transfer.routes.cel import NAMES as FOLLOWING
 from penstock.transfer.routes.table import ROUTES, serving
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def pick_source(graph: Graph) -> int:
 def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Configuration]:
     """What to compare for a program on a kind of device, in the order of the table."""
     served = serving(kind)
-    singles = [Configuration(name, {"route": name}, _unable(name, kind, served)) for name in ROUTES]
+    singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
     behind = "nothing travels over a link on a CPU" if kind == "host" else None
     combine, rounds = Config.combine, Config.local_rounds
     autos = [
@@ -123,9 +124,11 @@ def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Con
     return [*singles, *autos, *(_ladder(case, behind) if ablation else ())]
 
 
-def _unable(name: str, kind: str, served: tuple[str, ...]) -> str | None:
+def _unable(name: str, kind: str, served: tuple[str, ...], case: Case) -> str | None:
     if kind == "host":
         return "a CPU reads edges where they are: no route is forced"
+    if name in FOLLOWING and not case.makers[0]().self_combining:
+        return "synchronous: rows follow a walk only where updates may be seen at once"
     return None if name in served else f"does not serve a device of kind {kind}"
 
 

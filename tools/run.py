@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -106,7 +106,7 @@ execution = taking(
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(
         "--route",
-        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy"]),
+        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"]),
         default="auto",
         help="How edges reach the GPU; auto decides for every partition.",
     ),
@@ -226,6 +226,7 @@ class Outcome:
             "iterations": self.result.iterations,
             "converged": self.result.converged,
             "bytes_read": self.result.bytes_read,
+            "prediction": {route: asdict(found) for route, found in self.result.prediction.items()},
             "peak_memory_bytes": self.peak_memory_bytes,
             "fields": self.answer.summary(),
         }

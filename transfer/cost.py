@@ -40,7 +40,12 @@ class Cost:
     @property
     def busiest(self) -> float:
         """Seconds of the resource that works longest."""
-        return max(self.disk, self.decode, self.gather, self.link, self.kernel)
+        return max(self.seconds)
+
+    @property
+    def seconds(self) -> tuple[float, float, float, float, float]:
+        """The seconds in the order of RESOURCES."""
+        return self.disk, self.decode, self.gather, self.link, self.kernel
 
     @classmethod
     def of(cls, seconds: Floats) -> Cost:

@@ -117,6 +117,9 @@ class CudaDevice:
         memory = self._cupy.cuda.UnownedMemory(array.ctypes.data, array.nbytes, array, self._device.id)
         return self._cupy.ndarray(array.shape, array.dtype, memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
+    def reading(self, size: int) -> None:
+        """Do nothing: the hardware takes the time that it takes."""
+
     def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], Any]:
         """Allocate page-locked memory that kernels write, for what the host reads after them."""
         array = self.host_array(max(count, 512), dtype)
@@ -192,9 +195,9 @@ class CudaDevice:
         """Let kernels launched from now on start after the event."""
         self._cupy.cuda.Stream.null.wait_event(event)
 
-    def behind(self, stream: Any) -> None:
-        """Let the stream go on only after every kernel launched so far."""
-        stream.wait_event(self.event(None))
+    def behind(self, stream: Any, event: Any = None) -> None:
+        """Let the stream go on only after the event; None: after every kernel launched so far."""
+        stream.wait_event(self.event(None) if event is None else event)
 
     def to_device(self, array: Any) -> Any:
         """Return a copy on the device; what is there already is returned as it is."""

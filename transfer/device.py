@@ -90,8 +90,8 @@ class Device(Protocol):
     def follow(self, event: Event) -> None:
         """Let kernels launched from now on start only after the event."""
 
-    def behind(self, stream: Stream) -> None:
-        """Let the stream go on only after every kernel launched so far."""
+    def behind(self, stream: Stream, event: Event = None) -> None:
+        """Let the stream go on only after the event; None: after every kernel launched so far."""
 
     def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], DeviceArray]:
         """Allocate host memory that kernels write too: the host's array of it, and the device's."""
@@ -104,6 +104,12 @@ class Device(Protocol):
 
     def mapped(self, array: NDArray[Any]) -> DeviceArray:
         """Return host memory made by `host_array` or given to `register` as kernels read it in place."""
+
+    def reading(self, size: int) -> tuple[Event, Event] | None:
+        """Announce that the kernels launched next read `size` bytes of host memory in place.
+
+        Returns the events between which a modelled link carries them; None where the hardware takes its own time.
+        """
 
     def register(self, array: NDArray[Any]) -> None:
         """Page-lock host memory that somebody else allocated, so that copies run at full speed."""

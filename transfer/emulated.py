@@ -2,7 +2,7 @@
 
 Owns an arena of its own: what a kernel reads on the "device" was copied there, or is host memory that it reads in
 place (`mapped`), as zero-copy does. Counts the bytes that are copied each way. `link_bytes` per second, when given,
-makes copies take as long as they would. Refuses allocations above its ceiling.
+makes copies, and reading in place (`reading`), take as long as they would. Refuses allocations above its ceiling.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class EmulatedDevice:
         """Wait, for kernels run when they are called."""
         self.wait(event)
 
-    def behind(self, stream: None) -> None:
+    def behind(self, stream: None, event: float | None = None) -> None:
         """Do nothing: kernels launched so far are done."""
 
     def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -139,6 +139,14 @@ class EmulatedDevice:
     def mapped(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return host memory as it is: kernels read it in place."""
         return array
+
+    def reading(self, size: int) -> tuple[float, float] | None:
+        """Let the link carry `size` bytes while kernels read them; from when to when, None for a link without a rate."""
+        if self._link_bytes is None:
+            return None
+        began = self.event(None)
+        self._travel(size)
+        return began, self._busy_until
 
     def register(self, array: NDArray[Any]) -> None:
         """Do nothing: nothing is page-locked here."""

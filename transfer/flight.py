@@ -35,9 +35,10 @@ class Arrived(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What came over a link: bytes; and what was read from disk for it: bytes, chunks, chunks found in host memory."""
+    """What came over a link: bytes, and the events before and after; what was read from disk for it, or found."""
 
     bytes: int
+    span: tuple[Any, Any]
     bytes_disk: int = 0
     chunks: int = 0
     hits: int = 0

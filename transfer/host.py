@@ -95,7 +95,7 @@ class HostDevice:
     def follow(self, event: float) -> None:
         """Do nothing: what was asked for is done."""
 
-    def behind(self, stream: None) -> None:
+    def behind(self, stream: None, event: float | None = None) -> None:
         """Do nothing: kernels are done when their call returns."""
 
     def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -114,6 +114,9 @@ class HostDevice:
     def mapped(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return the array itself."""
         return array
+
+    def reading(self, size: int) -> None:
+        """Do nothing: there is no link."""
 
     def unregister(self, array: NDArray[Any]) -> None:
         """Do nothing: nothing is page-locked here."""

@@ -65,11 +65,20 @@ class LinkReader:
         ended = device.event(stream)
         if self.times is not None:
             self.times.append((began, ended))
-        return LinkTicket(device, Carried(size, chunks=len(chunks)), began, ended)
+        return LinkTicket(device, Carried(size, (began, ended), chunks=len(chunks)), began, ended)
 
-    def carry(self, pairs: list[tuple[Any, NDArray[Any]]]) -> tuple[int, Any]:
-        """Start copying (target, source) arrays; the next kernels wait for it. Returns bytes, and the event after."""
-        return carry(self._device, self._stream, pairs, self.times)
+    def carry(
+        self, pairs: list[tuple[Any, NDArray[Any]]], *, follow: bool = True, free: Any = None
+    ) -> tuple[int, tuple[Any, Any]]:
+        """Start copying (target, source) arrays; the bytes, and the events around.
+
+        follow: kernels launched from now on wait for it. free: the event after which the targets may be written, None:
+        when every kernel launched so far is done.
+        """
+        size, span = carry(self._device, (self._stream, free), pairs, self.times)
+        if follow:
+            self._device.follow(span[1])
+        return size, span
 
     def host_arrays(self, adjacency: Any, with_weights: bool) -> Arrays:
         """The whole adjacency's arrays, as the host reads them."""
@@ -87,18 +96,18 @@ class LinkReader:
 
 
 def carry(
-    device: Device, stream: Any, pairs: list[tuple[Any, NDArray[Any]]], times: list[tuple[Any, Any]] | None
-) -> tuple[int, Any]:
-    """Start copying (target, source) arrays behind the kernels launched so far, and let the next ones wait for it."""
-    device.behind(stream)
+    device: Device, way: tuple[Any, Any], pairs: list[tuple[Any, NDArray[Any]]], times: list[tuple[Any, Any]] | None
+) -> tuple[int, tuple[Any, Any]]:
+    """Start copying (target, source) arrays on a stream behind an event (`way`); the bytes, and the events around."""
+    stream, free = way
+    device.behind(stream, free)
     began = device.event(stream)
     for target, source in pairs:
         device.copy_in(target, source, stream)
     ended = device.event(stream)
     if times is not None:
         times.append((began, ended))
-    device.follow(ended)
-    return sum(source.nbytes for _, source in pairs), ended
+    return sum(source.nbytes for _, source in pairs), (began, ended)
 
 
 def copy_runs(

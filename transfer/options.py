@@ -21,7 +21,8 @@ class TransferOptions:
     task, and that one slab holds. `routes`: what serves the device; `route`: force one of them, or "auto".
     `model`: "measured" or "published". `priority`: largest pending value first rather than ascending.
     `moving`: what stays on a device behind a link follows the demand; otherwise it is what was loaded at first.
-    `ordered`: views come in the order of the plan; otherwise what has arrived
+    `gather_threads`: CPU threads that gather for compaction. `ordered`: views come in the order of the
+    plan; otherwise what has arrived
     overtakes what is still coming, and resident tasks fill the waits.
     """
 
@@ -34,6 +35,7 @@ class TransferOptions:
     model: str = "measured"
     priority: bool = False
     moving: bool = False
+    gather_threads: int = 1
     ordered: bool = False
 
     def __post_init__(self) -> None:

@@ -35,14 +35,23 @@ class Pack:
 
 
 class Packs:
-    """`count` packs of `edges` items each for a device; memory comes when first needed, and is kept."""
+    """`count` packs of `edges` items each for a device, and `threads` that fill them; memory comes when first needed.
+
+    types: of vertices, and of weights where there are any.
+    """
 
     def __init__(
-        self, device: Device, count: int, edges: int, vertex_dtype: DTypeLike, weight_dtype: DTypeLike | None
+        self,
+        device: Device,
+        count: int,
+        edges: int,
+        types: tuple[DTypeLike, DTypeLike | None],
+        threads: int = 1,
     ) -> None:
         self.edges = edges
+        self._threads = max(1, min(MOST_THREADS, threads))
         self._device = device
-        self._types = np.dtype(vertex_dtype), None if weight_dtype is None else np.dtype(weight_dtype)
+        self._types = np.dtype(types[0]), None if types[1] is None else np.dtype(types[1])
         self._slots = Slots(count)
         self._words: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}
@@ -80,8 +89,7 @@ class Packs:
     def submit(self, work: Callable[[], Any]) -> Gather:
         """Let a thread do some gathering."""
         if self._pool is None:
-            threads = max(1, min(MOST_THREADS, self._device.threads))
-            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-gather")
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="penstock-gather")
         return self._pool.submit(work)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
+from penstock.transfer.cost import LINK
 from penstock.transfer.flight import Carried, Flight
 from penstock.transfer.slabs import Slab, Slabs
 from penstock.transfer.stage import Stage
@@ -43,7 +44,7 @@ class Parcel:
         self._slab = (slabs, slab)
 
     def ready(self) -> bool:
-        """Return whether `view` would not wait."""
+        """Return whether `view` would not wait; asking starts the copy that has to follow a read that is over."""
         return all(flight.done() for flight in self._flights)
 
     def view(self) -> View:
@@ -58,6 +59,7 @@ class Parcel:
                     record.bytes_disk += arrived.bytes_disk
                     record.chunks_read += arrived.chunks
                     record.hits += arrived.hits
+                    record.spans += ((LINK, *arrived.span),)
                 else:
                     record.bytes_disk += arrived.bytes
                     record.chunks_read += len(flight.chunks)
@@ -84,7 +86,7 @@ def blank_record(task: Task, demand: Demand, stage: Stage) -> TaskRecord:
     first, last = task.partitions[0], task.partitions[-1]
     edges = stage.table.lengths if demand.whole else demand.active_edges
     part = slice(first, last + 1)
-    record = TaskRecord(task.route, demand.direction, task.partitions)
+    record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
     record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
     record.wanted = int(np.count_nonzero(edges[part]))
     return record

@@ -24,6 +24,7 @@ from penstock.transfer.plan import make_plan
 from penstock.transfer.rates import Rates
 from penstock.transfer.relay import Relay
 from penstock.transfer.residency import Residency
+from penstock.transfer.routes import cel
 from penstock.transfer.routes.table import serving
 from penstock.transfer.slabs import Slabs
 from penstock.transfer.stage import Adjacency, Stage
@@ -72,6 +73,7 @@ class Pipeline:
         self._stages: dict[Direction, Stage] = {}
         self._fast: dict[tuple[Direction, bool], View] = {}
         self._pinned: Ints | None = None
+        self._walking: Walk | None = None
         self._slabs = self._make_slabs()
         self._packs = self._make_packs() if "compaction" in self.options.routes else None
 
@@ -83,7 +85,8 @@ class Pipeline:
     def _make_packs(self) -> Packs:
         out, options = self._graph.out, self.options
         edges = options.partition_edges * options.combine
-        return Packs(self.device, options.slabs, edges, out.neighbor_dtype, out.weight_dtype)
+        types = out.neighbor_dtype, out.weight_dtype
+        return Packs(self.device, options.slabs, edges, types, options.gather_threads)
 
     @property
     def free_packs(self) -> int:
@@ -169,7 +172,7 @@ class Pipeline:
             self.source.close()
 
     def _walk(self, plan: Plan, demand: Demand) -> Iterator[View]:
-        walk = Walk(plan, demand, self.stage(plan.direction), self.options)
+        walk = self._walking = Walk(plan, demand, self.stage(plan.direction), self.options)
         try:
             walk.read_ahead()
             while (parcel := walk.hand_over()) is not None:
@@ -179,7 +182,17 @@ class Pipeline:
                 walk.take_back()
                 walk.read_ahead()
         finally:
+            self._walking = None
             walk.release()
+
+    def follow(self, name: str, demand: Demand) -> None:
+        """Bring the marked rows of a demand too, by `cel` or `cel-structural`, before what comes next in this walk.
+
+        demand: exact counts of the marked rows, whose chunks are all `complete`. Raises RuntimeError between walks.
+        """
+        if self._walking is None:
+            raise RuntimeError("rows can follow a walk only while it lasts")
+        self._walking.join(cel.bundles(name, demand, self.stage(demand.direction)))
 
     def _whole_view(self, plan: Plan, demand: Demand) -> View:
         """Return the one view of a wholly resident adjacency: the short cut of tiny iterations."""
@@ -193,7 +206,7 @@ class Pipeline:
             blank = TaskRecord("resident", plan.direction, ())
             known = View(stage.layout, plan.direction, 0, table.edges, *rows, *arrays, blank)
             self._fast[key] = known
-        record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions)
+        record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())
         record.hits = self.stage(plan.direction).hits(demand)

@@ -18,7 +18,9 @@ from penstock.transfer.residency import Residency
 from penstock.transfer.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
 Bools = NDArray[np.bool_]
-GATHER_GAIN = 0.9
+CARRIERS = {"cel": "filter", "cel-structural": "filter"}
+"""Routes of what is added during the walk, and by which one its carriers travel."""
+GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
 
@@ -92,7 +94,7 @@ def _routes(
     """
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
-        chosen = np.full(len(resident), options.route)
+        chosen = np.full(len(resident), CARRIERS.get(options.route, options.route))
     elif len(carried) == 1:
         chosen = np.full(len(resident), carried[0])
     elif options.model == "published":

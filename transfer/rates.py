@@ -84,13 +84,15 @@ class Rates:
             kernel_latency=4e-6,
         )
 
-    def line_seconds(self, lines: NDArray[np.float64], run_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def line_seconds(
+        self, lines: NDArray[np.float64] | np.float64, run_bytes: NDArray[np.float64] | np.float64
+    ) -> NDArray[np.float64]:
         """Return the seconds in which the link brings `lines` lines read in place.
 
         `run_bytes` is the mean length of a run (one active row) in bytes. The seconds of one line
         are linear between the lengths that were measured, and constant outside of them; without
         `line_runs` a run of 32 bytes or less costs a short request, one of a line or more a full
-        line. Both arrays have shape (p,); so has the answer.
+        line. Both arrays have shape (p,) or (); so has the answer.
         """
         runs = self.line_runs or ((SECTOR_BYTES, self.sector_rate), (LINE_BYTES, self.line_rate))
         each = np.interp(run_bytes, [length for length, _ in runs], [1.0 / rate for _, rate in runs])

@@ -3,7 +3,7 @@
 Owns the two legs of one fetch: a partition is brought to the host (into its place in the host cache, or into a slab),
 and what was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses
 more than one partition a fetch, for a slab holds one. Nobody calls back: the second leg starts when the launching
-thread asks for the result, while the disk is busy with what was fetched after it.
+thread next asks whether the first is behind, or for the result, while the disk is busy with what was fetched after it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from penstock.storage.errors import RunError
 from penstock.transfer.device import Device
 from penstock.transfer.flight import Carried
 from penstock.transfer.link import carry, copy_runs
@@ -57,7 +58,7 @@ class Relay:
 
     def __init__(self, device: Device, shelf: Shelf, sources: dict[str, Stage], *, keep_times: bool = False) -> None:
         self.shelf = shelf
-        self._device, self._sources = device, sources
+        self.device, self._sources = device, sources
         self._stream = device.stream()
         self.times: list[tuple[Any, Any]] | None = [] if keep_times else None
 
@@ -73,54 +74,82 @@ class Relay:
             return None
         return _Legs(self, parcel, (adjacency, chunks, first_edge), (neighbors, weights))
 
-    def carry(self, pairs: list[tuple[Any, Any]]) -> tuple[int, Any]:
-        """Start copying (target, source) arrays; the next kernels wait for it. Returns bytes, and the event after."""
-        return carry(self._device, self._stream, pairs, self.times)
+    def carry(
+        self, pairs: list[tuple[Any, Any]], *, follow: bool = True, free: Any = None
+    ) -> tuple[int, tuple[Any, Any]]:
+        """Start copying (target, source) arrays; the bytes, and the events around.
 
-    def copy(self, view: View, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]) -> tuple[int, Any]:
-        """Copy what is wanted of a host view; bytes, and the event after the copies."""
+        follow: kernels launched from now on wait for it. free: the event after which the targets may be written, None:
+        when every kernel launched so far is done.
+        """
+        size, span = carry(self.device, (self._stream, free), pairs, self.times)
+        if follow:
+            self.device.follow(span[1])
+        return size, span
+
+    def copy(
+        self, view: View, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any], free: Any
+    ) -> tuple[int, tuple[Any, Any]]:
+        """Copy what is wanted of a host view once the event `free` has passed; bytes, and the events around."""
         adjacency, chunks, first_edge = wanted
-        device, stream = self._device, self._stream
-        device.behind(stream)
+        device, stream = self.device, self._stream
+        device.behind(stream, free)
         began = device.event(stream)
         sources = (view.neighbors, view.weights)
         size = copy_runs(device, stream, (adjacency, chunks), (sources, view.e0), (targets, first_edge))
         ended = device.event(stream)
         if self.times is not None:
             self.times.append((began, ended))
-        device.follow(ended)
-        return size, ended
+        return size, (began, ended)
 
 
 class _Legs:
-    """One fetch under way."""
+    """One fetch under way; its targets may be written when the kernels launched before it are done."""
 
     def __init__(
         self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]
     ) -> None:
         self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
+        self._free = relay.device.event(None)
         self._carried: Carried | None = None
+        self._error: RunError | None = None
 
     @property
     def done(self) -> bool:
-        """Whether the first leg is behind; for the second nobody waits."""
-        return self._carried is not None or self._parcel.ready()
+        """Whether the first leg is behind; the second then starts, so that it runs while kernels are at other work."""
+        if self._carried is None and self._error is None and self._parcel.ready():
+            try:
+                self._carry()
+            except RunError as error:
+                self._error = error
+        return self._carried is not None or self._error is not None
 
     def result(self) -> Carried:
         """Wait for the host's chunks, start the copy, and order the device's kernels behind it."""
+        if self._error is not None:
+            raise self._error
+        carried = self._carry()
+        self._relay.device.follow(carried.span[1])
+        return carried
+
+    def _carry(self) -> Carried:
+        """Wait for the host's chunks, and start the copy."""
         if self._carried is None:
             view = self._parcel.view()
-            size, event = self._relay.copy(view, self._wanted, self._targets)
-            self._relay.shelf.take_back(self._parcel, event)
+            size, span = self._relay.copy(view, self._wanted, self._targets, self._free)
+            self._relay.shelf.take_back(self._parcel, span[1])
             record = view.record
             self._carried = Carried(
-                size, record.bytes_disk, record.chunks_read, record.hits, record.disk_seconds, record.decode_seconds
+                size, span, record.bytes_disk, record.chunks_read, record.hits, record.disk_seconds, record.decode_seconds
             )
         return self._carried
 
     def cancel(self) -> None:
-        """Drop the first leg; the second has not started."""
-        self._parcel.release()
+        """Drop the first leg; wait for the second if it has started."""
+        if self._carried is None:
+            self._parcel.release()
+        else:
+            self._relay.device.wait(self._carried.span[1])
 
 
 class InPlace(Parcel):

@@ -14,7 +14,7 @@ from penstock.storage.errors import InputError
 from penstock.transfer.layout import AdjacencySize
 
 SLABS = (3, 2)
-SLAB_SHARE, MOST_SHARE = 0.25, 0.75
+SLAB_SHARE = 0.25
 COPY_BYTES = 32 << 20
 """What a slab should hold: smaller copies do not reach the link's rate, so a small device gives most of its budget."""
 CACHED = ("auto", "resident")
@@ -65,7 +65,7 @@ def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weigh
         )
     if wish.route == "zero-copy":
         return Share(steps * chunk, 0, 0, whole=False)
-    part = staging_bytes(edge_memory, chunk * each) if wish.cached else edge_memory
+    part = staging_bytes(edge_memory, wish, chunk * each) if wish.cached else edge_memory
     for slabs, combine, edges in _shrinking(wish.combine, steps, chunk):
         slab = combine * edges * each
         least = (slabs, combine, edges) == (SLABS[-1], 1, chunk)
@@ -79,9 +79,10 @@ def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weigh
     )
 
 
-def staging_bytes(edge_memory: int, chunk_bytes: int) -> int:
+def staging_bytes(edge_memory: int, wish: Wish, chunk_bytes: int) -> int:
     """What of a budget goes to slabs, where edges may stay as well: a quarter, or as much as good copies need."""
-    good = max(int(edge_memory * SLAB_SHARE), min(int(edge_memory * MOST_SHARE), SLABS[0] * COPY_BYTES))
+    copies = SLABS[0] * min(COPY_BYTES, wish.combine * wish.partition_bytes)
+    good = max(int(edge_memory * SLAB_SHARE), min(edge_memory, copies))
     return max(good, min(edge_memory, SLABS[-1] * chunk_bytes))
 
 

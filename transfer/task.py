@@ -21,6 +21,9 @@ Direction = Literal["out", "in"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+Span = tuple[int, Any, Any]
+"""A resource's number in RESOURCES, and the device's events before and after its work."""
+
 CHUNK_EDGES = 262_144
 
 
@@ -173,6 +176,9 @@ class TaskRecord:
     newly active rows were walked once more (set by the engine). `wanted`: how many of `partitions` have active
     edges; a task may reach over others between them. 1 where the demand holds only totals. `lines_read`: aligned
     lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is what was foretold.
+    Disk, decode and gather seconds are summed over reads and threads. `predicted`: the task's cost in the plan;
+    `measured`: the same in what happened, None until the walk is over. `spans`: (resource, first event, last event) of
+    work on the device whose seconds are taken when the device has passed them (`feedback.py`).
     """
 
     route: str
@@ -193,3 +199,6 @@ class TaskRecord:
     wait_seconds: float = 0.0
     local_rounds: int = 0
     wanted: int = 0
+    predicted: Cost | None = None
+    measured: Cost | None = None
+    spans: tuple[Span, ...] = ()

@@ -3,17 +3,19 @@
 Owns what is waiting, what is coming and what the consumer has. Read-ahead is bounded by `ahead` and by the slabs.
 In free order a partition that has arrived goes first, so that its slab returns to the disk soon; what is
 resident fills the time until the next one arrives. In fixed order views come as planned. Refuses to let go of
-anything halfway: `release` gives back all that was started.
+anything halfway: `release` gives back all that was started. What `join` adds during the walk goes before all else.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 from penstock.storage.errors import RunError
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.parcel import Parcel
+from penstock.transfer.routes import cel
 from penstock.transfer.routes.table import route
 from penstock.transfer.stage import Stage
 from penstock.transfer.task import Demand, Plan, Task
@@ -33,22 +35,38 @@ class Walk:
         self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
         self._far: deque[Numbered] = deque(t for t in tasks if t[1].route != "resident")
         self._coming: deque[Started] = deque()
+        self._joining: deque[Task] = deque()
+        self._joined: deque[Parcel] = deque()
+        self._ahead = min(options.ahead, cel.AHEAD) if options.route in cel.NAMES else options.ahead
         self._handed: Parcel | None = None
+
+    def join(self, tasks: Iterable[Task]) -> None:
+        """Bring these too, as soon as there is room."""
+        self._joining.extend(tasks)
 
     def read_ahead(self) -> None:
         """Start as many tasks as may be on their way at once."""
-        while self._far and len(self._coming) < self._options.ahead:
+        while self._joining:
+            joined = route(self._joining[0].route).start(self._joining[0], self._demand, self._stage)
+            if joined is None:
+                break
+            self._joining.popleft()
+            self._joined.append(joined)
+        while self._far and len(self._coming) < self._ahead:
             number, task = self._far[0]
             parcel = route(task.route).start(task, self._demand, self._stage)
             if parcel is None:
                 break
             self._far.popleft()
             self._coming.append((number, parcel))
-        if self._far and not self._coming and not self._here:
+        if (self._far or self._joining) and not (self._coming or self._here or self._joined):
             raise RunError("a task needs a slab and there is none: give more --host-memory")
 
     def hand_over(self) -> Parcel | None:
         """Return the parcel whose turn it is, None at the end. `take_back` must be called before the next."""
+        if self._joined:
+            self._handed = self._joined.popleft()
+            return self._handed
         arrived = self._arrived()
         if arrived is not None:
             self._coming.remove(arrived)
@@ -56,7 +74,17 @@ class Walk:
         elif self._here:
             _, task = self._here.popleft()
             self._handed = route(task.route).start(task, self._demand, self._stage)
+        self._advance()
         return self._handed
+
+    def _advance(self) -> None:
+        """Let what is coming go as far as it can before the consumer is at work, so that copies run beside kernels.
+
+        Successors travel right behind the next carrier, so carriers do not go ahead of them.
+        """
+        if self._options.route not in cel.NAMES:
+            for _, parcel in self._coming:
+                parcel.ready()
 
     def _arrived(self) -> Started | None:
         """Return which started task goes next, None when it is the turn of a resident one."""
@@ -76,7 +104,8 @@ class Walk:
     def release(self) -> None:
         """Free everything that was started, cancelling what has not arrived."""
         with ExitStack() as stack:
-            for _, parcel in self._coming:
+            for parcel in (*self._joined, *(parcel for _, parcel in self._coming)):
                 stack.callback(parcel.release)
             stack.callback(self.take_back)
         self._coming.clear()
+        self._joined.clear()

@@ -230,6 +230,9 @@ def _digest_function(digest: Any, function: Callable[..., Any], seen: set[int]) 
         return
     seen.add(id(function))
     code = function.__code__
+    module = function.__module__ or ""  # numba-cuda's own functions have none
+    if not module.startswith("penstock."):
+        digest.update(module.encode())  # what Numba caches looks for the author's module when it is read
     digest.update(code.co_code)
     digest.update(repr((code.co_consts, code.co_names, code.co_varnames)).encode())
     cells = [c.cell_contents for c in function.__closure__ or ()]

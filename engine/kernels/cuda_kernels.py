@@ -8,12 +8,13 @@ way of numba's own word, translated by `explain`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from penstock.engine.frontier import Frontier
-from penstock.engine.kernels import cuda_demand, cuda_heads, cuda_packed, cuda_pull, cuda_rounds
+from penstock.engine.kernels import cuda_demand, cuda_heads, cuda_packed, cuda_passed, cuda_pull, cuda_rounds
 from penstock.engine.kernels import cuda_edges as edges
 from penstock.engine.kernels import cuda_forest as forest_kernels
 from penstock.engine.kernels import cuda_stretch as stretches
@@ -34,6 +35,7 @@ from penstock.engine.kernels.cuda import (
 from penstock.engine.kernels.cuda_queue import GROUP_SHIFT
 from penstock.engine.kernels.forest import most_frequent
 from penstock.engine.kernels.host import explain
+from penstock.engine.kernels.passed import Passed, everywhere
 from penstock.engine.placed import TALLIES
 from penstock.engine.program import arguments, author_function, globals_of
 from penstock.engine.stretch import Bounds, Stretch
@@ -79,7 +81,8 @@ class CudaKernels:
         self._made = _MADE.setdefault(f"{self.author.fingerprint}{weighted}{self.author.message}", {})
         self._indexes = indexes
         self._buffers: dict[str, Any] = {}
-        self._marks = np.zeros(0, dtype=np.uint32)
+        self._marks: dict[str, NDArray[np.uint32]] = {}
+        self._shared: dict[int, tuple[Any, Any]] = {}
         self._spoken: tuple[Any, Any, Any, Any] | None = None
         self._waiting: list[tuple[TaskRecord, int]] = []
 
@@ -152,7 +155,7 @@ class CudaKernels:
         elif view.rows is not None:
             self._call(
                 "push_packed", self._tiles(view), edges_of, np.int64(view.e1), view.rows, view.offsets,
-                np.int64(len(view.rows)), known.arrays, *common,
+                np.int64(len(view.rows)), known.arrays, state.active.words, np.bool_(True), *common,
             )  # fmt: skip
         elif frontier.listed:
             self._call(
@@ -179,6 +182,54 @@ class CudaKernels:
             "push_rows", self._tiles(view), edges_of, e1, rows, known.arrays, known.starts, again, np.bool_(False),
             state.arrays, scalars, state.sent, state.target, state.touched.words, base,
         )  # fmt: skip
+
+    def take_passed(
+        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float, where: Passed
+    ) -> NDArray[np.uint32]:
+        """Take what is pending and lies in passed chunks; marks in host memory, valid until the next such take."""
+        again, table = self._take(state.pending.words, state, index, (scalars, limit), where)
+        self.device.copy_out(where.table, table, None)
+        self.device.finish()
+        return self._to_pinned("taken", again) if where.table.any() else np.zeros(len(again), np.uint32)
+
+    def _take(
+        self, within: Any, state: PlacedState, index: Index, due: tuple[Any, float], where: Passed
+    ) -> tuple[Any, Any]:
+        scalars, limit = due
+        again = self._buffer("again", len(state.pending.words), np.uint32)
+        chunks, here = self._shared_chunks(len(where.chunks))
+        chunks[:] = where.chunks
+        table, seen = self._buffer("table", len(where.table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
+        table[...] = 0
+        self._call(
+            "take_passed", blocks_for(len(again)), state.pending.words, within, again, self.placed(index).arrays, here,
+            seen, tuple(np.int64(size) for size in where.sizes), table, state.arrays, scalars, np.float64(limit),
+            np.uint64(state.first),
+        )  # fmt: skip
+        return again, table
+
+    def push_pending(
+        self, view: View, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float
+    ) -> None:
+        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
+        assert view.rows is not None, "the view brings rows"
+        known, within = self.placed(index), self._buffer("within", len(state.pending.words), np.uint32)
+        within[...] = 0
+        at = view.rows.astype(np.uint64) - np.uint64(state.first)
+        self._call("mark_all", blocks_for(len(at)), at, within)
+        again, _ = self._take(within, state, index, (scalars, limit), everywhere())
+        self._call(
+            "push_packed", self._tiles(view), self._edges_of(view), np.int64(view.e1), view.rows, view.offsets,
+            np.int64(len(view.rows)), known.arrays, again, np.bool_(False), state.arrays, scalars, state.sent,
+            state.target, state.touched.words, np.uint64(state.first),
+        )  # fmt: skip
+
+    def _shared_chunks(self, count: int) -> tuple[Any, Any]:
+        """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""
+        known = self._shared.get(count)
+        if known is None:
+            known = self._shared[count] = self.device.shared_array(count, np.uint8)
+        return known
 
     def can_stretch(self, frontier: Frontier) -> bool:
         """Whether `stretch` serves the program, and this frontier, if all edges are on the device."""
@@ -228,8 +279,11 @@ class CudaKernels:
         if not first and view.record.route == "zero-copy":
             runs = (view.e1 - 1) // LANES - view.e0 // LANES + 1
             view.record.lines_read += runs * lines_of_run(view.neighbors)
+        name = "pull"
+        if first:
+            name = "pull_first" if skip or view.record.route == "zero-copy" else "pull_first_here"
         self._call(
-            "pull_first" if self.author.early_exit else "pull", self._tiles(view), self._edges_of(view),
+            name, self._tiles(view), self._edges_of(view),
             np.int64(view.e1), *rows, into.arrays, into.starts, out.arrays, state.active.words,
             np.bool_(frontier.everything), state.arrays, scalars, state.sent, state.identity, state.target,
             state.touched.words, np.uint64(state.first), *tally,
@@ -366,12 +420,16 @@ class CudaKernels:
 
     def marks(self, state: PlacedState) -> NDArray[np.uint32]:
         """The bitmap of the active vertices, in host memory; valid until the next select."""
-        words = state.active.words
-        if len(self._marks) < len(words):
-            self._marks = self.device.host_array(len(words), np.uint32)
-        self.device.copy_out(self._marks[: len(words)], words, None)
+        return self._to_pinned("active", state.active.words)
+
+    def _to_pinned(self, name: str, words: Any) -> NDArray[np.uint32]:
+        """A bitmap in host memory, in the place of this name."""
+        known = self._marks.get(name)
+        if known is None or len(known) < len(words):
+            known = self._marks[name] = self.device.host_array(len(words), np.uint32)
+        self.device.copy_out(known[: len(words)], words, None)
         self.device.finish()
-        return self._marks[: len(words)]
+        return known[: len(words)]
 
     def mark(self, state: PlacedState, active: Any) -> None:
         """Make these vertices (integers of the host or the device, less `first`) pending."""
@@ -477,6 +535,7 @@ _BY_EDGE = {
     "push_edges": edges.make_push_edges,
     "push_packed": cuda_packed.make_push_packed,
     "pull_first": cuda_pull.make_pull_first,
+    "pull_first_here": partial(cuda_pull.make_pull_first, linked=False),
 }
 _BY_VERTEX = {
     "select": vertices.make_select,
@@ -485,6 +544,7 @@ _BY_VERTEX = {
     "reduce": vertices.make_reduce,
     "count_wanting": cuda_demand.make_count_wanting,
     "take": cuda_rounds.make_take,
+    "take_passed": cuda_passed.make_take_passed,
     "add_pending": cuda_demand.make_add_pending,
 }
 _SHARED: dict[str, Kernel] = {

@@ -7,7 +7,7 @@ import numpy as np
 from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, PER_THREAD, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import ZERO, make_relax
-from penstock.engine.kernels.cuda_parts import degree_of
+from penstock.engine.kernels.cuda_parts import degree_of, is_marked
 
 
 @device
@@ -24,12 +24,12 @@ def find_part(offsets, first, last, edge):  # type: ignore[no-untyped-def]
 
 
 def make_push_packed(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push along every edge of a packed view of `e1` edges and `count` rows."""
+    """Kernel: push along the marked rows (all if `whole`) of a packed view of `e1` edges and `count` rows."""
     relax = make_relax(author, weighted)
 
     @kernel
     def push_packed(  # type: ignore[no-untyped-def]
-        view, e1, rows, offsets, count, index, fields, scalars, sent, target, touched, base
+        view, e1, rows, offsets, count, index, active, whole, fields, scalars, sent, target, touched, base
     ):
         bases, row_offsets, shift = index
         bounds = cuda.shared.array(2, np.int64)
@@ -46,8 +46,9 @@ def make_push_packed(author: Author, weighted: bool) -> Kernel:
                 e = origin + np.int64(k * BLOCK) + thread
                 if e < e1:
                     u = np.uint64(rows[find_part(offsets, bounds[0], bounds[1], e)])
-                    d = degree_of(bases, row_offsets, shift, u)
-                    relax(view, e, u, d, fields, scalars, sent, target, touched, base)
+                    if whole or is_marked(active, u - base):
+                        d = degree_of(bases, row_offsets, shift, u)
+                        relax(view, e, u, d, fields, scalars, sent, target, touched, base)
             tile += np.int64(cuda.gridDim.x)
 
     return push_packed

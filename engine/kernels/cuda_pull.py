@@ -58,9 +58,10 @@ def make_gather(author: Author, weighted: bool) -> Any:
     return gather
 
 
-def make_pull_first(author: Author, weighted: bool) -> Kernel:
+def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Kernel:
     """Kernel: every row of the view that wants messages takes the first that an active in-neighbor sends.
 
+    linked: False for a kernel that leaves out the next two, which slow it by half where all edges are on the device.
     passed: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
     tally: as in `make_push_list`, every row's lines by themselves.
     """
@@ -100,9 +101,13 @@ def make_pull_first(author: Author, weighted: bool) -> Kernel:
             high = min((tile + np.int64(1)) * np.int64(TILE), e1)
             v = bounds[0] + np.uint64(cuda.threadIdx.x)
             while v < bounds[1]:
-                e = max(row_start(bases, offsets, shift, v) + skip, low)
+                e = row_start(bases, offsets, shift, v)
+                over = False
+                if linked:
+                    e += skip
+                    over = skip > ZERO and is_marked(found_before, v - base)
+                e = max(e, low)
                 end = min(row_start(bases, offsets, shift, v + ONE), high)
-                over = skip > ZERO and is_marked(found_before, v - base)
                 if e < end and not over and wants(fields, scalars, v, ZERO, base):
                     found = False
                     before = (e >> LANE_SHIFT) - np.int64(1)
@@ -113,10 +118,11 @@ def make_pull_first(author: Author, weighted: bool) -> Kernel:
                         if found and combine(target, v - base, value):
                             mark(touched, v - base)
                         e += np.int64(1)
-                    lines += ((e - np.int64(1)) >> LANE_SHIFT) - before
+                    if linked:
+                        lines += ((e - np.int64(1)) >> LANE_SHIFT) - before
                 v += np.uint64(BLOCK)
             tile += np.int64(cuda.gridDim.x)
-        if counting:
+        if linked and counting:
             tell_sum(box, lines, counter)
 
     return pull_first

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import demand as demand_kernels
 from penstock.engine.kernels import edges as edge_kernels
-from penstock.engine.kernels import forest, packed, rounds
+from penstock.engine.kernels import forest, packed, passed, rounds
 from penstock.engine.kernels import vertices as vertex_kernels
 from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.bitmap import make_enumerate, make_select
@@ -64,9 +64,10 @@ class HostKernels:
         rest = np.empty(pieces, dtype=np.float64)
         base = np.uint64(state.first)
         arrays = kernel_index(index)
+        values = (state.arrays, scalars) if self.author.has_priority else ((), ())
         self._call(
             "select", small, pending.words, pending.summary, active.words, active.summary, arrays,
-            state.arrays, scalars, limit, base, counts, rest,
+            *values, limit, base, counts, rest,
         )  # fmt: skip
         vertices, edges = (int(total) for total in counts.sum(axis=0))
         listed = 0 < vertices < len(state.work)
@@ -110,7 +111,8 @@ class HostKernels:
         arrays = kernel_index(index)
         if view.rows is not None:
             cut = self._cut(view.e1)
-            self._call("push_packed", cut[0] == 1, edges, view.e1, view.rows, view.offsets, arrays, *cut, *common)
+            rows_of = view.rows, view.offsets, arrays, state.active.words, True
+            self._call("push_packed", cut[0] == 1, edges, view.e1, *rows_of, *cut, *common)
             return
         if view.layout != "list" and frontier.listed:
             first, last = self._listed_part(view, state, frontier)
@@ -143,6 +145,38 @@ class HostKernels:
                 "push_rows", cut[0] == 1, self._edges_of(view), view.e1, arrays, *rows, state.again, False, *cut,
                 *values, state.sent, state.target, state.touched.words, state.touched.summary, base,
             )  # fmt: skip
+
+    def take_passed(
+        self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, where: passed.Passed
+    ) -> NDArray[np.uint64]:
+        """Take what is pending and lies in passed chunks; marks in host memory, valid until somebody sends again."""
+        self._take(state.pending.words, state, index, (scalars, limit), where)
+        return state.again
+
+    def _take(self, within: Any, state: State, index: Index, due: tuple[Any, float], where: passed.Passed) -> None:
+        where.table[:] = 0
+        scalars, limit = due
+        pending, sizes = state.pending, tuple(np.int64(size) for size in where.sizes)
+        seen = np.zeros(len(where.chunks), np.uint8)
+        small = len(pending.words) + state.walked < SMALL
+        self._call(
+            "take_passed", small, pending.words, pending.summary, within, state.again, kernel_index(index),
+            where.chunks, seen, sizes, where.table, state.arrays, scalars, float(limit), np.uint64(state.first),
+        )  # fmt: skip
+
+    def push_pending(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
+        assert view.rows is not None, "the view brings rows"
+        at = np.asarray(view.rows, dtype=np.uint64) - np.uint64(state.first)
+        state.again[:] = 0
+        np.bitwise_or.at(state.again, at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63)))
+        self._take(state.again, state, index, (scalars, limit), passed.everywhere())
+        cut = self._cut(view.e1)
+        self._call(
+            "push_packed", cut[0] == 1, self._edges_of(view), view.e1, view.rows, view.offsets, kernel_index(index),
+            state.again, False, *cut, state.arrays, scalars, state.sent, state.target, state.touched.words,
+            state.touched.summary, np.uint64(state.first),
+        )  # fmt: skip
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
@@ -309,7 +343,19 @@ class HostKernels:
             return _SHARED[name]
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
-        return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
+        key = self._made_of(name)
+        shared = _MADE.setdefault(key, {})
+        if name not in shared:
+            shared[name] = _BY_VERTEX[name](self.author, key)
+        return shared[name]
+
+    def _made_of(self, name: str) -> str:
+        """What a kernel is made of: a few call nothing of the author's, and serve all programs alike."""
+        if name == "settle":
+            return f"settle {self.author.combine}"
+        if name == "select" and not self.author.has_priority:
+            return "select"
+        return self._key
 
 
 _MADE: dict[str, dict[str, Kernel]] = {}
@@ -329,6 +375,7 @@ _BY_VERTEX = {
     "settle": edge_kernels.make_settle,
     "count_wanting": demand_kernels.make_count_wanting,
     "take": rounds.make_take,
+    "take_passed": passed.make_take_passed,
     "add_pending": demand_kernels.make_add_pending,
 }
 _SHARED: dict[str, Kernel] = {

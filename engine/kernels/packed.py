@@ -1,6 +1,7 @@
 """Push along a packed view: gathered rows one after another, with an index of their own (`transfer/packed.py`).
 
-Owns how such a view is walked on the host. Every row in it is active, so no bitmap is asked; a row's degree comes from
+Owns how such a view is walked on the host. As a rule every row in it is active, and no bitmap is asked; what was packed
+before anybody knew (`cel-structural`) brings one. A row's degree comes from
 the graph's index, since one row may be split over several views. Views are packed for pushes only: a pull asks every
 vertex that still wants messages, of whose rows it reads little.
 """
@@ -12,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.bitmap import degree_of
+from penstock.engine.kernels.bitmap import degree_of, is_marked
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.edges import make_relax
 from penstock.engine.kernels.intrinsics import atomic_add
@@ -32,12 +33,27 @@ def find_part(offsets, count, edge):  # type: ignore[no-untyped-def]
 
 
 def make_push_packed(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push along every edge of a packed view of `e1` edges, in blocks of equal numbers of edges."""
+    """Kernel: push along the marked rows (all of them if `whole`) of a packed view of `e1` edges, in equal blocks."""
     relax = make_relax(author, weighted)
 
     @kernel(key)
     def push_packed(  # type: ignore[no-untyped-def]
-        view, e1, rows, offsets, index, threads, block, fields, scalars, sent, target, touched, summary, base
+        view,
+        e1,
+        rows,
+        offsets,
+        index,
+        active,
+        whole,
+        threads,
+        block,
+        fields,
+        scalars,
+        sent,
+        target,
+        touched,
+        summary,
+        base,
     ):
         bases, row_offsets, shift = index
         blocks = (e1 + block - 1) // block
@@ -55,7 +71,8 @@ def make_push_packed(author: Author, weighted: bool, key: str) -> Any:
                     u = np.uint64(rows[i])
                     ends = min(np.int64(offsets[i + 1]), high)
                     d = degree_of(bases, row_offsets, shift, u)
-                    relax(view, u, begins, ends, d, fields, scalars, sent, target, touched, summary, base)
+                    if whole or is_marked(active, u - base):
+                        relax(view, u, begins, ends, d, fields, scalars, sent, target, touched, summary, base)
                     begins = ends
                     i += 1
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import bind
+from penstock.engine.kernels.passed import Passed
 from penstock.engine.state import Bitmap
 
 if TYPE_CHECKING:
@@ -115,6 +116,50 @@ class ReferenceKernels:
             start, end = row(index, at + base)
             for e in range(start, end):
                 self._message(view, e, at + base, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+
+    def take_passed(
+        self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, where: Passed
+    ) -> NDArray[np.uint64]:
+        """Take what is pending and lies in passed chunks; marks in host memory, valid until somebody sends again."""
+        base, chunk_edges = state.first, where.sizes[1]
+        taken = []
+        for at in self._due(state, index, scalars, limit):
+            start, end = row(index, at + base)
+            if where.chunks[start // chunk_edges : (end - 1) // chunk_edges + 1].all():
+                taken.append(at)
+        self._take(state, taken)
+        where.table[:] = 0
+        self._count(taken, state, index, where.sizes, where.table, np.zeros_like(where.chunks))
+        return state.again
+
+    def push_pending(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
+        assert view.rows is not None, "the view brings rows"
+        brought = {int(v) - state.first for v in view.rows}
+        taken = [at for at in self._due(state, index, scalars, limit) if at in brought]
+        self._take(state, taken)
+        for e, u in self._sources(view, index):
+            if u - state.first in taken:
+                start, end = row(index, u)
+                self._message(view, e, u, int(view.neighbors[e]), end - start, state, scalars)
+
+    def _due(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> list[int]:
+        """Who is pending below the limit."""
+        call, base = self.author.calls["priority"], state.first
+        rows = [(at, row(index, at + base)) for at in marked(state.pending)]
+        late = self.author.has_priority
+        return [
+            at for at, (e0, e1) in rows if not late or call(state.arrays, scalars, at + base, e1 - e0, base) < limit
+        ]
+
+    def _take(self, state: State, taken: list[int]) -> None:
+        """Make these pending no more, and mark them in `again`."""
+        left = sorted(set(marked(state.pending)) - set(taken))
+        state.pending.clear()
+        state.pending.add(np.array(left, dtype=np.uint64))
+        again = Bitmap(state.again, np.zeros_like(state.pending.summary))
+        again.clear()
+        again.add(np.array(taken, dtype=np.uint64))
 
     def pull(
         self,

@@ -1,10 +1,11 @@
 """Collaborative filtering: ratings explained by a short vector per user and per item.
 
-Gradient descent on all ratings at once, Lux's CF (Jia et al., PVLDB 2017, eq. 2-5), on a bipartite, undirected graph
-whose weights are the ratings: predicted(u, i) = mean + bias(u) + bias(i) + vector(u) . vector(i), minimizing the
-squared errors plus `regularization` times the squares of all vectors and biases (Koren, Bell, Volinsky, IEEE Computer
-2009, for the biases). Lux's one step for all is too short for rarely rated items and too long for popular ones; here
-each number's step is divided by its own curvature, and steps keep some of their momentum (Polyak 1964).
+Gradient descent on all ratings at once, Lux's CF (Jia et al., PVLDB 2017, eq. 2-5), on a bipartite graph (edges lead
+from users to items, or are undirected) whose weights are the ratings: predicted(u, i) = mean + bias(u) + bias(i) +
+vector(u) . vector(i), minimizing the squared errors plus `regularization` times the squares of all vectors and biases
+(Koren, Bell, Volinsky, IEEE Computer 2009, for the biases). Lux's one step for all is too short for rarely rated items
+and too long for popular ones; here each number's step is divided by its own curvature, and steps keep some of their
+momentum (Polyak 1964).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class CollaborativeFiltering(Program):
     velocity = Field(np.float64, shape=(9,), output=False)
     squared = Field(np.float64, output=False)
     combine = "sum"
-    message_shape = (18,)
+    message_shape = (19,)
+    along = "both"
     everywhere = True
     needs_weights = True
     tolerance = 1e-6
@@ -60,15 +62,15 @@ class CollaborativeFiltering(Program):
         self.regularization, self.rate, self.momentum = regularization, rate, momentum
         self.tol, self.seed, self.spread = tol, seed, spread
         self.mean = 0.0
-        self.ratings = 0
+        self.ends = 0
         self.rmse: list[float] = []
 
     def form(self, graph: Graph, mode: str) -> Program:
         """With vectors of the wanted rank. Raises InputError for graphs that are no ratings."""
-        if graph.directed or graph.weight_dtype is None:
+        if graph.weight_dtype is None:
             raise InputError(
-                "collaborative filtering needs ratings: an undirected graph between users and items, with weights; "
-                "convert with --undirected and a third column"
+                "collaborative filtering needs ratings, that is a graph with weights; convert a table of users, items "
+                "and ratings with --bipartite --weights --direction both"
             )
         made = _of_rank(self.rank).__new__(_of_rank(self.rank))
         made.__dict__.update(self.__dict__)
@@ -77,7 +79,7 @@ class CollaborativeFiltering(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Small random factors, no bias."""
         assert graph.weight_range is not None
-        self.mean, self.ratings, self.rmse = graph.weight_range[1], graph.edges, []
+        self.mean, self.ends, self.rmse = graph.weight_range[1], graph.edges * (2 if graph.directed else 1), []
         random = np.random.default_rng(self.seed)
         state["vector"][:] = 0.0
         first = random.normal(0.0, self.spread, (graph.vertices, self.rank))
@@ -85,7 +87,7 @@ class CollaborativeFiltering(Program):
         return Start(everything=True)
 
     def edge(message, vector, target_vector, weight, mean):  # type: ignore[no-untyped-def]
-        """Along a rating: the error times the factors, the factors' squares, the error, the error's square."""
+        """Along a rating, either way: the error times the factors, the factors' squares, the error, its square, 1."""
         last = len(vector) - 1
         error = weight - mean - vector[last] - target_vector[last]
         for k in range(last):
@@ -95,12 +97,13 @@ class CollaborativeFiltering(Program):
             message[last + k] = vector[k] * vector[k]
         message[2 * last] = error
         message[2 * last + 1] = error * error
+        message[2 * last + 2] = 1.0
 
-    def vertex(vector, velocity, incoming, degree, rate, momentum, regularization):  # type: ignore[no-untyped-def]
+    def vertex(vector, velocity, incoming, rate, momentum, regularization):  # type: ignore[no-untyped-def]
         """A step down the gradient, each number at its own pace."""
         last = len(vector) - 1
         for k in range(last + 1):
-            gradient, curvature = incoming[2 * last], 1.0 * degree
+            gradient, curvature = incoming[2 * last], incoming[2 * last + 2]
             if k < last:
                 gradient, curvature = incoming[k], incoming[last + k]
             step = rate * (gradient - regularization * vector[k]) / (curvature + regularization)
@@ -114,16 +117,18 @@ class CollaborativeFiltering(Program):
         return squared
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Note the epoch's error; whether it hardly fell."""
-        self.rmse.append(float(np.sqrt(totals["squared_error"] / max(1, self.ratings))))
-        return self.tol > 0 and len(self.rmse) > 1 and self.rmse[-2] - self.rmse[-1] < self.tol
+        """Note the epoch's error; whether it hardly fell, or with `tol` 0, whether this was the last epoch."""
+        self.rmse.append(float(np.sqrt(totals["squared_error"] / max(1, self.ends))))
+        if self.tol == 0:
+            return iteration + 1 >= self.max_iter
+        return len(self.rmse) > 1 and self.rmse[-2] - self.rmse[-1] < self.tol
 
 
 @functools.cache
 def _of_rank(rank: int) -> type[CollaborativeFiltering]:
     """The program with vectors of `rank` factors and a bias."""
     fields = {name: Field(np.float64, shape=(rank + 1,), output=name == "vector") for name in ("vector", "velocity")}
-    body = {**fields, "squared": CollaborativeFiltering.squared, "message_shape": (2 * rank + 2,)}
+    body = {**fields, "squared": CollaborativeFiltering.squared, "message_shape": (2 * rank + 3,)}
     return type("CollaborativeFiltering", (CollaborativeFiltering,), body)
 
 

@@ -97,7 +97,7 @@ def _collected(pieces: Iterable[Rows], ordering: Ordering) -> _Csr:
     weights: list[NDArray[Any]] = []
     for rows in pieces:
         degrees[rows.first : rows.first + len(rows.degrees)] += rows.degrees
-        neighbors.append(rows.neighbors.copy())
+        neighbors.append(rows.neighbors)
         if rows.weights is not None:
             weights.append(rows.weights.copy())
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])

@@ -46,7 +46,7 @@ BOOKKEEPING_BYTES = 12 << 20
 ROOMY_BYTES = 1 << 30
 LEAST_EDGE_BYTES = 8
 SORTED_EDGE_BYTES = 24
-BUCKETS_PER_GROUP = 4
+BUCKETS_PER_GROUP = 2
 LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
 VERTEX_BYTES = 24
@@ -101,7 +101,7 @@ def bucket_count(input_bytes: int | None, share: Shares, copies: int) -> int:
     divided without another pass), as far as the runs' tables (4 bytes a bucket) stay in their share."""
     edges = copies * (input_bytes or 0) // LEAST_EDGE_BYTES
     runs = edges // share.run_edges + 1
-    wanted = BUCKETS_PER_GROUP * edges // share.group_edges
+    wanted = 1 << (-(-BUCKETS_PER_GROUP * edges // share.group_edges) - 1).bit_length()
     allowed = share.table_bytes // 4 // runs
     buckets = max(LEAST_BUCKETS, min(wanted, allowed, MOST_BUCKETS))
     return 1 << (buckets.bit_length() - 1)

@@ -1,8 +1,9 @@
 """Owns Parquet: two or three columns, batch by batch. The only door to pyarrow for reading.
 
 Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
-numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative numbers as ids. What a row group decodes to is pyarrow's to
-hold: files with row groups far larger than the budget exceed it (ordinary ones have 1 M rows).
+numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative
+numbers as ids. What a row group decodes to is pyarrow's to hold: files with row groups far larger than
+the budget exceed it (ordinary ones have 1 M rows).
 """
 
 from collections.abc import Iterator, Sequence

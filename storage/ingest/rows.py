@@ -8,30 +8,17 @@ block says whose it continues. Refuses to know formats; adjacency.py and metis.p
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import BYTE_ORDER_MARK, Bytes, last_newline
 from penstock.storage.ingest.explain import SHOWN_FIELD, Columns, bad_id, bad_weight, shown, split_fields
-from penstock.storage.ingest.lines import (
-    BAD_LINE,
-    NEWLINE,
-    ends_field,
-    has_lone_return,
-    id_at,
-    is_blank,
-    skip_field,
-    skip_line,
-    weight_at,
-)
+from penstock.storage.ingest.lines import NEWLINE, has_lone_return
+from penstock.storage.ingest.row_lines import HASH, count_rows, last_entry, parse_rows
 from penstock.storage.ingest.stream import Stream
 from penstock.storage.ingest.text import Buffers, Parsed, TextFile, line_at, narrow_batch
-from penstock.storage.native import native
-
-COMMA, COLON, _HASH = 44, 58, 35
 
 
 class Shape(NamedTuple):
@@ -81,7 +68,7 @@ def row_blocks(stream: Stream, block_bytes: int, file: TextFile, head: Head) -> 
             row = 0 if shape.owned else row + rows
             inside = False
         elif shape is not None and not ended and not inside and _is_comment(block[:filled]):
-            block, filled = np.array([_HASH], np.uint8), 1
+            block, filled = np.array([HASH], np.uint8), 1
         elif shape is not None and filled and not ended:
             cut, owner = _cut_inside(block[:filled], shape, inside, stream.name)
             piece = np.append(block[:cut], np.uint8(NEWLINE))
@@ -145,44 +132,6 @@ def _cut_inside(text: Bytes, shape: Shape, inside: bool, name: str) -> tuple[int
     return cut, int(first) if first.isascii() and first.isdigit() else 0
 
 
-@native
-def last_entry(text: NDArray[np.uint8], before: int, step: int) -> int:
-    """The end of the last whole entry of ``step`` fields, ``before`` fields being none; 0 if there is none."""
-    at = 0
-    fields = 0
-    cut = 0
-    while at < len(text):
-        while at < len(text) and (is_blank(text[at]) or text[at] == COMMA or text[at] == COLON):
-            at += 1
-        start = at
-        while at < len(text) and not ends_field(text[at]) and text[at] != COLON:
-            at += 1
-        if at > start and at < len(text):
-            fields += 1
-            if fields > before and (fields - before) % step == 0:
-                cut = at
-    return cut
-
-
-@native
-def count_rows(text: NDArray[np.uint8]) -> int:
-    """Lines that are no comment."""
-    at = 0
-    rows = 0
-    while at < len(text):
-        rows += not starts_comment(text, at)
-        at = skip_line(text, at)
-    return rows
-
-
-@native
-def starts_comment(text: NDArray[np.uint8], at: int) -> bool:
-    """Whether the line at ``at`` begins with ``#`` or ``%``."""
-    while is_blank(text[at]):
-        at += 1
-    return bool(text[at] == 35 or text[at] == 37)
-
-
 Accept = Callable[[RowBlock, EdgeBatch], EdgeBatch | int]
 """Given a block and its edges, those to keep, or the number of one that must not be."""
 
@@ -202,7 +151,7 @@ class RowParser:
         lone = np.empty(most if shape.owned else 0, np.uint64)
         edges, lines, begin, largest, lonely = parse_rows(
             text,
-            (block.row, block.inside),
+            (np.uint64(block.row), block.inside),
             (shape.owned, shape.skip, shape.weighted),
             (sources, targets),
             weights,
@@ -227,118 +176,6 @@ def _line_of_row(text: Bytes, row: int) -> tuple[int, str]:
     lines = (line for line in whole_lines(text) if line[1].lstrip()[:1] not in ("#", "%"))
     number, line, _ = next(islice(lines, row, None))
     return number, line
-
-
-@native
-def parse_rows(
-    text: NDArray[np.uint8],
-    place: tuple[int, bool],
-    shape: tuple[bool, int, bool],
-    ends: tuple[NDArray[np.uint64], NDArray[np.uint64]],
-    weights: NDArray[np.float64],
-    lone: NDArray[np.uint64],
-) -> tuple[int, int, int, Any, int]:
-    """Parse whole rows; ``place`` is `RowBlock.row` and ``inside``, ``shape`` a `Shape`.
-
-    Returns:
-        edges found, lines passed, where the first bad line begins (-1: none), the largest id, and how
-        many owners without neighbors were put into ``lone``.
-    """
-    row, inside = place
-    owned, skip, weighted = shape
-    sources, targets = ends
-    at = 0
-    edges = 0
-    lines = 0
-    lonely = 0
-    largest = np.uint64(0)
-    while at < len(text):
-        begin = at
-        owner = np.uint64(row)
-        if not inside and starts_comment(text, at):
-            at = skip_line(text, at)
-            lines += 1
-            continue
-        while is_blank(text[at]):
-            at += 1
-        if not inside and owned:
-            if text[at] == NEWLINE:
-                at += 1
-                lines += 1
-                continue
-            owner, at = _owner_at(text, at)
-        for _ in range(0 if inside or owned or text[at] == NEWLINE else skip):
-            while is_blank(text[at]):
-                at += 1
-            at = BAD_LINE if text[at] == NEWLINE else skip_field(text, at)
-            if at == BAD_LINE:
-                break
-        if at == BAD_LINE:
-            return edges, lines, begin, largest, lonely
-        start = edges
-        comma = inside or (owned and text[at - 1] != COLON)
-        while True:
-            at = _next_entry(text, at, comma)
-            if at == BAD_LINE or text[at] == NEWLINE:
-                break
-            comma = True
-            sources[edges] = owner
-            targets[edges], at = id_at(text, at)
-            if at != BAD_LINE and weighted:
-                at = _next_entry(text, at, True)
-                if at != BAD_LINE:
-                    weights[edges], at = weight_at(text, at)
-            if at == BAD_LINE:
-                break
-            largest = max(largest, targets[edges])
-            edges += 1
-        if at == BAD_LINE:
-            return edges, lines, begin, largest, lonely
-        if edges > start:
-            largest = max(largest, owner)
-        elif owned and not inside:
-            lone[lonely] = owner
-            lonely += 1
-        at += 1
-        lines += 1
-        inside = False
-        if not owned:
-            row += 1
-    return edges, lines, BAD_LINE, largest, lonely
-
-
-@native
-def _owner_at(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
-    """The id at ``first`` and where its field ends, after a colon if there is one; BAD_LINE if it is none."""
-    at = first
-    while not ends_field(text[at]) and text[at] != COLON:
-        at += 1
-    end = text[at]
-    text[at] = NEWLINE
-    owner, stop = id_at(text, first)
-    text[at] = end
-    if stop == BAD_LINE:
-        return owner, stop
-    while is_blank(text[at]):
-        at += 1
-    if text[at] == COLON:
-        return owner, at + 1
-    return owner, stop
-
-
-@native
-def _next_entry(text: NDArray[np.uint8], at: int, comma: bool) -> int:
-    """The start of the next field, or the newline; a comma may stand before it if ``comma``."""
-    while is_blank(text[at]):
-        at += 1
-    if text[at] != COMMA:
-        return at
-    if not comma:
-        return BAD_LINE
-    at += 1
-    while is_blank(text[at]):
-        at += 1
-    return BAD_LINE if text[at] == NEWLINE or text[at] == COMMA else at
 
 
 def explain_row(shape: Shape, lowest: int = 0, highest: int | None = None) -> Callable[[str, Columns], str]:

@@ -10,6 +10,7 @@ import pytest
 from penstock.engine import Graph, Result, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.widest import WidestPath
 from penstock.storage.errors import InputError
 
 
@@ -59,7 +60,23 @@ def test_an_unknown_format_and_an_existing_file_are_refused(result: Result, tmp_
     result.write(tmp_path / "a.csv", force=True)
 
 
+def test_dict_is_networkx_style(result: Result) -> None:
+    assert result.to_dict() == {70: 0, 2**63: 1, 5: 2}
+    assert result.to_dict("parent") == {70: 70, 2**63: 70, 5: 2**63}
+    with pytest.raises(InputError, match="no field 'rank' in the answer; it has level, parent"):
+        result.to_dict("rank")
+
+
+def test_graphalytics(result: Result, tmp_path: Path) -> None:
+    result.to_graphalytics(tmp_path / "a.out")
+    assert (tmp_path / "a.out").read_text() == f"5 2\n30 9223372036854775807\n70 0\n{2**63} 1\n"
+    with pytest.raises(InputError, match="'ldbc' is not a format by name; there is graphalytics"):
+        result.write(tmp_path / "b.out", format="ldbc")
+
+
 def test_top_is_the_nearest_or_the_largest(result: Result) -> None:
+    widths = run(WidestPath(source=0), Graph.from_arrays([0, 2, 2, 2], [1, 2], np.array([5, 9], np.uint8)))
+    assert widths.top(2) == [(0, 2**63 - 1), (2, 9)]
     assert result.top(2) == [(70, 0), (2**63, 1)]
     ranks = run(PageRank(), Graph.from_arrays([0, 1, 2, 2], [2, 2]))
     assert [vertex for vertex, _ in ranks.top(1)] == [2]

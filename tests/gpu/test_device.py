@@ -118,6 +118,17 @@ def test_a_second_session_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     check_all(graph, edges)
 
 
+def test_what_the_driver_refuses_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.engine.kernels import cuda, cuda_kernels
+
+    asked: list[Any] = []
+    monkeypatch.setattr(cuda_kernels, "_MADE", {})
+    monkeypatch.setattr(cuda, "ptx_of", lambda *arguments: asked.append(arguments) or "this is no PTX")
+    edges = shape("ring")
+    check("bfs", edges, run(program_of("bfs", edges), in_memory(edges), device="cuda:0").fields)
+    assert asked
+
+
 def test_runs_share_a_session() -> None:
     edges = shape("skewed", weights="uint8")
     with Session(in_memory(edges), device="cuda:0") as session:

@@ -111,3 +111,9 @@ def test_a_reader_serves_a_graph_in_memory() -> None:
     assert (record.bytes, record.chunks) == (0, 1)
     assert not neighbors.any()
     assert np.array_equal(weights, np.arange(CHUNK_EDGES, count) % 200)
+
+
+def test_original_ids_may_be_strings() -> None:
+    ids = Graph.from_arrays([0, 1, 1], [1], original_id=["b", "a"]).original_ids()
+    assert ids is not None
+    assert (ids.dtype.kind, ids.tolist()) == ("T", ["b", "a"])

@@ -8,9 +8,12 @@ what does not fit a slab; the plan lets that travel whole. HyTGraph's ExpTM-comp
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from penstock.storage.errors import RunError
+from penstock.transfer.cost import LINK
 from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
 from penstock.transfer.link import LinkReader
 from penstock.transfer.packed import Packed, packed
@@ -94,6 +97,7 @@ class Compacted(Parcel):
         self._record, self._stage = record, stage
         self._gathers: list[Gather] = []
         self._copied: Any = None
+        self._free = stage.device.event(None)
         super().__init__(self._shape(slab))
         assert stage.slabs is not None
         self.holds(stage.slabs, slab)
@@ -112,29 +116,40 @@ class Compacted(Parcel):
         )  # fmt: skip
 
     def ready(self) -> bool:
-        """Return whether `view` would not wait for the disk or the threads."""
+        """Return whether `view` would not wait for the disk or the threads; starts what may follow on them."""
         self._advance()
-        return bool(self._gathers) and all(gather.done() for gather in self._gathers)
+        over = bool(self._gathers) and all(gather.done() for gather in self._gathers)
+        if over:
+            with suppress(RunError):  # a disk that failed fails again in `view`
+                self._send()
+        return over
 
     def view(self) -> View:
         """Wait for the gathering, start the copy, and return the view; kernels are ordered behind the copy."""
         began = time.perf_counter()
-        theirs_all = [source.view().record for source in self._sources]
-        self._advance()
-        self._record.gather_seconds = sum(gather.result() for gather in self._gathers)
+        self._send()
         self._record.wait_seconds = time.perf_counter() - began
-        for theirs in theirs_all:
+        self._stage.device.follow(self._copied)
+        return self._view
+
+    def _send(self) -> None:
+        """Once: wait for the disk and the threads, let the host's memory go, and start the copy."""
+        if self._copied is not None:
+            return
+        for theirs in [source.view().record for source in self._sources]:
             self._record.bytes_disk += theirs.bytes_disk
             self._record.chunks_read += theirs.chunks_read
             self._record.hits += theirs.hits
             self._record.disk_seconds += theirs.disk_seconds
             self._record.decode_seconds += theirs.decode_seconds
+        self._advance()
+        self._record.gather_seconds = sum(gather.result() for gather in self._gathers)
         for source in self._sources:
             source.release()
         self._sources.clear()
-        return self._copy()
+        self._copy()
 
-    def _copy(self) -> View:
+    def _copy(self) -> None:
         view, plan, pack = self._view, self._plan, self._pack
         reader = self._stage.reader
         assert isinstance(reader, LinkReader | Relay)
@@ -142,9 +157,9 @@ class Compacted(Parcel):
         pairs = [(self._slab[1].neighbors[: plan.words], pack.words[: plan.words])]
         if pack.weights is not None and view.weights is not None:
             pairs.append((view.weights, pack.weights[: plan.edges]))
-        size, self._copied = reader.carry(pairs)
+        size, (began, self._copied) = reader.carry(pairs, follow=False, free=self._free)
         self._record.bytes_link += size
-        return view
+        self._record.spans += ((LINK, began, self._copied),)
 
     def _advance(self) -> None:
         """Start the threads once every host parcel is there."""

@@ -9,14 +9,14 @@ from typing import Protocol, cast
 
 from penstock.storage.errors import InputError
 from penstock.transfer.parcel import Parcel
-from penstock.transfer.routes import compaction, resident, zero_copy
+from penstock.transfer.routes import cel, compaction, resident, zero_copy
 from penstock.transfer.routes import filter as filter_route
 from penstock.transfer.stage import Stage
 from penstock.transfer.task import Demand, Task
 
 
 class Route(Protocol):
-    """How edges reach a device: a module with these three names."""
+    """How edges reach a device: a module, or an object, with these three names."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,8 @@ class Route(Protocol):
         """Start bringing a task's edges; None when there is no slab for them yet."""
 
 
-ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in (resident, filter_route, compaction, zero_copy)}
+_ALL = (resident, filter_route, compaction, zero_copy, cel.causal, cel.structural)
+ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in _ALL}
 
 
 def route(name: str) -> Route:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.transfer.cost import LINK
+from penstock.transfer.device import Device
 from penstock.transfer.link import LinkReader
 from penstock.transfer.parcel import Parcel, blank_record
 from penstock.transfer.relay import InPlace, Relay
@@ -35,7 +37,8 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
 
     if isinstance(stage.reader, LinkReader):
         neighbors, weights = stage.reader.in_place(stage.adjacency, demand.with_weights)
-        return Parcel(view(neighbors[e0:e1], None if weights is None else weights[e0:e1]))
+        shown = view(neighbors[e0:e1], None if weights is None else weights[e0:e1])
+        return OverLink(Parcel(shown), stage.device)
     if not isinstance(stage.reader, Relay) or stage.source is None:
         raise RuntimeError("zero-copy reads host memory over a link, and this pipeline has none")
     chunks = stage.wanted(demand, first, last)
@@ -44,4 +47,35 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
     if host is None:
         return None
     mapped = [None if array is None else stage.device.mapped(array) for array in host.arrays]
-    return InPlace(stage.reader.shelf, stage.device, host, view(*mapped))
+    return OverLink(InPlace(stage.reader.shelf, stage.device, host, view(*mapped)), stage.device)
+
+
+class OverLink(Parcel):
+    """A parcel whose view kernels read over the link: one that is modelled is busy from its handing over on.
+
+    A kernel and its reading take as long as the longer of the two; the parcel is released when both are over.
+    """
+
+    def __init__(self, parcel: Parcel, device: Device) -> None:
+        self._parcel, self._device = parcel, device
+        self._until: Any = None
+
+    def ready(self) -> bool:
+        """Return whether `view` would not wait."""
+        return self._parcel.ready()
+
+    def view(self) -> View:
+        """Wait for the host's chunks, and let the link begin."""
+        view = self._parcel.view()
+        span = self._device.reading(view.record.bytes_link)
+        if span is not None:
+            self._until = span[1]
+            view.record.spans += ((LINK, *span),)
+        return view
+
+    def release(self) -> None:
+        """Give everything back, once the link is through; more than once does no harm."""
+        until, self._until = self._until, None
+        if until is not None:
+            self._device.wait(until)
+        self._parcel.release()

@@ -145,12 +145,12 @@ def test_shares_fit_the_budget(memory: int, threads: int, maps: bool) -> None:
         assert 512 <= buckets <= 4096
 
 
-@pytest.mark.parametrize("edges", [1 << 24, 1 << 28, 1 << 29, 1 << 30])
+@pytest.mark.parametrize("edges", [1 << 24, 1 << 28, (1 << 29) - 1, 1 << 29, 3 << 28, 1 << 30])
 def test_buckets_are_smaller_than_groups(edges: int) -> None:
     """With memory at hand: a bucket of a whole group's size could only be sorted nearly alone."""
     share = shares(89 << 30, 16, maps=False)
     assert share.group_edges == 1 << 20
-    assert 2 * edges // bucket_count(8 * edges, share, 1) <= share.group_edges
+    assert edges / bucket_count(8 * edges, share, 1) <= share.group_edges / 2
 
 
 def test_density() -> None:

@@ -17,7 +17,7 @@ from reading import edges_of, small_blocks
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_blocks(monkeypatch)
+    small_blocks(monkeypatch, 128)
 
 
 def file_of(folder: Path, text: str, name: str = "graph.adj") -> Path:

@@ -13,7 +13,7 @@ from reading import Edges, edges_of, small_blocks
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_blocks(monkeypatch)
+    small_blocks(monkeypatch, 128)
 
 
 def file_of(folder: Path, text: str) -> Path:

@@ -1,0 +1,110 @@
+"""The larger catalogue's programs for trials: how each is made, and which verifier holds its answer.
+
+`trials.py` has the four oldest. The graph is a tangle: loops, parallel edges, a long tail, vertices apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import verifiers as right
+from checkers import EdgeList
+from penstock.engine import Program
+from penstock.engine.programs.adsorption import Adsorption
+from penstock.engine.programs.betweenness import Betweenness
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.coloring import Coloring
+from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.independent_set import MaximalIndependentSet
+from penstock.engine.programs.katz import Katz
+from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.php import PHP
+from penstock.engine.programs.reachability import Reachability
+from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.triangles import LCC, Triangles
+from penstock.engine.programs.widest import WidestPath
+from samples import skewed, weighed
+
+Fields = dict[str, Any]
+SOURCE, OTHER = 3, 18
+
+
+@cache
+def tangle(*, directed: bool, weights: str = "uint8", core: int = 48, tail: int = 20, count: int = 260) -> EdgeList:
+    """`core` skewed vertices with `count` edges, a tail behind them, and 4 vertices apart."""
+    ends = skewed(core, count, 5)
+    path = np.stack([np.arange(core - 1, core + tail - 1), np.arange(core, core + tail)])
+    ends = np.concatenate([ends, path, path[::-1, :4]], axis=1)
+    return weighed(EdgeList(core + tail + 4, ends[0], ends[1], None, directed), weights)
+
+
+def near(got: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-9)
+
+
+def same(got: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(right_signed(got), wanted)
+
+
+def right_signed(values: Any) -> Any:
+    """The mark for "not reached" as -1."""
+    values = np.asarray(values)
+    return np.where(values == np.iinfo(values.dtype).max, -1, values.astype(np.int64))
+
+
+def check_widest(edges: EdgeList, fields: Fields) -> None:
+    width = fields["width"]
+    none, all_of_it = (-np.inf, np.inf) if width.dtype.kind == "f" else (-1, 2**63 - 1)
+    wanted = [none if one is None else all_of_it if one == np.inf else one for one in right.widths(edges, SOURCE)]
+    assert width.tolist() == wanted
+
+
+def check_hits(edges: EdgeList, fields: Fields) -> None:
+    hub, authority = right.hits(edges)
+    near(fields["hub"], hub)
+    near(fields["authority"], authority)
+
+
+def check_degrees(edges: EdgeList, fields: Fields) -> None:
+    out, into = right.degrees(edges)
+    same(fields["out_degree"], out)
+    same(fields["in_degree"], into)
+    same(fields["degree"], out + into if edges.directed else out)
+
+
+Case = tuple[Callable[[], Program], Callable[[EdgeList, Fields], None]]
+CASES: dict[str, Case] = {
+    "bfs": (lambda: BFS([SOURCE, OTHER]), lambda e, f: same(f["level"], right.levels(e, [SOURCE, OTHER]))),
+    "reachability": (
+        lambda: Reachability([SOURCE, OTHER]),
+        lambda e, f: same(f["reached"], right.levels(e, [SOURCE, OTHER]) >= 0),
+    ),
+    "widest": (lambda: WidestPath(SOURCE), check_widest),
+    "katz": (lambda: Katz(alpha=0.01, tol=1e-13), lambda e, f: near(f["katz"], right.katz(e, alpha=0.01))),
+    "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
+    "adsorption": (
+        lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.7, tol=1e-12),
+        lambda e, f: near(f["score"], right.adsorption(e, {SOURCE: 2.0, OTHER: 1.0}, 0.7)),
+    ),
+    "hits": (lambda: HITS(tol=1e-13), check_hits),
+    "degrees": (Degrees, check_degrees),
+    "coreness": (Coreness, lambda e, f: same(f["core"], right.coreness(e))),
+    "kcore": (lambda: KCore(4), lambda e, f: same(f["member"], right.coreness(e) >= 4)),
+    "mis": (MaximalIndependentSet, lambda e, f: right.check_independent_set(e, f["member"])),
+    "coloring": (Coloring, lambda e, f: right.check_coloring(e, f["color"])),
+    "scc": (SCC, lambda e, f: same(f["component"], right.strong_components(e))),
+    "betweenness": (
+        lambda: Betweenness([SOURCE, OTHER], raw=True),
+        lambda e, f: near(f["betweenness"], right.dependencies(e, SOURCE) + right.dependencies(e, OTHER)),
+    ),
+    "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
+    "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
+    "lcc": (LCC, lambda e, f: near(f["lcc"], right.clustering(e))),
+}
+ROWS = ("cdlp", "triangles", "lcc")
+"""Programs on whole rows: they always pull."""

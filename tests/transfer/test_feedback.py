@@ -1,0 +1,212 @@
+"""Predictions are compared with what happened: damped factors, corrected rates, errors by route."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.engine.session import Session
+from penstock.transfer.cost import GATHER, KERNEL, LINK, Cost
+from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.feedback import (
+    CLIP,
+    KERNEL_CLIP,
+    LINES,
+    QUANTITIES,
+    Feedback,
+    Threads,
+    accuracy,
+    corrected,
+    factors,
+    measured,
+    observed,
+    remembered,
+    take_times,
+)
+from penstock.transfer.host import HostDevice
+from penstock.transfer.rates import Rates
+from penstock.transfer.task import TaskRecord
+from samples import on_disk, shape
+from trials import check, program_of
+
+RATES = Rates(copy_bytes=1e9, copy_latency=1e-5, line_rate=1e7, sector_rate=2e7, line_runs=((32.0, 1e7), (128.0, 5e6)))
+NONE = [(0.0, 0.0)] * len(QUANTITIES)
+
+
+def record(route: str, predicted: Cost | None, **seconds: float) -> TaskRecord:
+    found = TaskRecord(route, "out", (0,), predicted=predicted)
+    for name, value in seconds.items():
+        setattr(found, f"{name}_seconds", value)
+    return found
+
+
+def seen(route: str, predicted: Cost, happened: Cost) -> TaskRecord:
+    return TaskRecord(route, "out", (0,), predicted=predicted, measured=happened)
+
+
+class Disk:
+    busy_seconds = 0.0
+
+
+def test_seconds_of_threads_and_overlapping_reads_become_seconds_of_the_resource() -> None:
+    task = record("filter", Cost(), disk=4.0, decode=3.0, gather=2.0, link=1.0, kernel=0.5)
+    assert measured(task, Threads(decode=3, gather=2), 0.25) == Cost(1.0, 1.0, 1.0, 1.0, 0.5)
+
+
+def test_further_rounds_are_not_the_predicted_kernel() -> None:
+    task = record("filter", Cost(), kernel=3.0)
+    task.local_rounds = 2
+    assert measured(task, Threads()).kernel == 1.0
+
+
+@pytest.mark.parametrize(("link", "of_link"), [(2.0, True), (0.5, False)])
+def test_a_kernel_that_reads_in_place_tells_of_what_should_take_longer(link: float, of_link: bool) -> None:
+    found = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0), Threads())
+    assert found == (Cost(link=4.0) if of_link else Cost(kernel=4.0))
+    modelled = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0, link=3.0), Threads())
+    assert modelled == Cost(link=3.0, kernel=4.0)
+
+
+def test_only_what_was_predicted_and_measured_counts_and_lines_are_apart() -> None:
+    tasks = [
+        seen("filter", Cost(link=1.0, kernel=0.5), Cost(link=2.0)),
+        seen("compaction", Cost(link=1.0, gather=1.0), Cost(link=1.0, gather=3.0, disk=9.0)),
+        seen("zero-copy", Cost(link=1.0), Cost(link=5.0)),
+        TaskRecord("filter", "out", (0,)),
+    ]
+    expected = list(NONE)
+    expected[LINK], expected[GATHER], expected[LINES] = (2.0, 3.0), (1.0, 3.0), (1.0, 5.0)
+    assert observed(tasks) == expected
+
+
+def test_memory_halves_with_as_much_again_and_fades_where_nothing_is_seen() -> None:
+    past, new = list(NONE), list(NONE)
+    past[LINK], new[LINK] = (1.0, 2.0), (1.0, 1.0)
+    past[KERNEL] = (1.0, 3.0)
+    found = remembered(past, new)
+    assert found[LINK] == (1.5, 2.0)
+    assert found[KERNEL] == pytest.approx((0.9, 2.7))
+
+
+def test_tiny_observations_do_not_move_a_factor_and_wild_ones_are_clipped() -> None:
+    sums = list(NONE)
+    sums[LINK], sums[KERNEL], sums[GATHER] = (1e-6, 1e-4), (1.0, 1000.0), (1000.0, 1.0)
+    found = factors(sums)
+    assert found[LINK] == pytest.approx(1.1, abs=0.01)
+    assert (found[KERNEL], found[GATHER]) == (KERNEL_CLIP, 1 / CLIP)
+    assert found[0] == 1.0
+
+
+@given(st.lists(st.floats(1 / CLIP, CLIP), min_size=6, max_size=6))
+def test_corrected_rates_take_so_many_times_as_long(by: list[float]) -> None:
+    found = corrected(RATES, by)
+    disk, decode, gather, copy, kernel, lines = by
+    ratios = {
+        "disk_bytes": disk, "decode_bytes": decode, "gather_bytes": gather, "copy_bytes": copy, "line_rate": lines,
+        "sector_rate": lines, "kernel_edges": kernel,
+    }  # fmt: skip
+    for name, factor in ratios.items():
+        assert getattr(RATES, name) / getattr(found, name) == pytest.approx(factor)
+    assert found.copy_latency == pytest.approx(RATES.copy_latency * copy)
+    assert found.kernel_latency == pytest.approx(RATES.kernel_latency * kernel)
+    assert [rate for _, rate in found.line_runs] == pytest.approx([rate / lines for _, rate in RATES.line_runs])
+    assert {field.name for field in fields(Rates)} == {*ratios, "copy_latency", "kernel_latency", "line_runs"}
+
+
+@pytest.mark.parametrize("corrects", [True, False])
+def test_a_link_twice_as_slow_is_learnt_and_then_foretold(corrects: bool) -> None:
+    """Each iteration predicts by the rates of the moment; what it takes never changes."""
+    feedback, device = Feedback(RATES, Threads(), corrects=corrects), HostDevice()
+    error = 1.0
+    for _ in range(20):
+        rates = feedback.begin(device)
+        task = record("filter", Cost(link=1e8 / rates.copy_bytes), link=0.2)
+        feedback.note([task])
+        feedback.settle(device)
+        error = accuracy([task])["filter"].median_error
+    assert (error < 0.02) == corrects
+    assert feedback.begin(device).copy_bytes == (pytest.approx(5e8, rel=0.02) if corrects else 1e9)
+    assert feedback.factors["kernel"] == 1.0
+
+
+def test_an_error_passed_over_is_forgiven() -> None:
+    """A route that was once slow and is not taken any more gets another chance."""
+    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback.begin(device)
+    feedback.note([record("compaction", Cost(gather=0.1), gather=0.4)])
+    assert feedback.begin(device).gather_bytes < RATES.gather_bytes / 3
+    for _ in range(100):
+        feedback.note([record("filter", Cost(link=0.1), link=0.1)])
+        feedback.begin(device)
+    assert feedback.factors["gather"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_another_program_has_other_kernels() -> None:
+    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback.begin(device)
+    feedback.note([record("filter", Cost(link=0.1, kernel=0.1), link=0.2, kernel=0.2)])
+    feedback.settle(device)
+    heir = Feedback(RATES, Threads())
+    heir.inherit(feedback)
+    assert heir.factors == feedback.factors
+    heir.forget_kernels()
+    assert heir.factors["kernel"] == 1.0
+    assert heir.factors["link"] == feedback.factors["link"] > 1.9
+
+
+def test_reads_that_overlap_count_once() -> None:
+    disk = Disk()
+    feedback, device = Feedback(RATES, Threads(), disk), HostDevice()
+    disk.busy_seconds = 5.0
+    feedback.begin(device)
+    disk.busy_seconds = 6.0
+    tasks = [record("filter", Cost(disk=0.5), disk=1.5), record("filter", Cost(disk=0.5), disk=0.5)]
+    feedback.note(tasks)
+    feedback.settle(device)
+    assert [task.measured.disk for task in tasks if task.measured] == [0.75, 0.25]
+
+
+def test_events_become_seconds_once_they_have_passed() -> None:
+    device = EmulatedDevice()
+    task = record("filter", Cost(link=1.0), kernel=7.0)
+    task.spans = ((LINK, 1.0, 3.0), (LINK, 3.0, 4.0), (KERNEL, 4.0, 4.5), (LINK, 5.0, 1e300))
+    take_times(task, device)
+    assert (task.link_seconds, task.kernel_seconds, task.spans) == (3.0, 0.5, ())
+
+
+def test_errors_are_those_of_the_resource_that_was_to_be_busiest() -> None:
+    tasks = [
+        seen("filter", Cost(link=1.0, kernel=0.9), Cost(link=2.0, kernel=9.0)),
+        seen("filter", Cost(link=1.0), Cost(link=0.8)),
+        seen("filter", Cost(kernel=3.0), Cost(kernel=3.0)),
+        seen("zero-copy", Cost(), Cost(kernel=1.0)),
+        TaskRecord("resident", "out", (0,)),
+    ]
+    found = accuracy(tasks)
+    assert list(found) == ["filter"]
+    assert found["filter"].tasks == 3
+    assert found["filter"].median_error == pytest.approx(0.25)
+    assert (found["filter"].predicted_seconds, found["filter"].measured_seconds) == (5.0, 5.8)
+
+
+@pytest.mark.parametrize(("route", "feedback"), [("auto", True), ("filter", True), ("zero-copy", False)])
+def test_a_run_reports_its_errors(tmp_path: Path, route: str, feedback: bool) -> None:
+    """Every task that travels has a prediction and, at the latest at the end of the run, its measured seconds."""
+    edges = shape("skewed", weights="uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
+    options = {"device": "emulated", "link_rate": 1e7, "device_edge_memory": 2000, "partition_bytes": 256}
+    with Session(graph, feedback=feedback, route=route, **options) as session:
+        result = session.run(program_of("sssp", edges))
+        known = session._equipment.feedback.factors if session._equipment else {}
+    check("sssp", edges, result.fields)
+    tasks = [task for record in result.records for task in record.tasks]
+    assert tasks
+    assert all(task.predicted is not None and task.measured is not None and not task.spans for task in tasks)
+    assert all(task.link_seconds > 0 for task in tasks if task.bytes_link)
+    assert {task.route for task in tasks if task.bytes_link} <= set(result.prediction)
+    assert all(found.tasks > 0 and found.median_error >= 0 for found in result.prediction.values())
+    assert (set(known.values()) == {1.0}) == (not feedback)
+    assert result.records[-1].summary()["prediction_errors"] is not None

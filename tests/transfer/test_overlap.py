@@ -1,0 +1,221 @@
+"""A sweep takes as long as its slowest stage: while one stage is at a piece of work, the others go on.
+
+Disk, decoding and gathering have threads of their own. Each is made slow in turn by not letting it end a piece of work
+before the others have done what lies to both sides of it; a pipeline that takes turns would stand still. The link and
+the kernel share a clock that only they move, so that what they take together can be read off it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, linked
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.session import Session
+from penstock.storage.diskfile import DiskFile
+from penstock.storage.frames import Frames
+from penstock.transfer import emulated
+from penstock.transfer.layout import Layout
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.rates import Rates
+from penstock.transfer.routes import compaction
+from penstock.transfer.task import Demand, Plan
+from penstock.transfer.view import View
+from samples import EdgeList, on_disk
+
+STAGES = ("disk", "decode", "gather", "kernel")
+PIECES, STEP = 16, 64
+KEPT = PIECES // 4
+PATIENCE = 10.0
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """A ring with as many edges as PIECES partitions of one chunk hold."""
+    vertices = PIECES * STEP // 8
+    sources = np.repeat(np.arange(vertices), 8)
+    edges = EdgeList(vertices, sources, (sources + 1) % vertices, None, True)
+    return on_disk(edges, tmp_path_factory.mktemp("overlap") / "ring.h5", both=False, chunk_edges=STEP)
+
+
+@contextmanager
+def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: Any) -> Iterator[Pipeline]:
+    """The pipeline of a device that is fed from disk through a host that keeps so many partitions (or all)."""
+
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+        return Layout(STEP, 4, kept, 1, kept == PIECES, 4)
+
+    patch.setattr(linked, "divide", divide)
+    room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP, "residency": "none"}
+    with Session(graph, device="emulated", threads=1, direction="push", **room, **options) as session:
+        program = BFS(0)
+        yield session._equip(program, session._directions(program), False, False).pipelines[0]
+
+
+def half(pipeline: Pipeline) -> Demand:
+    """A demand for the first four of the eight rows of every partition, which fit a pack one partition at a time."""
+    table = pipeline.table("out")
+    marks = np.full(len(table), 0x0F, dtype=np.uint8).view(np.uint32)
+    rows = np.full(len(table), 4)
+    edges = rows * 8
+    return Demand("out", rows, edges, edges // 8, edges.astype(np.float64), marks=marks)
+
+
+def walk(pipeline: Pipeline, plan: Plan, demand: Demand, kernel: Callable[[View], None]) -> set[str]:
+    """Bring what a plan brings and run `kernel` on every view; the routes taken."""
+    for view in pipeline.arrivals(plan, demand):
+        assert len(view.neighbors)
+        kernel(view)
+    return {record.route for record in pipeline.records}
+
+
+def idle(view: View) -> None:
+    """A kernel that takes no time."""
+
+
+class Course:
+    """Counts the work of every stage; holds the slow one back until the others have caught up, if ever.
+
+    total: pieces of work of every stage; those that the host keeps come first and need no disk.
+    """
+
+    def __init__(self, slow: str, total: dict[str, int]) -> None:
+        self.slow, self.total = slow, total
+        self.begun: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.alone: list[tuple[int, dict[str, int]]] = []
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def at(self, stage: str, rank: int | None = None) -> Iterator[None]:
+        """Do one piece of a stage's work, as number `rank` of its pieces (None: whenever it comes)."""
+        with self._changed:
+            if rank is not None:
+                self._changed.wait_for(lambda: self.begun[stage] == rank or self.alone, PATIENCE)
+            number = self.begun[stage]
+            self.begun[stage] += 1
+            self._changed.notify_all()
+            if (
+                stage == self.slow
+                and not self.alone
+                and not self._changed.wait_for(partial(self._around, number), PATIENCE)
+            ):
+                self.alone.append((number, dict(self.ended)))
+        yield
+        with self._changed:
+            self.ended[stage] += 1
+            self._changed.notify_all()
+
+    def _around(self, number: int) -> bool:
+        """Whether the stages before have the next piece ready, and those behind are done with the one before the last.
+
+        Gathering is begun by the launching thread, which a slow kernel of this device holds.
+        """
+        at = STAGES.index(self.slow)
+        passed = self.total["kernel"] - self.total[self.slow]
+        for stage in STAGES[:at]:
+            kept = self.total["kernel"] - self.total[stage]
+            more = 1 if (stage, self.slow) == ("gather", "kernel") else 2
+            if self.total[stage] and self.ended[stage] < min(self.total[stage], number + passed - kept + more):
+                return False
+        return all(self.ended[stage] >= min(self.total[stage], number - 1) for stage in STAGES[at + 1 :])
+
+
+def watch(course: Course, read: list[int], patch: pytest.MonkeyPatch) -> None:
+    """Let disk, decoding and gathering report to the course; read: chunks that come from disk, in their order."""
+    turn = threading.Lock()
+    reading, decoding, gathering = DiskFile.read, Frames.decode, compaction.gather_rows
+
+    def disk(file: DiskFile, wanted: Any, buffer: memoryview) -> None:
+        with turn, course.at("disk"):
+            reading(file, wanted, buffer)
+
+    def decode(frames: Frames, chunk: int, *arguments: Any) -> None:
+        with course.at("decode", read.index(chunk)):
+            decoding(frames, chunk, *arguments)
+
+    def gather(*arguments: Any) -> None:
+        with course.at("gather"):
+            gathering(*arguments)
+
+    patch.setattr(DiskFile, "read", disk)
+    patch.setattr(Frames, "decode", decode)
+    patch.setattr(compaction, "gather_rows", gather)
+
+
+CASES = [
+    (route, slow)
+    for route in ("filter", "zero-copy", "compaction")
+    for slow in STAGES
+    if slow != "gather" or route == "compaction"
+]
+
+
+@pytest.mark.parametrize(("route", "slow"), CASES)
+def test_while_one_stage_is_busy_the_others_go_on(
+    route: str, slow: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the second sweep, when the host keeps a quarter of the partitions: those need neither disk nor decoding."""
+    with fed(graph, monkeypatch, route=route) as pipeline:
+        demand, rates = half(pipeline), Rates.pcie5(1)
+        assert walk(pipeline, pipeline.plan(demand, rates), demand, idle) == {route}
+        plan = pipeline.plan(demand, rates)
+        from_disk = PIECES - KEPT
+        total = {"disk": from_disk, "decode": from_disk, "gather": 0, "kernel": len(plan.tasks)}
+        if route == "compaction":
+            total["gather"] = PIECES
+        course = Course(slow, total)
+        kept = pipeline.source.here("out", False)
+        watch(course, [n for task in plan.tasks for n in task.partitions if not kept[n]], monkeypatch)
+
+        def kernel(view: View) -> None:
+            with course.at("kernel"):
+                pass
+
+        assert walk(pipeline, plan, demand, kernel) == {route}
+    assert course.alone == []
+    assert len(plan.tasks) > from_disk
+    assert {stage: course.ended[stage] for stage in STAGES} == total
+
+
+class Hands:
+    """A clock that only those move who sleep by it."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def perf_counter(self) -> float:
+        """The time."""
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.time += seconds
+
+
+@pytest.mark.parametrize("slow", ["link", "kernel"])
+@pytest.mark.parametrize("kept", [PIECES, PIECES - 1])
+@pytest.mark.parametrize(("route", "piece_bytes"), [("filter", 4 * STEP), ("zero-copy", 4 * 128)])
+def test_the_link_and_the_kernel_work_at_the_same_time(
+    route: str, piece_bytes: int, kept: int, slow: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow one needs a second for each partition, the other one a quarter; kept: what is in host memory already."""
+    link, kernel = (1.0, 0.25) if slow == "link" else (0.25, 1.0)
+    hands = Hands()
+    with fed(graph, monkeypatch, kept, route=route, link_rate=piece_bytes / link) as pipeline:
+        demand, rates = half(pipeline), Rates.pcie5(1)
+        walk(pipeline, pipeline.plan(demand, rates), demand, idle)
+        monkeypatch.setattr(emulated, "time", hands)
+        began = pipeline.device.event(None)
+        hands.time = began
+        plan = pipeline.plan(demand, rates)
+        assert walk(pipeline, plan, demand, lambda view: hands.sleep(kernel * len(view.neighbors) / STEP)) == {route}
+        took = hands.time - began
+    assert PIECES <= took <= PIECES + 2 * (link + kernel)

@@ -1,0 +1,267 @@
+"""Routes `cel` and `cel-structural`: rows of partitions that the walk has passed travel again, beside the next carrier.
+
+WolfGraph's Concatenated Edge List (Zhu et al., FGCS 2020). Its carriers are filter tasks; what is added to them is a
+Bundle, which no plan holds: the engine finds out during the walk whose rows must travel, and threads gather them from
+host memory. `cel` is causal, it brings rows of vertices that have changed; `cel-structural` is WolfGraph's own rule,
+all successors of a carrier's destinations. We do not concatenate in host memory: carriers are copied from where they
+lie, and a bundle follows in a copy of its own on the same stream, since another pass of a carrier through host memory
+costs more than the second copy's 8 microseconds. The launching thread waits for the gathering, so that the copy goes
+right behind the next carrier's and before the one after that. Owns the cutting of what is too large for its pack, and
+the parcel. Refuses rows whose edges are not complete in host memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.transfer.cost import Cost
+from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
+from penstock.transfer.link import LinkReader
+from penstock.transfer.packed import Packed, packed
+from penstock.transfer.packs import Pack
+from penstock.transfer.parcel import Parcel
+from penstock.transfer.plan import CARRIERS
+from penstock.transfer.relay import Relay
+from penstock.transfer.slabs import Slab
+from penstock.transfer.stage import Stage
+from penstock.transfer.successors import keep_whole_rows, mark_successors, unmark
+from penstock.transfer.task import Demand, Ints, Partition, Task, TaskRecord
+from penstock.transfer.view import View
+
+CAUSAL, STRUCTURAL = NAMES = tuple(CARRIERS)
+AHEAD = 2
+"""Carriers on their way at once: with the one at work they leave the third slab to a bundle."""
+
+FEW = 1 << 15
+"""Edges below which the launching thread gathers them sooner than others could be told to."""
+
+Piece = tuple[Partition, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle(Task):
+    """Marked rows of `pieces` of partitions, which one pack holds: row parts and edges of each as `plan` has them."""
+
+    pieces: tuple[Partition, ...] = ()
+    plan: Packed | None = None
+    rows: ActiveRows | None = None
+
+
+@dataclass(frozen=True)
+class Cel:
+    """One of the two routes."""
+
+    name: str
+    kinds: frozenset[str] = frozenset({"emulated", "cuda"})
+
+    def start(self, task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+        """Gather a bundle and start its copy; None while there is no pack or slab."""
+        if not isinstance(task, Bundle):
+            raise RuntimeError(f"a plan has a task of route {self.name}; its carriers go by {CARRIERS[self.name]}")
+        assert stage.packs is not None
+        assert stage.slabs is not None
+        pack = stage.packs.take(demand.with_weights)
+        slab = None if pack is None else stage.slabs.take(demand.with_weights)
+        if pack is not None and slab is not None:
+            return Concatenated(task, stage, pack, slab)
+        if pack is not None:
+            stage.packs.give(pack)
+        return None
+
+
+causal, structural = Cel(CAUSAL), Cel(STRUCTURAL)
+
+
+def complete(stage: Stage, *, with_weights: bool) -> NDArray[np.bool_]:
+    """Which chunks' edges are in host memory for as long as a walk lasts, bool[chunks]."""
+    adjacency = stage.adjacency
+    here = np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+    if stage.source is not None and stage.source.cache is None:
+        here[:] = False
+    elif stage.source is not None:
+        here[stage.source.missing(np.arange(len(here)), with_weights)] = False
+    return here
+
+
+def bundles(name: str, demand: Demand, stage: Stage) -> list[Bundle]:
+    """What to gather for marked rows, in as few packs as hold them; the marks may change afterwards.
+
+    demand: exact counts of the marked rows of every partition; all their chunks are `complete`.
+    """
+    assert stage.packs is not None
+    assert demand.marks is not None
+    numbers = np.flatnonzero(demand.active_edges)
+    if not len(numbers):
+        return []
+    rows = _copied(demand.marks, stage, int(numbers[0]), int(numbers[-1]))
+    found: list[Bundle] = []
+    kept: list[Piece] = []
+    words = 1
+    for piece in _pieces(numbers, demand, stage, rows):
+        more = piece[2] + 2 * piece[1]
+        if kept and words + more > stage.packs.edges:
+            found.append(_bundle(name, kept, rows))
+            kept, words = [], 1
+        kept.append(piece)
+        words += more
+    return [*found, _bundle(name, kept, rows)]
+
+
+def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: Stage) -> Demand:
+    """The demand for what the active rows of these partitions lead to, as far as it lies in passed chunks.
+
+    demand: `marks` of the active vertices, None for all of them. A row that is cut, by the end of a partition or of
+    what fits a pack, is left out: only whole rows may be sent from later, when it is known who has changed. What the
+    host has not complete leads nowhere.
+    """
+    assert stage.packs is not None
+    active = ActiveRows(demand.marks, stage.adjacency.index().arrays())
+    vertices = len(active.index[1]) - 1
+    found = np.zeros(-(-vertices // 64), dtype=np.uint64)
+    step = stage.table.partition_edges // stage.adjacency.chunk_edges
+    here = complete(stage, with_weights=demand.with_weights)
+    for number in numbers.tolist():
+        if here[number * step : (number + 1) * step].all():
+            part = stage.table[number]
+            mark_successors(active, part, _source(stage, part, with_weights=False), found)
+    sizes = stage.table.partition_edges, stage.adjacency.chunk_edges
+    counts = keep_whole_rows(found, active, passed, sizes)
+    for number in np.flatnonzero(counts[1] + 2 * counts[0] + 1 > stage.packs.edges).tolist():
+        part = stage.table[number]
+        _drop_cut(found, np.array([cut.e0 for cut in _cut(part, stage)]), stage)
+        counts[:, number] = count_rows(ActiveRows(found, active.index), part)
+    none = np.zeros(len(stage.table), dtype=np.int64)
+    return Demand(demand.direction, *counts, none, none.astype(float), None, demand.with_weights, marks=found)
+
+
+def _copied(marks: NDArray[Any], stage: Stage, first: int, last: int) -> ActiveRows:
+    """The marks of these partitions' rows, which nobody else will write."""
+    low, high = int(stage.table.v0[first]), int(stage.table.v1[last])
+    bits = marks.dtype.itemsize * 8
+    words = marks[low // bits : -(-high // bits)].copy()
+    return ActiveRows(words, stage.adjacency.index().arrays(), low // bits * bits)
+
+
+def _pieces(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> Iterator[Piece]:
+    """Partitions with marked rows, cut where one alone is too large for a pack."""
+    assert stage.packs is not None
+    for number in numbers.tolist():
+        part = stage.table[number]
+        counts = int(demand.active_vertices[number]), int(demand.active_edges[number])
+        if counts[1] + 2 * counts[0] + 1 <= stage.packs.edges:
+            yield part, *counts
+            continue
+        for piece in _cut(part, stage):
+            counts = count_rows(rows, piece)
+            if counts[1]:
+                yield piece, *counts
+
+
+def _cut(part: Partition, stage: Stage) -> list[Partition]:
+    """Pieces of a partition each of which fits a pack, even if every row of it has but one edge and is marked."""
+    assert stage.packs is not None
+    most = max(1, (stage.packs.edges - 1) // 3)
+    e0 = np.arange(part.e0, part.e1, most, dtype=np.int64)
+    e1 = np.minimum(e0 + most, part.e1)
+    index = stage.adjacency.index()
+    bounds = zip(e0.tolist(), e1.tolist(), index.rows_of(e0).tolist(), index.rows_of(e1 - 1).tolist(), strict=True)
+    return [Partition(part.direction, part.number, a, b, v, w + 1) for a, b, v, w in bounds]
+
+
+def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: Stage) -> None:
+    """Unmark the rows that are cut at these edges."""
+    bases, offsets, shift = stage.adjacency.index().arrays()
+    rows = stage.adjacency.index().rows_of(cuts)
+    begins = bases[rows >> int(shift)] + offsets[rows].astype(np.int64)
+    unmark(found, rows[begins < cuts])
+
+
+def _bundle(name: str, pieces: list[Piece], rows: ActiveRows) -> Bundle:
+    parts = tuple(piece[0] for piece in pieces)
+    plan = packed([piece[1] for piece in pieces], [piece[2] for piece in pieces])
+    return Bundle(name, (), Cost(), parts, plan, rows)
+
+
+def _source(stage: Stage, part: Partition, *, with_weights: bool) -> Source:
+    """Where a partition's edges lie in host memory."""
+    reader = stage.reader
+    if isinstance(reader, LinkReader):
+        return Source(*reader.host_arrays(stage.adjacency, with_weights), 0)
+    assert stage.source is not None
+    return Source(*stage.source.placed(part.number, 1, with_weights), int(stage.table.e0[part.number]))
+
+
+class Concatenated(Parcel):
+    """A bundle, gathered at once, and on its way behind the carrier that was started last."""
+
+    def __init__(self, bundle: Bundle, stage: Stage, pack: Pack, slab: Slab) -> None:
+        assert bundle.plan is not None
+        assert stage.slabs is not None
+        assert stage.packs is not None
+        self._packs, self._pack, self._copied, self._given = stage.packs, pack, None, False
+        plan, record = bundle.plan, TaskRecord(bundle.route, stage.direction, (), edges=bundle.plan.edges)
+        offsets, rows, neighbors = plan.slices(slab.neighbors)
+        weights = None if slab.weights is None else slab.weights[: plan.edges]
+        bounds = bundle.pieces[0].v0, bundle.pieces[-1].v1
+        super().__init__(
+            View(
+                stage.layout, stage.direction, 0, plan.edges, *bounds, neighbors, weights, record,
+                rows=rows, offsets=offsets,
+            )
+        )  # fmt: skip
+        self.holds(stage.slabs, slab)
+        try:
+            self._gather(bundle, stage)
+            self._copy(plan, slab, stage)
+        except BaseException:
+            self.release()
+            raise
+
+    def _gather(self, bundle: Bundle, stage: Stage) -> None:
+        assert bundle.plan is not None
+        assert bundle.rows is not None
+        plan, rows, pack, record = bundle.plan, bundle.rows, self._pack, self._view.record
+        target = (*plan.slices(pack.words), None if pack.weights is None else pack.weights[: plan.edges])
+        began = time.perf_counter()
+        works = []
+        for at, part in enumerate(bundle.pieces):
+            source = _source(stage, part, with_weights=pack.weights is not None)
+            works.append(_gathering(rows, part, source, plan.place(at), target))
+        if plan.edges < FEW:
+            record.gather_seconds = sum(work() for work in works)
+        else:
+            gathers = [self._packs.submit(work) for work in works]
+            failed = [error for error in (gather.exception() for gather in gathers) if error is not None]
+            if failed:
+                raise failed[0]
+            record.gather_seconds = sum(gather.result() for gather in gathers)
+        record.wait_seconds = time.perf_counter() - began
+
+    def _copy(self, plan: Packed, slab: Slab, stage: Stage) -> None:
+        reader, pack = stage.reader, self._pack
+        assert isinstance(reader, LinkReader | Relay)
+        pairs = [(slab.neighbors[: plan.words], pack.words[: plan.words])]
+        if pack.weights is not None and slab.weights is not None:
+            pairs.append((slab.weights[: plan.edges], pack.weights[: plan.edges]))
+        self._view.record.bytes_link, (_, self._copied) = reader.carry(pairs)
+
+    def release(self) -> None:
+        """Give pack and slab back; more than once does no harm."""
+        if not self._given:
+            self._given = True
+            self._packs.give(self._pack, self._copied)
+            super().release()
+
+
+def _gathering(rows: ActiveRows, part: Partition, source: Source, place: Any, target: Any) -> Any:
+    def work() -> float:
+        began = time.perf_counter()
+        gather_rows(rows, part, source, place, target)
+        return time.perf_counter() - began
+
+    return work
