@@ -22,7 +22,8 @@ import numpy as np
 from penstock.engine.kernels.passed import Passed
 from penstock.engine.program import author_function
 from penstock.storage.errors import InputError
-from penstock.transfer.routes.cel import CAUSAL, NAMES, STRUCTURAL, complete, successors
+from penstock.transfer.routes.cel import CAUSAL, STRUCTURAL, complete, successors
+from penstock.transfer.routes.cel import NAMES as NAMES  # the session asks for them here
 from penstock.transfer.task import Demand
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class _Followers:
         self._brought[numbers] = True
         step = self._stage.table.partition_edges // self._lane.chunk_edges
         here = complete(self._stage, with_weights=self._lane.with_weights)
-        return (here & np.repeat(self._brought, step)[: len(here)]).astype(np.uint8)
+        return np.asarray(here & np.repeat(self._brought, step)[: len(here)], dtype=np.uint8)
 
 
 class _Causal(_Followers):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLED = 2
 WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first
+LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
 NOBODY = np.uint64(2**64 - 1)
 
 
@@ -32,7 +33,7 @@ def grow(loop: Loop) -> Iterator[IterationRecord]:
     done_each, giant = 0, NOBODY
     if resident:
         yield _pass(loop, lambda worker, view: worker.kernels.link_heads(view, worker.state, loop.out, SAMPLED))
-        giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state))
+        giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
     if not resident and symmetric and len(loop.workers) == 1:
@@ -61,7 +62,12 @@ def _grow_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
         kernels.link_rows(view, state, loop.out, 0, NOBODY, True)
 
     yield _pass(loop, link, only=here)
-    giant = np.uint64(kernels.largest_tree(state))
+    root, share = kernels.largest_tree(state)
+    if share < LARGE:
+        yield _pass(loop, link, only=~here)
+        loop.converged = True
+        return
+    giant = np.uint64(root)
     kernels.mark_outside(state, loop.out, giant)
     frontier = kernels.select(state, loop.out, (), math.inf)
 

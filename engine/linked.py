@@ -100,9 +100,18 @@ class LinkedEquipment(Equipment):
             cache = HostCache(extents, arena, self._allocate)
         self.pipelines = [Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source)]
         if cache is not None:
-            for adjacency, count in zip(needs.adjacencies, _shares(cache, needs.adjacencies), strict=True):
-                self._load(cache, adjacency, self._best(adjacency, count))
-            device.finish()
+            try:
+                self._fill(cache)
+            except BaseException:
+                self.close()
+                raise
+
+    def _fill(self, cache: HostCache) -> None:
+        """Bring what is to be on the device before the first iteration."""
+        adjacencies = self.needs.adjacencies
+        for adjacency, count in zip(adjacencies, _shares(cache, adjacencies), strict=True):
+            self._load(cache, adjacency, self._best(adjacency, count))
+        self._device.finish()
 
     def _divisions(self, sizes: list[AdjacencySize], left: int) -> tuple[Layout | None, Share]:
         """How the host's and the device's budgets are divided, in partitions of one size.

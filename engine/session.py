@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, cast
 
+import numpy as np
 from penstock.engine import cel, corners, forest, rows
 from penstock.engine.config import Config
 from penstock.engine.direction import Direction
@@ -33,6 +34,7 @@ from penstock.storage.graph import Adjacency, Graph
 
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
 PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
+MARKED = 1 << 22  # vertices that are marked together
 SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
 
@@ -162,11 +164,15 @@ class Session:
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
+        # Where updates are seen at once, who changes is told from who was active by bits: so everybody's is set.
+        marked = start.everything and loop.asynchronous and not program.everywhere
         for worker in loop.workers:
             _adopt(worker.state, first)
             if start.active is not None:
                 worker.kernels.mark(worker.state, start.active)
-        return start.everything
+            for v in range(0, self.graph.vertices if marked else 0, MARKED):
+                worker.kernels.mark(worker.state, np.arange(v, min(v + MARKED, self.graph.vertices)))
+        return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
         asynchronous = program.self_combining and self.config.mode != "sync"

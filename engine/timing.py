@@ -6,7 +6,7 @@ launch, but for the launch itself, which is the host's time to give many. Refuse
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,7 +108,7 @@ def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Cloc
 class Gathering(NamedTuple):
     """What threads share when they gather: `parts` to call, in any order; `target` of `size` bytes, which they fill."""
 
-    parts: list[Callable[[], None]]
+    parts: Sequence[Callable[[], None]]
     target: NDArray[np.uint32]
     size: int
 

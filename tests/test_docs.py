@@ -148,7 +148,7 @@ def test_readme_has_the_two_commands() -> None:
     ends = [line for line in lines if line.startswith("python3 -m venv ")]
     assert len(ends) == 2
     assert sum(line.endswith("penstock demo") for line in ends) == 1
-    assert sum(line.endswith("pytest") for line in ends) == 1
+    assert sum(line.endswith("pytest -n auto") for line in ends) == 1
     assert "PYTHON" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 

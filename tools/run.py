@@ -108,7 +108,7 @@ execution = taking(
         "--route",
         type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"]),
         default="auto",
-        help="How edges reach the GPU; auto decides for every partition.",
+        help="How edges reach the GPU; auto decides for every partition. cel: searches only.",
     ),
     option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),

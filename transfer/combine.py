@@ -50,7 +50,11 @@ class Rules:
 
 
 def combine(
-    numbers: Sequence[int] | Ints, routes: Sequence[str], places: Ints, partition_edges: int, rules: Rules
+    numbers: Sequence[int] | Ints,
+    routes: Sequence[str] | NDArray[np.str_],
+    places: Ints,
+    partition_edges: int,
+    rules: Rules,
 ) -> list[Group]:
     """Return the groups of the wanted partitions `numbers`, ascending.
 

@@ -141,7 +141,7 @@ class EmulatedDevice:
         return array
 
     def reading(self, size: int) -> tuple[float, float] | None:
-        """Let the link carry `size` bytes while kernels read them; from when to when, None for a link without a rate."""
+        """Let the link carry `size` bytes while kernels read them: from when to when; None without a rate."""
         if self._link_bytes is None:
             return None
         began = self.event(None)

@@ -224,4 +224,3 @@ def accuracy(records: Iterable[TaskRecord]) -> dict[str, Accuracy]:
         )
         for route, found in pairs.items()
     }
-

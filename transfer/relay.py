@@ -106,9 +106,7 @@ class Relay:
 class _Legs:
     """One fetch under way; its targets may be written when the kernels launched before it are done."""
 
-    def __init__(
-        self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]
-    ) -> None:
+    def __init__(self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]) -> None:
         self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
         self._free = relay.device.event(None)
         self._carried: Carried | None = None
@@ -140,7 +138,13 @@ class _Legs:
             self._relay.shelf.take_back(self._parcel, span[1])
             record = view.record
             self._carried = Carried(
-                size, span, record.bytes_disk, record.chunks_read, record.hits, record.disk_seconds, record.decode_seconds
+                size,
+                span,
+                record.bytes_disk,
+                record.chunks_read,
+                record.hits,
+                record.disk_seconds,
+                record.decode_seconds,
             )
         return self._carried
 

@@ -33,6 +33,9 @@ class RowIndex(Protocol):
     def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the vertex whose row holds each of these edges, int64 of the same shape."""
 
+    def arrays(self) -> tuple[Ints, NDArray[np.uint32], int]:
+        """Return bases, offsets and shift: the start of row v is bases[v >> shift] + offsets[v]."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:

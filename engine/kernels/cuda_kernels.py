@@ -7,6 +7,7 @@ way of numba's own word, translated by `explain`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -413,8 +414,8 @@ class CudaKernels:
         """Let every vertex point to its root."""
         self._call("compress", blocks_for(state.last - state.first), state.arrays[0])
 
-    def largest_tree(self, state: PlacedState) -> int:
-        """The root of (very likely) the largest tree; forest compressed."""
+    def largest_tree(self, state: PlacedState) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
         forest = state.arrays[0]
         return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
 
@@ -529,7 +530,7 @@ def lines_of_run(neighbors: Any) -> int:
 
 _MADE: dict[str, dict[str, Kernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not compile them again."""
-_BY_EDGE = {
+_BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
     "push_list": edges.make_push_list,
     "push_rows": edges.make_push_rows,
     "push_edges": edges.make_push_edges,
@@ -537,7 +538,7 @@ _BY_EDGE = {
     "pull_first": cuda_pull.make_pull_first,
     "pull_first_here": partial(cuda_pull.make_pull_first, linked=False),
 }
-_BY_VERTEX = {
+_BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
     "select": vertices.make_select,
     "send": vertices.make_send,
     "apply": vertices.make_apply,

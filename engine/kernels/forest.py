@@ -114,10 +114,10 @@ def merge_forests(forest, other):  # type: ignore[no-untyped-def]
         link(forest, np.uint64(v), np.uint64(other[v]))
 
 
-def most_frequent(forest: Any, samples: int = 1024) -> int:
-    """The root met most often among evenly spread vertices; forest compressed; -1 if empty."""
+def most_frequent(forest: Any, samples: int = 1024) -> tuple[int, float]:
+    """The root met most often among evenly spread vertices, and how often; forest compressed; (-1, 0) if empty."""
     if len(forest) == 0:
-        return -1
+        return -1, 0.0
     step = max(1, len(forest) // samples)
     roots, counts = np.unique(forest[step // 2 :: step], return_counts=True)
-    return int(roots[np.argmax(counts)])
+    return int(roots[np.argmax(counts)]), float(counts.max() / counts.sum())

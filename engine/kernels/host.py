@@ -304,8 +304,8 @@ class HostKernels:
         """Let every vertex point to its root."""
         self._call("compress", len(state.arrays[0]) < SMALL, state.arrays[0])
 
-    def largest_tree(self, state: State) -> int:
-        """The root of (very likely) the largest tree; forest compressed."""
+    def largest_tree(self, state: State) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
         return forest.most_frequent(state.arrays[0])
 
     def _fill_partial(self, state: State) -> None:

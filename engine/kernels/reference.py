@@ -308,9 +308,10 @@ class ReferenceKernels:
         for v in range(state.last - state.first):
             state.arrays[0][v] = self._root(state, v)
 
-    def largest_tree(self, state: State) -> int:
-        """The root of the largest tree."""
-        return int(np.argmax(np.bincount(state.arrays[0]))) if len(state.arrays[0]) else 0
+    def largest_tree(self, state: State) -> tuple[int, float]:
+        """The root of the largest tree, and its share of the vertices."""
+        counts = np.bincount(state.arrays[0], minlength=1)
+        return int(np.argmax(counts)), float(counts.max() / max(1, counts.sum()))
 
     def _root(self, state: State, v: int) -> int:
         while int(state.arrays[0][v]) != v:

@@ -102,7 +102,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
 ) -> None:
     """Bytes and edges of records are those copied; shelf: a host that holds only some partitions, the rest on disk."""
     edges, options = case
-    expected = next(iter(run(programs(edges)[name], in_memory(edges), device="cpu").fields.values()))
+    expected = next(iter(run(programs(edges)[name], in_memory(edges), device="cpu", direction="push").fields.values()))
     seen: list[tuple[Any, int]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
@@ -239,3 +239,14 @@ def test_rows_follow_only_during_a_walk(tmp_path: Path) -> None:
         session.run(SSSP(0))
         with pytest.raises(RuntimeError, match="while it lasts"):
             session._equipment.pipelines[0].follow("cel", None)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("kernels", ["host", "reference", "cuda"])
+def test_everybody_may_start_an_asynchronous_run(kernels: Any, direction: Any) -> None:
+    """A pull of everybody, too, notes who changed; it once ended after one iteration."""
+    ends = np.array([[0, 2, 0, 2, 0], [0, 1, 0, 0, 0]])
+    device = "emulated" if kernels == "cuda" else "cpu"
+    graph = in_memory(EdgeList(3, *ends, None, False))
+    result = run(Labels(), graph, device=device, kernels=kernels, direction=direction)
+    assert result.fields["label"].tolist() == [0, 0, 0]

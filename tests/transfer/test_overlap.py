@@ -1,8 +1,8 @@
 """A sweep takes as long as its slowest stage: while one stage is at a piece of work, the others go on.
 
-Disk, decoding and gathering have threads of their own. Each is made slow in turn by not letting it end a piece of work
-before the others have done what lies to both sides of it; a pipeline that takes turns would stand still. The link and
-the kernel share a clock that only they move, so that what they take together can be read off it.
+Disk, decoding and gathering have threads of their own. Each stage is slow in turn: it does not end a piece of work
+before the next one is ready, and those behind do not before it is at the next one. A pipeline that takes turns would
+stand still. The link and the kernel share a clock that only they move, so that what they take together is read off it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from penstock.transfer.view import View
 from samples import EdgeList, on_disk
 
 STAGES = ("disk", "decode", "gather", "kernel")
+THREADED = ("disk", "decode")
 PIECES, STEP = 16, 64
 KEPT = PIECES // 4
 PATIENCE = 10.0
@@ -81,7 +82,7 @@ def idle(view: View) -> None:
 
 
 class Course:
-    """Counts the work of every stage; holds the slow one back until the others have caught up, if ever.
+    """Counts the work of every stage, and holds it back until the slow one has more to do; `alone`: where it had not.
 
     total: pieces of work of every stage; those that the host keeps come first and need no disk.
     """
@@ -90,46 +91,47 @@ class Course:
         self.slow, self.total = slow, total
         self.begun: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
-        self.alone: list[tuple[int, dict[str, int]]] = []
+        self.alone: list[tuple[str, int, dict[str, int]]] = []
         self._changed = threading.Condition()
 
     @contextmanager
-    def at(self, stage: str, rank: int | None = None) -> Iterator[None]:
-        """Do one piece of a stage's work, as number `rank` of its pieces (None: whenever it comes)."""
+    def at(self, stage: str) -> Iterator[None]:
+        """Do one piece of a stage's work."""
         with self._changed:
-            if rank is not None:
-                self._changed.wait_for(lambda: self.begun[stage] == rank or self.alone, PATIENCE)
             number = self.begun[stage]
             self.begun[stage] += 1
             self._changed.notify_all()
-            if (
-                stage == self.slow
-                and not self.alone
-                and not self._changed.wait_for(partial(self._around, number), PATIENCE)
-            ):
-                self.alone.append((number, dict(self.ended)))
+            if not self.alone and not self._changed.wait_for(partial(self._busy, stage, number), PATIENCE):
+                self.alone.append((stage, number, dict(self.ended)))
         yield
         with self._changed:
             self.ended[stage] += 1
             self._changed.notify_all()
 
-    def _around(self, number: int) -> bool:
-        """Whether the stages before have the next piece ready, and those behind are done with the one before the last.
+    def _busy(self, stage: str, number: int) -> bool:
+        """Whether the slow stage need not stand still after this piece of work.
 
-        Gathering is begun by the launching thread, which a slow kernel of this device holds.
+        At the slow stage: the next piece is ready. Behind one with threads of its own: that is at the next piece.
         """
-        at = STAGES.index(self.slow)
-        passed = self.total["kernel"] - self.total[self.slow]
-        for stage in STAGES[:at]:
-            kept = self.total["kernel"] - self.total[stage]
-            more = 1 if (stage, self.slow) == ("gather", "kernel") else 2
-            if self.total[stage] and self.ended[stage] < min(self.total[stage], number + passed - kept + more):
-                return False
-        return all(self.ended[stage] >= min(self.total[stage], number - 1) for stage in STAGES[at + 1 :])
+        at, slow = STAGES.index(stage), STAGES.index(self.slow)
+        if at == slow:
+            return all(self._reached(self.ended, before, stage, number + 2) for before in STAGES[:at])
+        if at > slow and self.slow in THREADED:
+            return self._reached(self.begun, self.slow, stage, number + 2)
+        return True
+
+    def _reached(self, count: Counter[str], before: str, stage: str, pieces: int) -> bool:
+        """Whether an earlier stage counts so many pieces of `stage`'s, as far as there are any.
+
+        Gathering is begun by the launching thread, which a kernel of this device holds.
+        """
+        skipped = max(0, self.total[stage] - self.total[before])
+        late = (before, stage) == ("gather", "kernel")
+        return count[before] >= min(self.total[before], pieces - late - skipped)
 
 
-def watch(course: Course, read: list[int], patch: pytest.MonkeyPatch) -> None:
-    """Let disk, decoding and gathering report to the course; read: chunks that come from disk, in their order."""
+def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
+    """Let disk, decoding and gathering report to the course; only one thread reads at a time."""
     turn = threading.Lock()
     reading, decoding, gathering = DiskFile.read, Frames.decode, compaction.gather_rows
 
@@ -138,7 +140,7 @@ def watch(course: Course, read: list[int], patch: pytest.MonkeyPatch) -> None:
             reading(file, wanted, buffer)
 
     def decode(frames: Frames, chunk: int, *arguments: Any) -> None:
-        with course.at("decode", read.index(chunk)):
+        with course.at("decode"):
             decoding(frames, chunk, *arguments)
 
     def gather(*arguments: Any) -> None:
@@ -172,8 +174,7 @@ def test_while_one_stage_is_busy_the_others_go_on(
         if route == "compaction":
             total["gather"] = PIECES
         course = Course(slow, total)
-        kept = pipeline.source.here("out", False)
-        watch(course, [n for task in plan.tasks for n in task.partitions if not kept[n]], monkeypatch)
+        watch(course, monkeypatch)
 
         def kernel(view: View) -> None:
             with course.at("kernel"):
@@ -209,13 +210,12 @@ def test_the_link_and_the_kernel_work_at_the_same_time(
     """The slow one needs a second for each partition, the other one a quarter; kept: what is in host memory already."""
     link, kernel = (1.0, 0.25) if slow == "link" else (0.25, 1.0)
     hands = Hands()
+    monkeypatch.setattr(emulated, "time", hands)
     with fed(graph, monkeypatch, kept, route=route, link_rate=piece_bytes / link) as pipeline:
         demand, rates = half(pipeline), Rates.pcie5(1)
         walk(pipeline, pipeline.plan(demand, rates), demand, idle)
-        monkeypatch.setattr(emulated, "time", hands)
-        began = pipeline.device.event(None)
-        hands.time = began
         plan = pipeline.plan(demand, rates)
+        began = hands.time = pipeline.device.event(None)
         assert walk(pipeline, plan, demand, lambda view: hands.sleep(kernel * len(view.neighbors) / STEP)) == {route}
         took = hands.time - began
     assert PIECES <= took <= PIECES + 2 * (link + kernel)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.cost import Cost
+from penstock.transfer.cost import LINK, Cost
 from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
 from penstock.transfer.link import LinkReader
 from penstock.transfer.packed import Packed, packed
@@ -115,12 +115,12 @@ def bundles(name: str, demand: Demand, stage: Stage) -> list[Bundle]:
 def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: Stage) -> Demand:
     """The demand for what the active rows of these partitions lead to, as far as it lies in passed chunks.
 
-    demand: `marks` of the active vertices, None for all of them. A row that is cut, by the end of a partition or of
-    what fits a pack, is left out: only whole rows may be sent from later, when it is known who has changed. What the
-    host has not complete leads nowhere.
+    demand: `marks` of the active vertices, None for all of them; its counts are not asked. A row that is cut, by the
+    end of a partition or of what fits a pack, is left out: only whole rows may be sent from later, when it is known who
+    has changed. What the host has not complete leads nowhere.
     """
     assert stage.packs is not None
-    active = ActiveRows(demand.marks, stage.adjacency.index().arrays())
+    active = ActiveRows(demand.marks, _index(stage).arrays())
     vertices = len(active.index[1]) - 1
     found = np.zeros(-(-vertices // 64), dtype=np.uint64)
     step = stage.table.partition_edges // stage.adjacency.chunk_edges
@@ -135,8 +135,8 @@ def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: 
         part = stage.table[number]
         _drop_cut(found, np.array([cut.e0 for cut in _cut(part, stage)]), stage)
         counts[:, number] = count_rows(ActiveRows(found, active.index), part)
-    none = np.zeros(len(stage.table), dtype=np.int64)
-    return Demand(demand.direction, *counts, none, none.astype(float), None, demand.with_weights, marks=found)
+    rows, edges = np.ascontiguousarray(counts)
+    return replace(demand, active_vertices=rows, active_edges=edges, marks=found)
 
 
 def _copied(marks: NDArray[Any], stage: Stage, first: int, last: int) -> ActiveRows:
@@ -144,7 +144,12 @@ def _copied(marks: NDArray[Any], stage: Stage, first: int, last: int) -> ActiveR
     low, high = int(stage.table.v0[first]), int(stage.table.v1[last])
     bits = marks.dtype.itemsize * 8
     words = marks[low // bits : -(-high // bits)].copy()
-    return ActiveRows(words, stage.adjacency.index().arrays(), low // bits * bits)
+    return ActiveRows(words, _index(stage).arrays(), low // bits * bits)
+
+
+def _index(stage: Stage) -> Any:
+    """The row index, with its arrays."""
+    return stage.adjacency.index()
 
 
 def _pieces(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> Iterator[Piece]:
@@ -175,8 +180,8 @@ def _cut(part: Partition, stage: Stage) -> list[Partition]:
 
 def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: Stage) -> None:
     """Unmark the rows that are cut at these edges."""
-    bases, offsets, shift = stage.adjacency.index().arrays()
-    rows = stage.adjacency.index().rows_of(cuts)
+    bases, offsets, shift = _index(stage).arrays()
+    rows = _index(stage).rows_of(cuts)
     begins = bases[rows >> int(shift)] + offsets[rows].astype(np.int64)
     unmark(found, rows[begins < cuts])
 
@@ -203,7 +208,9 @@ class Concatenated(Parcel):
         assert bundle.plan is not None
         assert stage.slabs is not None
         assert stage.packs is not None
-        self._packs, self._pack, self._copied, self._given = stage.packs, pack, None, False
+        self._device, self._packs, self._pack = stage.device, stage.packs, pack
+        self._copied: Any = None
+        self._given = False
         plan, record = bundle.plan, TaskRecord(bundle.route, stage.direction, (), edges=bundle.plan.edges)
         offsets, rows, neighbors = plan.slices(slab.neighbors)
         weights = None if slab.weights is None else slab.weights[: plan.edges]
@@ -248,7 +255,14 @@ class Concatenated(Parcel):
         pairs = [(slab.neighbors[: plan.words], pack.words[: plan.words])]
         if pack.weights is not None and slab.weights is not None:
             pairs.append((slab.weights[: plan.edges], pack.weights[: plan.edges]))
-        self._view.record.bytes_link, (_, self._copied) = reader.carry(pairs)
+        size, (began, self._copied) = reader.carry(pairs, follow=False)
+        self._view.record.bytes_link = size
+        self._view.record.spans += ((LINK, began, self._copied),)
+
+    def view(self) -> View:
+        """Order the kernels behind the copy."""
+        self._device.follow(self._copied)
+        return self._view
 
     def release(self) -> None:
         """Give pack and slab back; more than once does no harm."""
