@@ -76,7 +76,8 @@ class StraightRows:
         base = piece.first if ordering.wide else 0
         keys = np.empty(len(neighbors), np.uint64)
         fill_keys(piece.offsets, piece.first - base, ordering.target_bits, neighbors, keys)
-        span = Span(int(keys[0]), int(keys[-1]) | ordering.vertices - 1, base)
+        first, last = (int(key) >> ordering.target_bits << ordering.target_bits for key in (keys[0], keys[-1]))
+        span = Span(first, last + ordering.vertices - 1, base)
         moved = np.empty(0, np.uint32) if weights is None else weights.astype(ordering.working)
         return make_rows(*sort_group(keys, moved, span, ordering), base, ordering)
 

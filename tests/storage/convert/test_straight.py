@@ -96,6 +96,13 @@ def test_any_rows(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory)
     assert (graph.weight_dtype is None) is (kind is None)
 
 
+def test_a_row_alone_whose_first_neighbor_shares_its_top_bit_with_the_last_vertex(tmp_path: Path) -> None:
+    """The range of a piece's keys is that of its rows, not of the neighbors that happen to stand first and last."""
+    edges: list[Edge] = [(20, 32, None), (20, 0, None)]
+    converted(rows_of(edges, 40, tmp_path, None), ConvertOptions(threads=2), tmp_path / "graph.h5")
+    assert stored(tmp_path / "graph.h5")["out"] == sorted(edges)
+
+
 def test_only_options_that_move_edges_take_the_long_way(tmp_path: Path, ways: list[str]) -> None:
     edges: list[Edge] = [(0, 1, None), (0, 0, None), (2, 1, None)]
     names = rows_of(edges, 4, tmp_path, None)
