@@ -129,7 +129,7 @@ def _cgroups(root: Path, controller: str) -> list[Path]:
 
 def _left_in(folder: Path) -> list[int]:
     """What a memory cgroup leaves: its limit less its usage, file cache not counted; [] if none."""
-    limit = _number(folder / "memory.max")
+    limit = _least(folder / "memory.max", folder / "memory.high")
     usage = _number(folder / "memory.current")
     cached = ("inactive_file", "active_file")
     if limit is None:
@@ -141,6 +141,12 @@ def _left_in(folder: Path) -> list[int]:
     stat = dict(line.split()[:2] for line in (_read(folder / "memory.stat") or "").splitlines())
     reclaimable = sum(int(stat.get(name, 0)) for name in cached)
     return [limit - max(0, usage - reclaimable)]
+
+
+def _least(*paths: Path) -> int | None:
+    """The least of some limits: a group that passes ``memory.high`` is slowed down to a crawl, not killed."""
+    limits = [limit for path in paths if (limit := _number(path)) is not None]
+    return min(limits, default=None)
 
 
 def _quota_of(folder: Path) -> list[int]:

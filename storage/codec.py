@@ -119,6 +119,8 @@ class Decoder:
             self.decompress(frame, words)
             decode = unpacking.unpack if encoding == "packed" else unpacking.unpack_values
             largest = decode(words, out)
+            if encoding == "bits" and limit is not None and largest == -1 and len(out):
+                largest = int(out.max())
         elif encoding == "delta":
             deltas = self._buffer(size).view(out.dtype)
             self.decompress(frame, deltas)

@@ -47,9 +47,7 @@ def chunks_of(graph: Graph, most: int) -> list[EncodedChunk]:
 
 
 def _stored(frames: Frames, number: int) -> EncodedChunk:
-    with frames.files[int(frames.shard[number])].open("rb", buffering=0) as file:
-        file.seek(int(frames.offsets[number]))
-        frame = file.read(int(frames.lengths[number]))
+    frame = frames.read(number)
 
     def decode(decoder: Decoder, out: Any) -> None:
         frames.decode(number, frame, decoder, out)

@@ -5,43 +5,55 @@ file. Refuses to return less than was asked for.
 """
 
 import errno
+import logging
 import os
 import threading
 import time
-from pathlib import Path
+from types import TracebackType
 
 from penstock.storage.errors import RunError
+from penstock.storage.held import HeldFile
 from penstock.storage.ranges import PAGE, ReadRange
+
+_log = logging.getLogger("penstock.storage.diskfile")
 
 
 class DiskFile:
-    """A file opened for ``preadv``; safe to read from many threads.
+    """A file opened for ``preadv``; safe to read from many threads; a context manager.
 
     ``direct`` says whether reads bypass the page cache: asked for, and the file system allows it.
     ``throttle`` (bytes per second, for tests) slows the file as a whole.
     """
 
-    def __init__(self, path: Path, *, direct: bool, throttle: float | None) -> None:
-        self.path, self._throttle = path, throttle
+    def __init__(self, held: HeldFile, *, direct: bool = False, throttle: float | None = None) -> None:
+        self.path, self._held, self._throttle = held.path, held, throttle
         self._free_at = 0.0
         self._pace = threading.Lock()
         self.direct = direct and hasattr(os, "O_DIRECT")
         self._handle = self._open()
 
     def _open(self) -> int:
-        flags = os.O_RDONLY | os.O_CLOEXEC
         if self.direct:
             try:
-                return os.open(self.path, flags | os.O_DIRECT)
+                return self._held.reopen(os.O_DIRECT)
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
+                _log.info("%s: the file system allows no direct reads; the page cache is used", self.path)
                 self.direct = False
-        return os.open(self.path, flags)
+        return self._held.reopen()
 
     def close(self) -> None:
         """Close the file; no read may be under way."""
         os.close(self._handle)
+
+    def __enter__(self) -> "DiskFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def read(self, wanted: ReadRange, buffer: memoryview) -> None:
         """Fill the buffer (page-aligned) with a range. Raises RunError naming the file."""
@@ -68,11 +80,13 @@ class DiskFile:
             with self._pace:
                 if self.direct:
                     self.direct = False
-                    plain = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                    plain = self._held.reopen()
                     os.dup2(plain, self._handle, inheritable=False)
                     os.close(plain)
         elif error.errno != errno.EIO:
             raise error
+        _log.warning("%s: reading %d bytes at offset %d failed (%s); trying again",
+                     self.path, wanted.length, wanted.start, error.strerror or error)  # fmt: skip
         return self._read(wanted, buffer)
 
     def _read(self, wanted: ReadRange, buffer: memoryview) -> int:

@@ -13,5 +13,9 @@ class InputError(PenstockError):
     """What the user gave (a file, an option, a value) cannot be used; the command exits with 2."""
 
 
+class DamagedError(InputError):
+    """A graph file that is one, but not as it was written: cut short, changed, or without some of its shards."""
+
+
 class RunError(PenstockError):
     """A run failed underway (a read error, a checksum, a full disk); the command exits with 1."""

@@ -4,8 +4,6 @@ The manifest's temporary file is opened first and renamed last, so that a graph 
 whole. Refuses to know rows and chunks: append.py fills the files.
 """
 
-import os
-import re
 import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from penstock.storage import stripe
 from penstock.storage.atomic import replacing
 from penstock.storage.encode import EncodedFrame
 from penstock.storage.errors import RunError
-from penstock.storage.hdf5 import FrameFile
+from penstock.storage.hdf5 import FrameFile, disk_error
 from penstock.storage.placing import Placer
 from penstock.storage.schema import ArraySpec, Header, ShardEntry
 
@@ -30,11 +28,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        number = getattr(error, "errno", None)
-        found = re.search(r"errno = (\d+)", str(error))
-        if number is None and found is not None:
-            number = int(found.group(1))
-        reason = os.strerror(number) if number else str(error).partition("\n")[0]
+        found = disk_error(error)
+        reason = found.strerror or found
         raise RunError(f"{path} could not be written: {reason}; free space or name another output") from error
 
 

@@ -14,66 +14,90 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage import hdf5, stripe
 from penstock.storage.codec import Decoder, FrameError, checksum, frame_bound
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.hdf5 import FileError, Places
-from penstock.storage.schema import NEIGHBORS, WEIGHTS, ArraySpec, Header
+from penstock.storage.diskfile import DiskFile
+from penstock.storage.errors import DamagedError, InputError, RunError
+from penstock.storage.hdf5 import FileError, ForeignError, Places
+from penstock.storage.held import HeldFile
+from penstock.storage.ranges import ReadRange
+from penstock.storage.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header
 
-_WAY_OUT = "convert the input again, or restore the file from a copy"
+WAY_OUT = "convert the input again, or restore the file from a copy"
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
     """The frames of one array, in chunk order.
 
-    ``shard`` int64 (chunks,) numbers ``files``; ``offsets`` and ``lengths`` int64 are bytes in that file;
+    ``shard`` int64 (chunks,) numbers ``held``; ``offsets`` and ``lengths`` int64 are bytes in that file;
     ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any.
     """
 
     spec: ArraySpec
-    files: tuple[Path, ...]
+    held: tuple[HeldFile, ...]
     shard: NDArray[np.int64]
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
     checksums: NDArray[np.uint64]
     limit: int | None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The names of the files, the manifest's first."""
+        return tuple(held.path for held in self.held)
+
     def name(self, chunk: int) -> str:
         """Say which chunk of which file this is, for messages."""
-        file = self.files[int(self.shard[chunk])]
+        file = self.held[int(self.shard[chunk])].path
         return f"chunk {chunk} of {self.spec.path} in {file} (offset {int(self.offsets[chunk])})"
 
     def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
         """Verify and decode one frame into ``out``, its items. Raises RunError naming the chunk."""
+        flaw = self.flaw(chunk, frame, decoder, out)
+        if flaw is not None:
+            raise RunError(f"{self.name(chunk)} is damaged: {flaw}; {WAY_OUT}")
+
+    def flaw(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> str | None:
+        """Verify and decode one frame into ``out``, its items; return what is wrong with it, if anything is."""
         if checksum(frame) != int(self.checksums[chunk]):
-            raise RunError(f"{self.name(chunk)} is damaged: its checksum does not match; {_WAY_OUT}")
-        spec = self.spec
+            return "its checksum does not match"
         try:
-            decoder.decode(frame, spec.encoding, out, spec.chunk_items, self.limit)
+            decoder.decode(frame, self.spec.encoding, out, self.spec.chunk_items, self.limit)
         except FrameError as error:
-            raise RunError(f"{self.name(chunk)} is damaged: {error}; {_WAY_OUT}") from error
+            return str(error)
+        return None
+
+    def read(self, chunk: int) -> bytearray:
+        """Read one frame, in the caller's thread. Raises RunError."""
+        length = int(self.lengths[chunk])
+        frame = bytearray(length)
+        with DiskFile(self.held[int(self.shard[chunk])]) as file:
+            file.read(ReadRange(0, int(self.offsets[chunk]), length, length, ()), memoryview(frame))
+        return frame
 
     def load(self, chunks: Sequence[int] | None = None) -> Iterator[NDArray[Any]]:
-        """Yield the items of every chunk (or those named), read by the caller's thread."""
+        """Yield the items of every chunk (or those named), read by the caller's thread. Raises RunError."""
         decoder = Decoder()
         for chunk in range(self.spec.chunks) if chunks is None else chunks:
-            length = int(self.lengths[chunk])
-            path = self.files[int(self.shard[chunk])]
-            with path.open("rb", buffering=0) as file:
-                file.seek(int(self.offsets[chunk]))
-                frame = file.read(length)
-            if len(frame) != length:
-                raise RunError(f"{self.name(chunk)} is cut short; {_WAY_OUT}")
             out = np.empty(self.spec.chunk_length(chunk), self.spec.kind)
-            self.decode(chunk, frame, decoder, out)
+            self.decode(chunk, self.read(chunk), decoder, out)
             yield out
+
+    def whole(self) -> NDArray[Any]:
+        """All items, read by the caller's thread. Raises RunError."""
+        out = np.empty(self.spec.items, self.spec.kind)
+        at = 0
+        for items in self.load():
+            out[at : at + len(items)] = items
+            at += len(items)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """What opening found: the header, the files (manifest first), the frames of every array."""
+    """What opening found: the header, the files (manifest first) held open, the frames of every array."""
 
     header: Header
-    files: tuple[Path, ...]
+    held: tuple[HeldFile, ...]
     frames: dict[str, Frames]
 
 
@@ -81,33 +105,35 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
     """Open a graph file and its shards, if it has any.
 
     Raises:
-        InputError: the file is missing, foreign, half-written, truncated, damaged or newer, or a
-            shard is missing; the message says where shards were looked for.
+        InputError: the file is missing, foreign or newer.
+        DamagedError: it is half-written, truncated or damaged, or a shard is missing; the message says where
+            shards were looked for.
     """
     try:
-        manifest = hdf5.read_manifest(path)
+        held = HeldFile(path)
+        manifest = hdf5.read_manifest(held)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; 'penstock convert INPUT {path}' makes one") from error
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder, not a graph file") from error
-    except FileError as error:
+    except ForeignError as error:
         raise InputError(f"{path} cannot be opened: {error}; {_way_out(str(error))}") from error
+    except FileError as error:
+        raise DamagedError(f"{path} cannot be opened: {error}; {WAY_OUT}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     header = manifest.header
     shards = [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
-    files = (path, *(file for file, _ in shards))
+    files = (held, *(file for file, _ in shards))
     parts = [places for _, places in shards]
     frames = {spec.path: _assemble(header, spec, files, manifest, parts) for spec in header.arrays}
     return OpenedGraph(header, files, frames)
 
 
 def _way_out(reason: str) -> str:
-    if "upgrade" in reason or "manifest" in reason:
-        return "nothing in it was touched"
     if "not a Penstock graph" in reason:
         return "'penstock convert INPUT OUTPUT.h5' makes a graph of a raw edge list"
-    return _WAY_OUT
+    return "nothing in it was touched"
 
 
 def striped(spec: ArraySpec) -> bool:
@@ -115,20 +141,23 @@ def striped(spec: ArraySpec) -> bool:
     return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
 
 
-def _find_shard(manifest: Path, header: Header, number: int, stripes: Sequence[Path]) -> tuple[Path, dict[str, Places]]:
+def _find_shard(
+    manifest: Path, header: Header, number: int, stripes: Sequence[Path]
+) -> tuple[HeldFile, dict[str, Places]]:
     entry = header.shards[number]
     specs = [spec for spec in header.arrays if striped(spec)]
     looked: list[str] = []
     for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
         try:
-            return path, hdf5.read_shard(path, header, specs)
+            held = HeldFile(path)
+            return held, hdf5.read_shard(held, header, specs)
         except FileNotFoundError:
             looked.append(str(path.parent))
         except FileError as error:
             looked.append(f"{path.parent} ({error})")
         except OSError as error:
             looked.append(f"{path.parent} ({error.strerror or error})")
-    raise InputError(
+    raise DamagedError(
         f"{manifest}: its shard {entry.name} (stripe {number} of {len(header.shards)}) was not found "
         f"in {', '.join(looked)}; --stripe DIR says where it is now"
     )
@@ -137,7 +166,7 @@ def _find_shard(manifest: Path, header: Header, number: int, stripes: Sequence[P
 def _assemble(
     header: Header,
     spec: ArraySpec,
-    files: tuple[Path, ...],
+    files: tuple[HeldFile, ...],
     manifest: hdf5.Manifest,
     shards: list[dict[str, Places]],
 ) -> Frames:
@@ -162,18 +191,19 @@ def _assemble(
     if not np.array_equal(lengths.astype(np.uint64), table[:, 0]):
         raise _damaged(files[0], f"the chunk table of {spec.path} is not that of its chunks")
     _check_inside(files, spec, shard, offsets, lengths)
-    limit = header.vertices if spec.path.endswith(NEIGHBORS) else None
+    limits = {NEIGHBORS: header.vertices, DEGREES: header.edges + 1}
+    limit = limits.get(spec.path.rpartition("/")[2])
     return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit)
 
 
 def _check_inside(
-    files: tuple[Path, ...],
+    files: tuple[HeldFile, ...],
     spec: ArraySpec,
     shard: NDArray[np.int64],
     offsets: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> None:
-    sizes = np.array([file.stat().st_size for file in files], np.int64)
+    sizes = np.array([file.size for file in files], np.int64)
     bound = frame_bound(spec.encoding, spec.kind, spec.chunk_items)
     sound = (offsets >= 0) & (lengths > 0) & (lengths <= bound)
     sound &= offsets <= sizes[shard] - lengths
@@ -182,5 +212,5 @@ def _check_inside(
         raise _damaged(files[int(shard[chunk])], f"chunk {chunk} of {spec.path} is not inside it")
 
 
-def _damaged(path: Path, what: str) -> InputError:
-    return InputError(f"{path} cannot be opened: it is damaged: {what}; {_WAY_OUT}")
+def _damaged(file: HeldFile, what: str) -> DamagedError:
+    return DamagedError(f"{file.path} cannot be opened: it is damaged: {what}; {WAY_OUT}")

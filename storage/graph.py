@@ -5,7 +5,7 @@ adjacency has chunks, an index, and either frames on disk or arrays. Refuses to 
 reader.py fetches chunks into the caller's slabs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.storage import memory
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.held import HeldFile
 from penstock.storage.index import Index, from_degrees
-from penstock.storage.names import STRINGS, Names
+from penstock.storage.name_frames import NameFrames
+from penstock.storage.names import STRINGS
 from penstock.storage.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -81,39 +83,29 @@ class Adjacency:
 
     def _load_index(self) -> Index:
         assert self.degrees is not None, "a graph in memory has its index from birth"
-        index = from_degrees(self.vertices, self.degrees.load)
+        index = from_degrees(self.vertices, self._degrees)
         if index.edges != self.edges:
-            raise RunError(
-                f"{self.degrees.files[0]} is damaged: its {self.direction}-degrees sum up to "
-                f"{index.edges} and not to its {self.edges} edges; convert the input again"
-            )
+            raise self._unequal(str(index.edges))
         return index
 
+    def _degrees(self) -> Iterator[NDArray[Any]]:
+        """All degrees in order; stops as soon as they are too many, before any sum of them could wrap around."""
+        assert self.degrees is not None
+        left = self.edges
+        for degrees in self.degrees.load():
+            if degrees.sum(dtype=np.float64) > 2.0 * left:
+                raise self._unequal("more")
+            left -= int(degrees.sum(dtype=np.int64))
+            if left < 0:
+                raise self._unequal("more")
+            yield degrees
 
-@dataclass(frozen=True, slots=True)
-class NameFrames:
-    """The frames of original ids that are strings."""
-
-    ends: Frames
-    text: Frames
-
-    def names(self) -> Names:
-        """Read all names. Raises RunError if they are damaged."""
-        ends = _loaded(self.ends).astype(np.int64)
-        text = _loaded(self.text)
-        if (np.diff(ends, prepend=0) < 0).any() or (len(ends) and int(ends[-1]) != len(text)):
-            raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
-        return Names(text, ends)
-
-
-def _loaded(frames: Frames) -> NDArray[Any]:
-    """All items of an array."""
-    out = np.empty(frames.spec.items, frames.spec.kind)
-    at = 0
-    for items in frames.load():
-        out[at : at + len(items)] = items
-        at += len(items)
-    return out
+    def _unequal(self, total: str) -> RunError:
+        assert self.degrees is not None
+        return RunError(
+            f"{self.degrees.files[0]} is damaged: its {self.direction}-degrees sum up to "
+            f"{total} and not to its {self.edges} edges; convert the input again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +125,8 @@ class Graph:
     into: Adjacency | None
     provenance: dict[str, Any]
     graph_id: str
-    files: tuple[Path, ...] = ()
+    held: tuple[HeldFile, ...] = ()
+    """The files, the manifest first, open for as long as the graph is: nobody can take them away from a run."""
     original: Frames | NameFrames | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     """Smallest, mean and largest weight; None without weights."""
@@ -145,8 +138,8 @@ class Graph:
         """Open a graph file; ``stripes`` are folders in which to look for its shards first.
 
         Raises:
-            InputError: the file is missing, foreign, half-written, truncated, damaged, newer, or a
-                shard is missing.
+            InputError: the file is missing, foreign or newer.
+            DamagedError: it is half-written, truncated or damaged, or a shard is missing.
         """
         place = Path(path)
         opened = open_frames(place, [Path(folder) for folder in stripes])
@@ -164,7 +157,7 @@ class Graph:
             into=into,
             provenance=header.provenance,
             graph_id=header.graph_id,
-            files=opened.files,
+            held=opened.held,
             original=_original(opened),
             weight_range=header.weight_range,
             left=header.left,
@@ -230,9 +223,14 @@ class Graph:
         return self.out.weight_dtype
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The names of the graph's files, the manifest's first; none of a graph in memory."""
+        return tuple(held.path for held in self.held)
+
+    @property
     def file_bytes(self) -> int:
         """Bytes of all the graph's files; 0 for a graph in memory."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(held.size for held in self.held)
 
     def original_ids(self) -> NDArray[Any] | None:
         """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1.
@@ -242,7 +240,7 @@ class Graph:
         """
         if isinstance(self.original, NameFrames):
             return self.original.names().strings()
-        return _loaded(self.original) if isinstance(self.original, Frames) else self.original
+        return self.original.whole() if isinstance(self.original, Frames) else self.original
 
 
 def _original(opened: OpenedGraph) -> Frames | NameFrames | None:

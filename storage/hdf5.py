@@ -2,9 +2,13 @@
 
 Writing never enters a filter (``write_direct_chunk``), so the zstd plugin is not needed; reading only asks
 where each chunk lies (``chunk_iter``) and closes the file. Whatever the library complains about in a
-file becomes a FileError that says what is wrong, for graph.py to add the way out.
+file becomes a FileError that says what is wrong, for graph.py to add the way out. A file is not believed: what it
+says of sizes is compared with what it has before anything is allocated, and nothing in it leads to another file
+(links, external and virtual datasets are refused).
 """
 
+import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,19 +18,28 @@ from typing import Any, TypeVar
 import h5py
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.codec import Coding, checksum
+from penstock.storage.codec import Coding, checksum, payload_bytes
+from penstock.storage.held import HeldFile
 from penstock.storage.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
 
 ZSTD_FILTER = 32015
 T = TypeVar("T")
 ALIGNMENT = 4096
+HEAP_BYTES = 1 << 16
 _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
+_IDENTITY = "penstock_identity"
+"""The same as `_GRAPH`, which is for other tools: that lies in a heap without a checksum, and a byte changed there
+makes the library (2.0) loop for ever."""
 _HEADER, _HEADER_CHECKSUM = "penstock_header", "penstock_header_checksum"
 _TROUBLE = (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 
 class FileError(Exception):
     """A file that is not a complete Penstock graph file of this version; says why."""
+
+
+class ForeignError(FileError):
+    """A file that need not be damaged: it is something else, or newer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +76,12 @@ class FrameFile:
         )
         self._file.attrs[_FORMAT] = FORMAT_VERSION
         self._file.attrs[_GRAPH] = graph_id
+        self._file.attrs[_IDENTITY] = np.bytes_(graph_id)
         self._datasets: dict[str, Any] = {}
 
     def create(self, path: str, coding: Coding) -> None:
         """Make an empty dataset for frames of such items."""
-        shape: tuple[int, ...] = (coding.chunk_items,)
-        kind = coding.kind
-        if coding.encoding != "plain":
-            shape, kind = (1, coding.payload_bytes), np.dtype(np.uint8)
+        shape, kind = _form(coding.encoding, coding.kind, coding.chunk_items)
         settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         settings.set_chunk(shape)
         settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
@@ -111,47 +122,59 @@ class FrameFile:
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     """Write a plain table to a new file: one dataset a column, strings as UTF-8. OSError when the disk fails."""
-    with h5py.File(path, "w") as file:
-        for name, values in columns.items():
-            strings = values.dtype.kind == "T"
-            file.create_dataset(
-                name,
-                data=values.astype(object) if strings else values,
-                dtype=h5py.string_dtype() if strings else None,
-            )
+    try:
+        with h5py.File(path, "w") as file:
+            for name, values in columns.items():
+                strings = values.dtype.kind == "T"
+                file.create_dataset(
+                    name,
+                    data=values.astype(object) if strings else values,
+                    dtype=h5py.string_dtype() if strings else None,
+                )
+    except (OSError, RuntimeError) as error:
+        raise disk_error(error) from error
 
 
-def read_manifest(path: Path) -> Manifest:
+def disk_error(error: Exception) -> OSError:
+    """What the disk said, in a library's complaint about a write."""
+    number = getattr(error, "errno", None)
+    found = re.search(r"errno(?: =)? (\d+)", str(error))
+    if number is None and found is not None:
+        number = int(found.group(1))
+    return OSError(number, os.strerror(number)) if number else OSError(str(error).partition("\n")[0])
+
+
+def read_manifest(held: HeldFile) -> Manifest:
     """Read and check a manifest file. Raises FileError; OSError when it cannot be read at all."""
-    return _opened(path, _read_manifest)
+    return _opened(held, _read_manifest)
 
 
-def read_shard(path: Path, header: Header, specs: list[ArraySpec]) -> dict[str, Places]:
+def read_shard(held: HeldFile, header: Header, specs: list[ArraySpec]) -> dict[str, Places]:
     """Return where a shard's frames of the given arrays lie. Raises FileError, OSError."""
 
     def read(file: Any) -> dict[str, Places]:
-        if file.attrs[_GRAPH] != header.graph_id:
+        if not _is_of(file, held, header.graph_id):
             raise FileError("it belongs to another graph")
         return {spec.path: _places(file, spec) for spec in specs}
 
-    return _opened(path, read)
+    return _opened(held, read)
 
 
-def _opened(path: Path, read: Callable[[Any], T]) -> T:
+def _opened(held: HeldFile, read: Callable[[Any], T]) -> T:
     """Return ``read(file)`` of a complete graph file of this version."""
-    with path.open("rb") as raw:
+    with open(held.name, "rb", buffering=0) as raw:
         if raw.read(8) != b"\x89HDF\r\n\x1a\n":
-            raise FileError("it is not a Penstock graph (not an HDF5 file)")
+            raise ForeignError("it is not a Penstock graph (not an HDF5 file)")
     try:
-        with h5py.File(path, "r") as file:
-            version = file.attrs.get(_FORMAT)
+        with h5py.File(held.name, "r") as file:
+            version = _attribute(file, _FORMAT)
             if version is None:
-                raise FileError("it is an HDF5 file, but not a Penstock graph")
+                raise ForeignError("it is an HDF5 file, but not a Penstock graph")
             if version > FORMAT_VERSION:
-                raise FileError(
+                raise ForeignError(
                     f"it has format version {version}, and this Penstock reads up to {FORMAT_VERSION}; upgrade Penstock"
                 )
-            if file.attrs.get(_COMPLETE) is None:
+            if _attribute(file, _COMPLETE) is None:
                 raise FileError("it was never finished")
             return read(file)
     except PermissionError:
@@ -161,26 +184,68 @@ def _opened(path: Path, read: Callable[[Any], T]) -> T:
         raise FileError(f"it is truncated or damaged ({reason})") from error
 
 
+def _attribute(file: Any, name: str) -> Any:
+    """An attribute of the file, which is one number or string of fixed length; None if there is none of that name."""
+    if name not in file.attrs:
+        return None
+    found = file.attrs.get_id(name)
+    if found.shape != () or found.dtype.kind not in "iuS":
+        raise FileError(f"it is damaged: {name} is not one value")
+    return file.attrs[name]
+
+
+def _is_of(file: Any, held: HeldFile, graph_id: str) -> bool:
+    """Whether a shard is of this graph. One of before there was `_IDENTITY` has it near its beginning, in the heap."""
+    identity = _attribute(file, _IDENTITY)
+    if identity is not None:
+        return bytes(identity) == graph_id.encode()
+    with open(held.name, "rb", buffering=0) as raw:
+        return graph_id.encode() in raw.read(HEAP_BYTES)
+
+
 def _read_manifest(file: Any) -> Manifest:
-    if _HEADER not in file:
-        raise FileError("it is a shard of a striped graph; open the graph's manifest file instead")
-    text = bytes(_whole(file, _HEADER)[()])
-    if checksum(text) != int(file.attrs[_HEADER_CHECKSUM]):
+    if not _is_here(file, _HEADER):
+        raise ForeignError("it is a shard of a striped graph; open the graph's manifest file instead")
+    text = bytes(_whole(file, _HEADER, "S")[()])
+    if checksum(text) != int(_attribute(file, _HEADER_CHECKSUM)):
         raise FileError("it is damaged: the checksum of its header is wrong")
     try:
         header = Header.from_json(text.decode())
     except HeaderError as error:
         raise FileError(f"it is damaged: {error}") from error
     tables = {spec.path: _table(file, spec) for spec in header.arrays}
-    here = [spec for spec in header.arrays if spec.path in file]
+    here = [spec for spec in header.arrays if _is_here(file, spec.path)]
     return Manifest(header, tables, {spec.path: _places(file, spec) for spec in here})
 
 
-def _whole(file: Any, path: str) -> Any:
-    """A dataset stored in one piece, which therefore cannot be larger than its file."""
+def _is_here(file: Any, path: str) -> bool:
+    """Whether there is something of that path. Raises FileError if a link on the way may lead out of the file."""
+    names = path.encode().split(b"/")
+    for depth in range(1, len(names) + 1):
+        name = b"/".join(names[:depth])
+        if not file.id.links.exists(name):
+            return False
+        if file.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+            raise FileError(f"it is damaged: {path} lies behind a link")
+    return True
+
+
+def _dataset(file: Any, path: str) -> Any:
+    """A dataset of this very file, whose bytes lie nowhere else."""
+    if not _is_here(file, path):
+        raise FileError(f"it is damaged: {path} is missing")
     dataset = file[path]
-    bytes_stored = dataset.id.get_storage_size()
-    if dataset.chunks is not None or dataset.size * dataset.dtype.itemsize != bytes_stored:
+    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external:
+        raise FileError(f"it is damaged: {path} is not a dataset of its own")
+    return dataset
+
+
+def _whole(file: Any, path: str, kind: str) -> Any:
+    """A dataset of this kind of dtype stored in one piece, which lies in its file, and so cannot be larger."""
+    dataset = _dataset(file, path)
+    stored, place = dataset.id.get_storage_size(), dataset.id.get_offset()
+    whole = place is not None and place + stored <= file.id.get_filesize()
+    if not whole or dataset.dtype.kind != kind or dataset.size * dataset.dtype.itemsize != stored:
         raise FileError(f"it is damaged: {path} is not stored in one piece")
     return dataset
 
@@ -192,7 +257,7 @@ def _table_path(path: str) -> str:
 def _table(file: Any, spec: ArraySpec) -> NDArray[np.uint64]:
     if spec.chunks == 0:
         return np.empty((0, 2), np.uint64)
-    dataset = _whole(file, _table_path(spec.path))
+    dataset = _whole(file, _table_path(spec.path), "u")
     if dataset.shape != (spec.chunks, 2) or dataset.dtype != np.uint64:
         raise FileError(f"it is damaged: the chunk table of {spec.path} has shape {dataset.shape}")
     table: NDArray[np.uint64] = np.ascontiguousarray(dataset[()])
@@ -201,14 +266,22 @@ def _table(file: Any, spec: ArraySpec) -> NDArray[np.uint64]:
     return table
 
 
+def _form(encoding: str, kind: np.dtype[Any], chunk_items: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape of a chunk of a dataset, and the dtype of its elements: items, or one payload of bytes."""
+    if encoding == "plain":
+        return (chunk_items,), kind
+    return (1, payload_bytes(encoding, kind, chunk_items)), np.dtype(np.uint8)
+
+
 def _places(file: Any, spec: ArraySpec) -> Places:
-    """Ask once where every chunk of a dataset lies."""
-    if spec.path not in file:
-        raise FileError(f"it is damaged: {spec.path} is missing")
-    dataset = file[spec.path].id
-    unit = spec.chunk_items if spec.encoding == "plain" else 1
+    """Ask once where every chunk of a dataset lies, when it is sure that there are no more than the header says."""
+    dataset = _dataset(file, spec.path)
+    chunk, kind = _form(spec.encoding, spec.kind, spec.chunk_items)
+    same = dataset.chunks == chunk and dataset.dtype == kind and dataset.shape[1:] == chunk[1:]
+    if not same or -(-dataset.shape[0] // chunk[0]) > spec.chunks:
+        raise FileError(f"it is damaged: {spec.path} is not the array that its header describes")
     found: list[tuple[int, int, int]] = []
-    dataset.chunk_iter(lambda chunk: found.append((chunk.chunk_offset[0] // unit, chunk.byte_offset, chunk.size)))
+    dataset.id.chunk_iter(lambda one: found.append((one.chunk_offset[0] // chunk[0], one.byte_offset, one.size)))
     rows = np.array(sorted(found), np.int64).reshape(-1, 3)
     if not np.array_equal(rows[:, 0], np.arange(len(rows))):
         raise FileError(f"it is damaged: chunks of {spec.path} are missing")

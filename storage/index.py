@@ -94,6 +94,13 @@ class Index:
         """Return the lengths of rows v0..v1-1."""
         return np.diff(self.starts(v0, v1 + 1)) if v1 > v0 else np.empty(0, np.int64)
 
+    def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the lengths of these rows, in any order."""
+        ends = np.asarray(rows, np.int64)[:, None] + np.arange(2)
+        starts = self.bases[ends >> self.shift] + self.offsets[ends].astype(np.int64)
+        lengths: NDArray[np.int64] = starts[:, 1] - starts[:, 0]
+        return lengths
+
     def row_of(self, edge: int) -> int:
         """Return the row that holds an edge, 0 <= edge < edges."""
         return int(self.rows_of(np.array([edge], np.int64))[0])

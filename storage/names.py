@@ -65,6 +65,28 @@ def packed(strings: NDArray[Any]) -> Names:
 
 
 @native
+def first_invalid(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
+    """The number of the first name that is no UTF-8 (RFC 3629, section 4), -1 if all are."""
+    at = 0
+    for i in range(len(ends)):
+        while at < ends[i]:
+            lead = text[at]
+            length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            if 0x80 <= lead < 0xC2 or lead > 0xF4 or at + length > ends[i]:
+                return i
+            for j in range(1, length):
+                if text[at + j] & 0xC0 != 0x80:
+                    return i
+            second = text[at + 1] if length > 1 else np.uint8(0)
+            if (lead == 0xE0 and second < 0xA0) or (lead == 0xED and second > 0x9F):
+                return i
+            if (lead == 0xF0 and second < 0x90) or (lead == 0xF4 and second > 0x8F):
+                return i
+            at += length
+    return -1
+
+
+@native
 def spread(text: NDArray[np.uint8], ends: NDArray[np.int64], first: int, wide: NDArray[np.uint8]) -> None:
     """Copy names from number ``first`` on into the rows of ``wide``, which is zero."""
     for i in range(len(wide)):

@@ -24,6 +24,7 @@ from penstock.storage.graph import Adjacency, Graph
 from penstock.storage.ranges import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
 from penstock.storage.slots import aligned_empty
 from penstock.storage.ticket import ReadRecord, Ticket
+from penstock.storage.timeline import Timeline, Work
 
 DECODER_BYTES = 3 << 20
 """What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
@@ -51,7 +52,8 @@ class Reader:
 
     ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe;
     ``direct_io`` bypasses the page cache where the file system allows (``direct`` says whether it
-    does); ``throttle`` slows every stripe to so many bytes per second, for tests.
+    does); ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
+    every read and every decoding, a track for each thread.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class Reader:
         reads_in_flight: int = 8,
         direct_io: bool = False,
         throttle: float | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
+        self._timeline = timeline
         self._decode_threads = max(1, decode_threads)
         self._decoders: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
         for _ in range(self._decode_threads):
@@ -72,13 +76,13 @@ class Reader:
         self._threads: list[threading.Thread] = []
         self._reading = Busy()
         self._buffer_bytes = _longest_read(graph)
-        try:
-            for number in _edge_files(graph):
-                path = graph.files[number]
-                self._files[number] = DiskFile(path, direct=direct_io, throttle=throttle)
-        except OSError as error:
-            self._close_files()
-            raise RunError(f"{error.filename} cannot be opened: {error.strerror}") from error
+        for number in _edge_files(graph):
+            held = graph.held[number]
+            try:
+                self._files[number] = DiskFile(held, direct=direct_io, throttle=throttle)
+            except OSError as error:
+                self._close_files()
+                raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
         spare = -(-self._decode_threads // max(1, len(self._files)))
         for number in self._files:
             self._queues[number] = queue.SimpleQueue()
@@ -204,12 +208,23 @@ class Reader:
                 self._decoders.put(decoder)
         except BaseException as error:
             return error
+        if self._timeline is not None:
+            _stamp(self._timeline, job, (begun, read, decoding, decoded))
         return ReadRecord(job.wanted.length, len(job.pieces), read - begun, decoded - decoding)
+
+
+def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, float]) -> None:
+    """Take one job: when its read began and ended, and its decoding."""
+    begun, read, decoding, decoded = moments
+    chunk, count = job.pieces[0].chunk, len(job.pieces)
+    timeline.add(timeline.here("disk"), "read", begun, read - begun, Work(job.wanted.length, first=chunk, parts=count))
+    size = sum(piece.out.nbytes for piece in job.pieces)
+    timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
 
 
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
-    return list(range(1, len(graph.files))) if len(graph.files) > 1 else list(range(len(graph.files)))
+    return list(range(1, len(graph.held))) if len(graph.held) > 1 else list(range(len(graph.held)))
 
 
 def _longest_read(graph: Graph) -> int:

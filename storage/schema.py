@@ -6,7 +6,9 @@ because every other checksum hangs from it (as in Merkle's tree: header, tables,
 """
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "o
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62
+_IDENTITY = re.compile("[0-9a-f]{32}")
 
 
 def vertex_dtype(vertices: int) -> np.dtype[Any]:
@@ -173,13 +176,14 @@ class Header:
             value = getattr(self, name)
             _require(isinstance(value, int) and 0 <= value < MOST, name)
         _require(isinstance(self.directed, bool), "directed")
-        _require(isinstance(self.graph_id, str) and len(self.graph_id) == 32, "graph_id")
+        _require(isinstance(self.graph_id, str) and _IDENTITY.fullmatch(self.graph_id) is not None, "graph_id")
         _require(isinstance(self.provenance, dict), "provenance")
         _require(self.left is None or (isinstance(self.left, int) and 0 <= self.left <= self.vertices), "left")
         weighted = self.array(f"out/{WEIGHTS}") is not None
         numbers = self.weight_range or ()
         _require(len(numbers) == (3 if weighted else 0), "weight_range")
         _require(all(isinstance(number, float) for number in numbers), "weight_range")
+        _require(not numbers or (all(map(isfinite, numbers[::2])) and numbers[0] <= numbers[2]), "weight_range")
         _require(0 < self.stripe_run <= 1 << 16 and len(self.shards) < 1 << 15, "stripe_run")
         for shard in self.shards:
             shard.check()
@@ -204,6 +208,21 @@ class Header:
             pair = [self.array(f"{direction}/{name}") for name in (NEIGHBORS, DEGREES)]
             missing = pair.count(None)
             _require(missing == 0 or (missing == 2 and direction == "in"), f"arrays of {direction}")
+        self._check_agreement()
+
+    def _check_agreement(self) -> None:
+        """Arrays that are read side by side, or in one slab, have the same chunks and dtypes."""
+        edges = [spec for spec in self.arrays if spec.path.endswith((f"/{NEIGHBORS}", f"/{WEIGHTS}"))]
+        _require(len({spec.chunk_items for spec in edges}) == 1, "chunk_items: edges differ")
+        for name in (NEIGHBORS, WEIGHTS):
+            found = [spec for spec in edges if spec.path.endswith(name)]
+            _require(len({(spec.dtype, spec.encoding) for spec in found}) <= 1, f"dtype: {name} differ")
+        weighted = [self.array(f"{direction}/{WEIGHTS}") for direction in DIRECTIONS]
+        inward = self.array(f"in/{NEIGHBORS}") is not None
+        _require(self.directed or not inward, "directed")
+        _require((weighted[1] is not None) == (weighted[0] is not None and inward), WEIGHTS)
+        wide = self.vertices <= 1 << 32 or edges[0].kind.itemsize == 8
+        _require(wide, f"{edges[0].path}.dtype")
 
 
 def _require(condition: bool, name: str) -> None:

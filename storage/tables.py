@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage import hdf5
 from penstock.storage.atomic import replacing
@@ -88,7 +89,9 @@ def write_npy(path: Path, columns: Columns, *, force: bool = False) -> None:
             values = columns[name][0]
             if values.dtype.kind == "T":
                 values = values.astype(f"U{max(1, int(np.strings.str_len(values).max(initial=1)))}")
-            np.save(file, values, allow_pickle=False)
+            values = np.ascontiguousarray(values)
+            npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
+            file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save does not say why a disk refuses
 
     _whole(path, save, force=force)
 
@@ -118,7 +121,8 @@ def _whole(path: Path, save: Callable[[Path], None], *, force: bool) -> None:
         try:
             save(partial)
         except OSError as error:
-            raise RunError(f"{path} could not be written: {error.strerror or error}; free space and retry") from error
+            found = hdf5.disk_error(error)
+            raise RunError(f"{path} could not be written: {found.strerror or found}; free space and retry") from error
 
 
 def _schema(columns: Columns) -> pa.Schema:

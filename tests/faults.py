@@ -42,8 +42,9 @@ def cut_short(path: Path, size: int) -> None:
 class FaultyDisk:
     """Stands in for os.preadv: counts reads and breaks those that `breaks` picks.
 
-    kind: "eio" raises EIO, "short" reads half of what was asked (at least one byte),
-    "end" returns nothing as at the end of a file, "slow" waits `seconds` and then reads well.
+    kind: "eio" raises EIO, "hiccup" raises it but never twice at one place (so that a second try is well), "short"
+    reads half of what was asked (at least one byte), "end" returns nothing as at the end of a file, "slow" waits
+    `seconds` and then reads well.
     breaks: from the number of a read (0, 1, …) to whether it breaks; None breaks all.
     """
 
@@ -53,20 +54,22 @@ class FaultyDisk:
         breaks: Callable[[int], bool] | None = None,
         seconds: float = 0.01,
     ) -> None:
-        assert kind in ("eio", "short", "end", "slow"), kind
+        assert kind in ("eio", "hiccup", "short", "end", "slow"), kind
         self.kind = kind
         self.breaks = breaks or (lambda number: True)
         self.seconds = seconds
         self.reads = 0
         self.broken = 0
         self._preadv: Preadv = os.preadv
+        self._failed: set[tuple[int, int]] = set()
 
     def __call__(self, file: int, buffers: Sequence[Any], offset: int, flags: int = 0) -> int:
         number, self.reads = self.reads, self.reads + 1
-        if not self.breaks(number):
+        if not self.breaks(number) or (self.kind == "hiccup" and (file, offset) in self._failed):
             return self._preadv(file, buffers, offset, flags)
+        self._failed.add((file, offset))
         self.broken += 1
-        if self.kind == "eio":
+        if self.kind in ("eio", "hiccup"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         if self.kind == "end":
             return 0

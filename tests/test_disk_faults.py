@@ -18,6 +18,7 @@ from samples import on_disk, shape
 from trials import PROGRAMS, check, program_of
 
 EDGES = shape("skewed", weights="uint8")
+pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_dead_disk_is_an_error(name: str, first: int, kind: str, path: Path, m
     assert attempt(name, path) is None
 
 
-@pytest.mark.parametrize(("kind", "every"), [("eio", 3), ("short", 1), ("short", 2), ("slow", 4)])
+@pytest.mark.parametrize(("kind", "every"), [("hiccup", 3), ("short", 1), ("short", 2), ("slow", 4)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_poor_disk_gives_the_right_answer(
     name: str, kind: str, every: int, path: Path, monkeypatch: pytest.MonkeyPatch

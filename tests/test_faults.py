@@ -46,6 +46,16 @@ def test_disk_breaks_only_what_it_is_told_to(file: Path, monkeypatch: pytest.Mon
     assert (disk.reads, disk.broken) == (3, 1)
 
 
+def test_a_hiccup_is_over_at_the_second_try(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = break_disk(monkeypatch, "hiccup")
+    with file.open("rb") as opened:
+        for place in (0, 8):
+            with pytest.raises(OSError, match="Input/output"):
+                os.preadv(opened.fileno(), [bytearray(4)], place)
+            assert os.preadv(opened.fileno(), [bytearray(4)], place) == 4
+    assert (disk.reads, disk.broken) == (4, 2)
+
+
 @pytest.mark.parametrize(("kind", "size"), [("short", 4), ("end", 0), ("slow", 8)])
 def test_disk_kinds(file: Path, monkeypatch: pytest.MonkeyPatch, kind: str, size: int) -> None:
     break_disk(monkeypatch, kind)

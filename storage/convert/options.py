@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from penstock.storage.budget import cores
+from penstock.storage.budget import cores, format_bytes
 from penstock.storage.errors import InputError
 
 Dedupe = Literal["first", "sum", "min", "max"]
@@ -54,7 +54,7 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         if self.host_memory < SMALLEST_MEMORY:
             raise InputError(
-                f"--host-memory {self.host_memory} bytes is too little to convert; give at least "
+                f"--host-memory {format_bytes(self.host_memory)} is too little to convert; give at least "
                 f"{SMALLEST_MEMORY >> 20}MiB"
             )
         if self.undirected and self.symmetrize:

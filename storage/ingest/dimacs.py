@@ -2,8 +2,9 @@
 
 ``p sp N M`` with arcs ``a U V W`` is the shortest-path format of the 9th DIMACS implementation
 challenge (2006): directed, weights taken unless refused. ``p edge N M`` (or ``col``) with edges ``e U V`` is
-that of the 2nd: undirected. Refuses a file without a problem line, because nothing then says whether
-ids count from 0 or from 1, and one whose problem line does not tell the truth.
+that of the 2nd: undirected. A file that begins with its arcs, without a problem line, is read too, its ids
+taken as they stand, because nothing then says whether they count from 0 or from 1. Refuses edges without a
+problem line, and a problem line that does not tell the truth.
 """
 
 from collections.abc import Iterator
@@ -33,10 +34,10 @@ _COMMENT, _ARC, _EDGE = ord("c"), ord("a"), ord("e")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What the problem line says, and how many lines and bytes it and those before it took."""
+    """What the problem line says, and how many lines and bytes it and those before it took; None: there is none."""
 
-    vertices: int
-    entries: int
+    vertices: int | None
+    entries: int | None
     columns: Columns
     lines: int
     bytes: int
@@ -76,9 +77,7 @@ class DimacsSource:
         Raises:
             InputError: a line is no arc, an id is outside 1..N, or there are more or fewer than M.
         """
-        problem, size = self._problem, (self._problem.vertices,) * 2
-        words = ("source", "target")
-        promise = Promise(self.name, "problem line", problem.entries, size, words, "vertices", _is_arc)
+        problem, promise = self._problem, self._promise()
         if str(self._path) != STANDARD_INPUT:
             self._stream = Stream(self._path)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
@@ -89,11 +88,20 @@ class DimacsSource:
             parse = BlockParser(parse_arcs).parse
             for parsed in parsed_in_order(self._text(file), parse, self._options.workers):
                 batch = parsed.batch
-                promise.check(parsed, file.edges)
+                if promise is not None:
+                    promise.check(parsed, file.edges)
                 if len(batch):
-                    one = batch.sources.dtype.type(1)
-                    yield EdgeBatch(batch.sources - one, batch.targets - one, batch.weights if keep else None)
-            promise.check_end(file.edges)
+                    first = batch.sources.dtype.type(0 if promise is None else 1)
+                    yield EdgeBatch(batch.sources - first, batch.targets - first, batch.weights if keep else None)
+            if promise is not None:
+                promise.check_end(file.edges)
+
+    def _promise(self) -> Promise | None:
+        vertices, entries = self._problem.vertices, self._problem.entries
+        if vertices is None or entries is None:
+            return None
+        words = ("source", "target")
+        return Promise(self.name, "problem line", entries, (vertices, vertices), words, "vertices", _is_arc)
 
     def _text(self, file: TextFile) -> Iterator[tuple[TextFile, Bytes]]:
         if self._problem.bytes < len(self._first):
@@ -106,7 +114,7 @@ def read_problem(first: bytes, name: str) -> Problem:
     """Read comments and the problem line from a file's first bytes.
 
     Raises:
-        InputError: another line comes first, there is none, or it is malformed.
+        InputError: a line that is no arc comes first, there is none, or it is malformed.
     """
     at = 0
     for number, raw in enumerate(first.split(b"\n"), start=1):
@@ -115,11 +123,13 @@ def read_problem(first: bytes, name: str) -> Problem:
         words = line.split()
         if not words or words[0].startswith("c"):
             continue
+        if words[0] == "a":
+            return Problem(None, None, _ARCS, number - 1, at - len(raw) - 1)
         if words[0] != "p":
             raise InputError(
-                f"{name}, line {number}: a DIMACS file states 'p sp VERTICES ARCS' before its first arc, and this one "
-                "does not, so whether ids count from 0 or from 1 is unknown; --format text --columns 1,2,3 takes "
-                f"sources, targets and weights as they are\n    {shown(line)}"
+                f"{name}, line {number}: a DIMACS file begins with 'p sp VERTICES ARCS', 'p edge VERTICES EDGES' or an "
+                "arc 'a SOURCE TARGET WEIGHT'; --format text reads other lists, --columns 1,2,3 saying where sources, "
+                f"targets and weights are\n    {shown(line)}"
             )
         numbers = words[2:]
         if len(words) != 4 or words[1] not in _KINDS or not all(n.isascii() and n.isdigit() for n in numbers):

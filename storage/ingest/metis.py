@@ -26,6 +26,8 @@ from penstock.storage.ingest.stream import Stream
 from penstock.storage.ingest.text import TextFile, parsed_in_order
 from penstock.storage.native import native
 
+MOST_DIGITS = 18
+"""Of a number in the header: no graph has 10^18 of anything."""
 FORWARD, BACKWARD, LOOPS, HASH = range(4)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -109,6 +111,7 @@ def read_header(line: str, where: str) -> tuple[int, int, Shape]:
     words = line.split()
     flags = words[2].zfill(3) if len(words) > 2 else "000"
     numbers = all(word.isascii() and word.isdigit() for word in words)
+    numbers = numbers and max(len(word.lstrip("0")) for word in words) <= MOST_DIGITS
     if not numbers or not 2 <= len(words) <= 4 or len(flags) > 3 or set(flags) - {"0", "1"}:
         raise InputError(
             f"{where}: a METIS header is VERTICES EDGES [FMT [NCON]], FMT of three digits 0 or 1; correct it, or "

@@ -5,8 +5,11 @@ records' names. Files are read in bounded pieces, plain or compressed. Refuses p
 loading would run whatever code the file holds.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +22,11 @@ from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.stream import Stream
 
 MAGIC = b"\x93NUMPY"
+MOST_BYTES = 1 << 62
+"""No array is larger, whatever its header says."""
+MOST_ROW_BYTES = 1 << 16
+"""Bytes of one row, or of one item: edges have two or three columns, and a table of some more is still one."""
+_MALFORMED = (ValueError, EOFError, TypeError, SyntaxError, LookupError, OverflowError, RecursionError, TokenError)
 
 
 class Readable(Protocol):
@@ -29,27 +37,46 @@ class Readable(Protocol):
         ...
 
 
+class _Head:
+    """The beginning of a file, of which nobody may want more at once than a header has."""
+
+    def __init__(self, file: Readable) -> None:
+        self._file = file
+
+    def read(self, count: int = 0, /) -> bytes:
+        if count > MOST_ROW_BYTES:
+            raise ValueError(f"its header claims to have {count} bytes")
+        return self._file.read(count)
+
+
 class ArrayStream:
     """One array of the NPY format, read front to back.
 
     Attributes: ``shape``, ``dtype``, ``fortran`` (columns follow each other).
 
     Raises:
-        InputError: the header is damaged, or the array holds Python objects.
+        InputError: the header is damaged or claims what no file holds, or the array holds Python objects.
     """
 
     def __init__(self, file: Readable, name: str) -> None:
         self._file, self._name = file, name
         try:
-            version = npy_format.read_magic(file)
+            head = _Head(file)
+            version = npy_format.read_magic(head)
             read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-            self.shape, self.fortran, self.dtype = read(file)
-        except (ValueError, EOFError) as error:
+            with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
+                self.shape, self.fortran, self.dtype = read(head)
+        except _MALFORMED as error:
             raise InputError(f"{name} is no readable NumPy array: {error}; save it again with numpy.save") from error
         if self.dtype.hasobject:
             raise InputError(
                 f"{name} holds pickled Python objects, which are never loaded; save numbers: "
                 "numpy.save(FILE, array.astype(...))"
+            )
+        size = self.dtype.itemsize
+        if not 0 < size <= MOST_ROW_BYTES or min(self.shape, default=0) < 0 or prod(self.shape) > MOST_BYTES // size:
+            raise InputError(
+                f"{name} claims to be {self.shape} items of {size} bytes, which no file holds; fetch it again"
             )
 
     def read(self, items: int) -> NDArray[Any]:
@@ -144,6 +171,8 @@ def _by_column(array: ArrayStream, stream: Stream, chosen: list[int | str], step
             "numpy.ascontiguousarray(edges), or unpack the file"
         )
     start = path.stat().st_size - rows * width * array.dtype.itemsize
+    if start < 0:
+        raise InputError(f"{stream.name} is truncated: its array of shape {array.shape} ends early; fetch it again")
     for first in range(0, rows, step):
         count = min(step, rows - first)
         offsets = [start + (int(column) * rows + first) * array.dtype.itemsize for column in chosen]
@@ -153,7 +182,9 @@ def _by_column(array: ArrayStream, stream: Stream, chosen: list[int | str], step
 def _chosen(array: ArrayStream, options: IngestOptions, name: str) -> list[int | str]:
     """Source, target and perhaps weight: names of fields, or positions."""
     names = array.dtype.names
-    if len(array.shape) != (1 if names else 2) or (names is None and array.dtype.kind not in "iuf"):
+    plain = all(array.dtype[name].shape == () for name in names) if names else array.dtype.kind in "iuf"
+    wide = names is None and array.shape[1:] and array.shape[1] * array.dtype.itemsize > MOST_ROW_BYTES
+    if len(array.shape) != (1 if names else 2) or not plain or wide:
         raise InputError(
             f"{name} is an array of shape {array.shape} and {array.dtype}; edges are (m, 2) or (m, 3) numbers, or m "
             "records"

@@ -6,9 +6,11 @@ the archive are read side by side in bounded pieces. Refuses pickled objects, co
 the layouts bsr and dia, which scipy turns into csr.
 """
 
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
-from penstock.storage.ingest.npy import ArrayStream
+from penstock.storage.ingest.npy import MOST_BYTES, ArrayStream
 from penstock.storage.ingest.numbers import as_ids, as_weights
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.stream import DAMAGE
 from penstock.storage.native import native
 
+MOST_WHOLE = 64
+"""Items of a small array: the layout's name, the matrix's shape."""
 MAGIC = b"PK\x03\x04"
 _MEMBERS = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "coo": ("row", "col")}
 
@@ -42,7 +46,10 @@ class NpzSource:
         self.bytes_done = 0
         with ExitStack() as stack:
             members = _Members(self.name, stack)
-            layout, size = str(members.whole("format").astype("U")[()]), members.whole("shape")
+            kind, size = members.whole("format"), members.whole("shape")
+        if kind.shape != () or kind.dtype.kind not in "SU" or size.shape != (2,) or size.dtype.kind not in "iu":
+            raise InputError(f"{self.name} is no sparse matrix of scipy: its format or shape is none; save it again")
+        layout = kind.astype("S").item().decode("latin-1") if kind.dtype.kind == "S" else str(kind.item())
         if layout not in _MEMBERS:
             raise InputError(
                 f"{self.name}: the sparse layout {layout!r} is not supported; save matrix.tocsr() with "
@@ -50,6 +57,8 @@ class NpzSource:
             )
         self._layout = layout
         self._rows, self._columns = int(size[0]), int(size[1])
+        if not 0 <= min(self._rows, self._columns) <= max(self._rows, self._columns) < MOST_BYTES:
+            raise InputError(f"{self.name}: no matrix has shape {self._rows} x {self._columns}; save it again")
         self.known_vertices = max(self._rows, self._columns)
 
     def batches(self) -> Iterator[EdgeBatch]:
@@ -61,8 +70,8 @@ class NpzSource:
         with ExitStack() as stack:
             members = _Members(self.name, stack)
             first, second = (members.stream(name) for name in _MEMBERS[self._layout])
-            entries = second.shape[0]
             values = None if self._options.weights is False else members.stream("data")
+            entries = self._entries(first, second, values)
             if values is not None and values.dtype.kind == "b":
                 values = None
             if values is not None and values.dtype.kind not in "iuf":
@@ -76,6 +85,14 @@ class NpzSource:
                 yield self._edges(ends, weights, start)
                 self.bytes_done = self.total_bytes * (start + count) // entries
         self.bytes_done = self.total_bytes
+
+    def _entries(self, first: ArrayStream, second: ArrayStream, values: ArrayStream | None) -> int:
+        """How many entries there are: so many values, and rows and columns of each."""
+        same = [second] + ([] if values is None else [values]) + ([first] if self._layout == "coo" else [])
+        shapes = {array.shape for array in same}
+        if len(shapes) != 1 or len(second.shape) != 1:
+            raise InputError(f"{self.name}: entries, their indices and values are not equally many; save it again")
+        return int(second.shape[0])
 
     def _from_rows(self, offsets: ArrayStream, entries: int) -> Callable[[int], NDArray[Any]]:
         major = self._columns if self._layout == "csc" else self._rows
@@ -173,7 +190,8 @@ class _Members:
                 f"{self._path} is no sparse matrix of scipy: it has no array {name!r}, only "
                 f"{', '.join(self._archive.namelist()[:8])}; scipy.sparse.save_npz writes one, numpy.save an edge array"
             )
-        file = self._stack.enter_context(closing(self._archive.open(f"{name}.npy")))
+        with _sound(self._path):
+            file = self._stack.enter_context(closing(self._archive.open(f"{name}.npy")))
         array = ArrayStream(_Guarded(file, self._path), f"{self._path}: {name}")
         if len(array.shape) > 1:
             raise InputError(f"{self._path}: {name} has shape {array.shape}, and must be one list; save it again")
@@ -182,7 +200,10 @@ class _Members:
     def whole(self, name: str) -> NDArray[Any]:
         """A small array, all of it."""
         array = self.stream(name)
-        return array.read(int(np.prod(array.shape))).reshape(array.shape)
+        count = prod(array.shape)
+        if count > MOST_WHOLE:
+            raise InputError(f"{self._path}: {name} has {count} items, and must be one or two; save it again")
+        return array.read(count).reshape(array.shape)
 
 
 class _Guarded:
@@ -207,5 +228,5 @@ class _sound:  # noqa: N801 - reads as a word: with _sound(path)
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (zipfile.BadZipFile, NotImplementedError, *DAMAGE)):
+        if isinstance(error, (zipfile.BadZipFile, RuntimeError, struct.error, ValueError, *DAMAGE)):
             raise InputError(f"{self._path} is damaged or truncated: {error}; fetch it again") from error

@@ -54,10 +54,12 @@ class ParquetSource:
             try:
                 with parquet.ParquetFile(path, pre_buffer=False) as file:
                     yield from self._file(path, file, done)
-            except pyarrow.ArrowInvalid as error:
-                raise InputError(f"{path} is no readable Parquet file: {error}") from error
             except OSError as error:
+                if error.errno is None:  # not the disk's: what was read is no Parquet
+                    raise _unreadable(path, error) from error
                 raise RunError(f"{path}: reading failed: {error}") from error
+            except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+                raise _unreadable(path, error) from error
             done += path.stat().st_size
             self.bytes_done = done
 
@@ -81,6 +83,11 @@ class ParquetSource:
         sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
         common = np.promote_types(sources.dtype, targets.dtype)
         return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = str(error).partition("\n")[0]
+    return InputError(f"{path} is no readable Parquet file: {reason}; fetch or write it again")
 
 
 class NamedParquetSource(ParquetSource):
@@ -113,7 +120,7 @@ def _holds_strings(path: str | Path, options: IngestOptions) -> bool:
 
     try:
         schema = parquet.read_schema(path)
-    except (pyarrow.ArrowInvalid, OSError):
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         return False
     names = columns_of(Path(path), schema.names, options)[:2]
     kinds = [str(schema.field(name).type) for name in names]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from faults import memory_cgroup, python
 from penstock.storage import budget
 from penstock.storage.errors import InputError
 
@@ -92,6 +93,9 @@ V1 = {
         ("0::/a/b\n", V2, 75000),
         ("4:memory:/x\n3:cpu,cpuacct:/x\n0::/\n", V1, 31000),
         ("0::/\n", {"memory.max": "0\n", "memory.current": "4096\n"}, 0),
+        ("0::/\n", {"memory.max": "max\n", "memory.high": "9000\n", "memory.current": "4096\n"}, 4904),
+        ("0::/\n", {"memory.max": "8000\n", "memory.high": "max\n", "memory.current": "4096\n"}, 3904),
+        ("5:memory:/x\n0::/a\n", {**V1, "unified/a/memory.max": "300\n", "unified/a/memory.current": "100\n"}, 200),
         ("4:memory:/gone/elsewhere\n", {"memory/memory.limit_in_bytes": "500\n",
                                         "memory/memory.usage_in_bytes": "100\n"}, 400),
     ],
@@ -112,6 +116,30 @@ def test_without_cgroups_the_machine_is_the_limit(tmp_path: Path) -> None:
     free = psutil.virtual_memory().available
     assert budget.available_memory(tmp_path) == pytest.approx(free, rel=0.2)
     assert budget.cores(tmp_path) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("name", ["v1", "v2"])
+def test_a_default_budget_is_a_share_of_what_a_cgroup_leaves(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a conversion's too: both ask here."""
+    limit, used = 3 << 30, 1 << 30
+    files = {
+        "v1": ("4:memory:/x\n", {"memory/x/memory.limit_in_bytes": limit, "memory/x/memory.usage_in_bytes": used}),
+        "v2": ("0::/x\n", {"x/memory.max": limit, "x/memory.current": used}),
+    }[name]
+    root = _machine(tmp_path, files[0], {path: f"{value}\n" for path, value in files[1].items()})
+    real = budget.available_memory
+    monkeypatch.setattr(budget, "available_memory", lambda: real(root))
+    assert budget.default_host_memory() == int(budget.DEFAULT_SHARE * min(limit - used, real(tmp_path / "none")))
+
+
+def test_a_cgroup_of_this_machine_bounds_the_default() -> None:
+    code = "from penstock.storage.budget import default_host_memory; print(default_host_memory())"
+    with memory_cgroup(400 << 20) as group:
+        child = python(code, cgroup=group)
+    assert child.returncode == 0, child.stderr
+    assert int(child.stdout) <= 400 << 20
 
 
 def test_this_machine_has_something_to_give() -> None:

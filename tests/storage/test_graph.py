@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from faults import cut_short, flip_bit
 from graph_files import VERTICES, Rows, frame_places, table_places, whole, write_rows
 from penstock.storage import hdf5
 from penstock.storage.codec import checksum
-from penstock.storage.errors import InputError, PenstockError, RunError
+from penstock.storage.errors import InputError, RunError
 from penstock.storage.graph import Graph
 
 
@@ -112,27 +111,6 @@ def test_a_flipped_bit_in_a_table_or_the_header_is_refused(path: Path, number: i
     with pytest.raises(InputError, match=r"web\.h5 .*checksum of (its header|the chunk table)"):
         Graph.open(path)
     assert name
-
-
-def test_no_flipped_bit_anywhere_gives_another_answer(path: Path) -> None:
-    data, expected = path.read_bytes(), everything(path)
-    dice = random.Random(11)
-    refused = answered = 0
-    # the dense parts, where every bit means something, and a sample of the padding between them
-    meaningful = [at for at in range(len(data)) if data[at]]
-    for at in dice.sample(meaningful, 250) + [dice.randrange(len(data)) for _ in range(50)]:
-        damaged = bytearray(data)
-        damaged[at] ^= 1 << dice.randrange(8)
-        path.write_bytes(damaged)
-        try:
-            found = everything(path)
-        except PenstockError as error:
-            refused += "web.h5" in str(error)
-        else:
-            answered += 1
-            assert same(found, expected), f"byte {at}"
-    assert refused > 100
-    assert refused + answered == 300, "every error names the file"
 
 
 def rewritten(path: Path, change: dict[str, Any]) -> None:

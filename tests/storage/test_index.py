@@ -41,6 +41,8 @@ def test_rows_of_names_the_row_that_holds_the_edge(degrees: list[int], widest: i
     assert np.array_equal(index.rows_of(np.arange(index.edges)), rows)
     for edge in range(min(3, index.edges)):
         assert index.row_of(edge) == rows[edge]
+    some = np.arange(len(degrees), dtype=np.uint32)[::-2]
+    assert np.array_equal(index.lengths_of(some), np.array(degrees)[some])
 
 
 @given(st.lists(st.sampled_from([0, 1, 2**31, 2**32 - 1, 2**32, 2**40]), min_size=1, max_size=40))

@@ -28,6 +28,30 @@ def test_names_are_their_strings(texts: list[str]) -> None:
     assert names.lengths.tolist() == [len(text.encode()) for text in texts]
 
 
+@given(st.lists(st.one_of(st.binary(max_size=6), st.text(max_size=4).map(lambda text: text.encode("utf-8", "ignore")))))
+def test_what_is_no_utf8_is_found(parts: list[bytes]) -> None:
+    text = np.frombuffer(b"".join(parts), np.uint8)
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    assert storage_names.first_invalid(text, ends) == next((i for i, part in enumerate(parts) if not _utf8(part)), -1)
+
+
+@pytest.mark.parametrize("lead", [0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5])
+def test_every_second_byte_is_judged(lead: int) -> None:
+    for second in range(256):
+        for rest in (b"", b"\x80", b"\x80\x80"):
+            part = bytes([lead, second]) + rest
+            found = storage_names.first_invalid(np.frombuffer(part, np.uint8), np.array([len(part)]))
+            assert (found == -1) == _utf8(part), part
+
+
+def _utf8(part: bytes) -> bool:
+    try:
+        part.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 @given(texts=TEXTS, seed=st.integers(0, 9))
 def test_names_in_another_order(texts: list[str], seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(texts))[: len(texts) // 2 + 1]

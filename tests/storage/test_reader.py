@@ -298,10 +298,21 @@ def test_a_reader_leaves_no_thread_and_no_file_behind(kept: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == files
 
 
-def test_a_missing_file_is_named(path: Path) -> None:
+def test_a_file_whose_name_is_gone_is_read_on(path: Path) -> None:
     graph = Graph.open(path)
     path.unlink()
-    with pytest.raises(RunError, match=r"web\.h5 cannot be opened"):
+    with Reader(graph, decode_threads=1) as reader:
+        fetch_all(graph, reader)
+
+
+def test_a_file_that_cannot_be_opened_again_is_named(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph.open(kept)
+
+    def refuse(handle: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "dup", refuse)
+    with pytest.raises(RunError, match=r"web\.h5 cannot be opened: Too many open files"):
         Reader(graph, decode_threads=1)
 
 

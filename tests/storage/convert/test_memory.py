@@ -1,10 +1,13 @@
 """The budget is a ceiling: peak memory of a conversion whose input is ten times as large."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from faults import python
+from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 BUDGET = 40 << 20
@@ -44,9 +47,9 @@ print(budget.peak_resident_bytes() - before, report.scratch_bytes, report.edges)
 """
 
 
-def grown(raw: Path, folder: Path, options: str) -> tuple[int, int, int]:
+def grown(raw: Path, folder: Path, options: str, budget: int = BUDGET) -> tuple[int, int, int]:
     """Bytes of growth, bytes of scratch, edges written."""
-    done = python(SCRIPT, str(BUDGET), str(raw), str(folder), options)
+    done = python(SCRIPT, str(budget), str(raw), str(folder), options)
     if "no peak" in done.stderr:
         pytest.skip("this kernel does not let us reset the peak")
     assert done.returncode == 0, done.stderr
@@ -67,6 +70,22 @@ def test_random_edges(tmp_path: Path, options: str) -> None:
     assert growth <= BUDGET
     assert scratch > 8 * BUDGET
     assert 0.9 * count < edges <= count
+
+
+def test_the_least_budget_is_taken_at_its_word(tmp_path: Path) -> None:
+    """Below it one error before anything is read, which names it."""
+    with pytest.raises(
+        InputError, match=r"--host-memory 1.0 MiB is too little to convert; give at least \d+MiB"
+    ) as said:
+        ConvertOptions(host_memory=1 << 20)
+    least = int(re.findall(r"at least (\d+)MiB", str(said.value))[0]) << 20
+    with pytest.raises(InputError, match="too little"):
+        ConvertOptions(host_memory=least - 1)
+    raw = tmp_path / "raw"
+    np.random.default_rng(4).integers(0, 1 << 20, 3 * least // 4, np.uint32).tofile(raw)
+    growth, scratch, _ = grown(raw, tmp_path, "{}", least)
+    assert growth <= least
+    assert scratch > 2 * least
 
 
 def test_a_star(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_edges_of_a_coloring_problem_are_undirected(tmp_path: Path) -> None:
         edges_of(tmp_path / "graph.gr", weights=True)
 
 
+@pytest.mark.parametrize("head", ["", "c roads\n\n"])
+def test_arcs_without_a_problem_line_are_taken_as_they_stand(head: str, tmp_path: Path) -> None:
+    path = file_of(tmp_path, head + "a 0 7 5\nc between\na 7 3 0\n")
+    found, source = edges_of(path)
+    assert found == [(0, 7, 5.0), (7, 3, 0.0)]
+    assert (source.known_vertices, source.undirected, source.bytes_done) == (None, False, source.total_bytes)
+    assert edges_of(path, weights=False)[0] == [(0, 7), (7, 3)]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -65,7 +74,9 @@ def test_edges_of_a_coloring_problem_are_undirected(tmp_path: Path) -> None:
         ("p edge 4 1\ne 1 2 3\n", "line 2: .*'e END END'"),
         ("p max 4 1\n", "line 1: the problem line must be"),
         ("p sp four 1\n", "line 1: the problem line must be"),
-        ("c\na 1 2 3\n", "line 2: .*--format text --columns 1,2,3"),
+        ("c\ne 1 2\n", "line 2: .*--format text .*--columns 1,2,3"),
+        ("c\na 1 2\n", "line 2: .*'a SOURCE TARGET WEIGHT'"),
+        ("a 1 2 3\np sp 2 1\n", "line 2: .*'a SOURCE TARGET WEIGHT'"),
         ("c only\n", "problem line .* is missing"),
     ],
 )

@@ -1,0 +1,52 @@
+"""Owns what makes two graphs the same graph, wherever their files lie: sizes, and a digest of what is stored.
+
+Of a file the digest covers the checksums of all chunks, which opening has read anyway; of arrays in memory their bytes.
+So a graph converted twice in the same way is the same, and one converted with another encoding or order is another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from penstock.storage.codec import checksum
+from penstock.storage.frames import Frames
+from penstock.storage.graph import Graph
+from penstock.storage.name_frames import NameFrames
+
+
+def fingerprint(graph: Graph) -> dict[str, Any]:
+    """Vertices, edges, whether directed, size of the left side, and 16 hexadecimal digits of what is stored."""
+    parts = [f"{graph.directed} {graph.left} {graph.vertex_dtype} {graph.weight_dtype}", *_rows(graph), *_ids(graph)]
+    return {
+        "vertices": graph.vertices,
+        "edges": graph.edges,
+        "directed": graph.directed,
+        "content": f"{checksum(chr(10).join(parts).encode()):016x}",
+    }
+
+
+def _rows(graph: Graph) -> list[str]:
+    if graph.out.arrays is not None:
+        return [graph.graph_id]
+    adjacencies = [graph.out] if graph.into is None or graph.into is graph.out else [graph.out, graph.into]
+    arrays = [(a.neighbors, a.weights, a.degrees) for a in adjacencies]
+    return [_of_frames(frames) for several in arrays for frames in several if frames is not None]
+
+
+def _ids(graph: Graph) -> list[str]:
+    original = graph.original
+    if original is None:
+        return []
+    if isinstance(original, Frames):
+        return [_of_frames(original)]
+    if isinstance(original, NameFrames):
+        return [_of_frames(original.ends), _of_frames(original.text)]
+    if original.dtype.kind == "T":
+        return [f"{checksum(chr(0).join(original.tolist()).encode()):016x}"]
+    return [f"{checksum(np.ascontiguousarray(original)):016x}"]
+
+
+def _of_frames(frames: Frames) -> str:
+    spec = frames.spec
+    return f"{spec.path} {spec.dtype} {spec.items} {spec.encoding} {checksum(frames.checksums):016x}"
