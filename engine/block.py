@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from penstock.storage.index import Index
 
 MESSAGES = 1 << 22
-"""Messages that a buffer has room for; more where one row is longer."""
+"""Messages that a buffer has room for on the host; more where one row is longer."""
+SHARE = 16
+"""On a device behind a link messages of 8 bytes may take this part of the memory."""
 STEP = 1 << 20
 
 
@@ -42,7 +44,15 @@ def start(index: Index, row: int) -> int:
     return int(index.starts(row, row + 1)[0])
 
 
-def room(indexes: Sequence[Index], most: int = MESSAGES) -> int:
+def most_messages(device_bytes: int | None) -> int:
+    """Messages that a buffer should have room for; device_bytes: memory of a device behind a link, None without one.
+
+    A partition travels over the link once for every block with rows of it, so blocks should be longer than partitions.
+    """
+    return MESSAGES if device_bytes is None else max(MESSAGES, device_bytes // SHARE // 8)
+
+
+def room(indexes: Sequence[Index], most: int) -> int:
     """Messages that the buffer must have room for: all, or `most`, but at least the longest row's."""
     total = sum(index.edges for index in indexes)
     if total <= most:

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.block import Block, blocks, room
 from penstock.engine.frontier import Frontier
-from penstock.engine.kept import KeptRows
+from penstock.engine.kept import rows_to_keep
 from penstock.engine.rows import everyone, lanes_of, visit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.lane import Lane
     from penstock.engine.loop import Loop
     from penstock.engine.trace import IterationRecord
     from penstock.storage.graph import Graph
@@ -30,31 +29,65 @@ SHARE = 4
 """Strips take at most this part of the memory budget."""
 
 
-def meet(loop: Loop, memory_bytes: int) -> Iterator[IterationRecord]:
-    """Give every corner its messages, then run `vertex` once. memory_bytes: the budget of the whole run."""
+def meet(loop: Loop, memory_bytes: int, messages: int) -> Iterator[IterationRecord]:
+    """Give every corner its messages, a strip an iteration, then run `vertex` once.
+
+    memory_bytes: the budget of the whole run. messages: neighbors of a block of rows (`block.most_messages`).
+    """
+    if loop.finished:
+        return
     began = time.perf_counter()
-    worker, lanes, record = loop.workers[0], lanes_of(loop), everyone(loop)
-    neighbors = np.zeros(loop.graph.vertices, dtype=np.int64)
-    for block, buffer in _rows(loop, lanes, record, 0, loop.graph.vertices):
-        worker.kernels.count_neighbors(block, buffer, neighbors)
-    if "neighbors" in worker.state.fields:
-        worker.state.fields["neighbors"][:] = neighbors
-    each, scalars = 1 if loop.graph.directed else 2, loop.scalars()
-    bounds = strips(neighbors, strip_edges(loop.graph, memory_bytes))
-    for number, (first, last) in enumerate(bounds):
-        ones = _keep(loop, lanes, record, (first, last), neighbors)
-        worker.kernels.meet(ones, ones, each, worker.state, scalars)
-        for other in bounds[:number] + bounds[number + 1 :]:
-            worker.kernels.meet(ones, _keep(loop, lanes, record, other, neighbors), each, worker.state, scalars)
-    worker.kernels.apply(
-        worker.state, Frontier(loop.graph.vertices, loop.graph.edges, everything=True), loop.out, loop.scalars()
-    )
+    loop.workers[0].kernels.use()
+    found = RowBlocks(loop, everyone(loop), messages)
+    try:
+        for met in _meet_all(found, memory_bytes):
+            loop.met = met
+            if met == loop.graph.vertices:
+                _finish(loop)
+            record = found.record
+            record.totals = dict(loop.totals)
+            record.seconds = time.perf_counter() - began
+            loop.iteration += 1
+            yield record
+            began, found.record = time.perf_counter(), everyone(loop)
+    finally:
+        loop.workers[0].kernels.close()
+
+
+def _finish(loop: Loop) -> None:
+    """Turn the messages into values."""
+    worker, everybody = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker.kernels.apply(worker.state, everybody, loop.out, loop.scalars())
     loop.total()
-    record.totals = dict(loop.totals)
-    record.seconds = time.perf_counter() - began
-    loop.iteration += 1
-    loop.converged = True
-    yield record
+    loop.converged = loop.finished = True
+
+
+def _meet_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
+    """Count everybody's neighbors, and meet every strip with itself and every other; yields how far they have met.
+
+    A run that goes on from a checkpoint begins behind the vertices that have met theirs; its strips may be others.
+    """
+    graph, kernels, state = found.loop.graph, found.kernels, found.state
+    neighbors = state.empty(graph.vertices, np.int64)
+    neighbors[...] = 0
+    for block in found.rows(0, graph.vertices):
+        kernels.count_neighbors(block, found.buffer, neighbors)
+    if "neighbors" in state.fields:
+        state.fields["neighbors"][:] = neighbors
+    counts = state.to_host(neighbors)
+    bounds = strips(counts, strip_edges(graph, memory_bytes))
+    each, scalars = 1 if graph.directed else 2, found.loop.scalars()
+    sizes = max(last - first for first, last in bounds), longest_strip(counts, bounds)
+    spans = [(max(first, found.loop.met), last) for first, last in bounds if last > found.loop.met]
+    alone = spans == bounds[:1]
+    kept = [rows_to_keep(state, *sizes, graph.vertex_dtype) for _ in ((1,) if alone else (1, 2))]
+    for span in spans:
+        found.keep(span, neighbors, kept[0])
+        for other in bounds:
+            if other != span:
+                found.keep(other, neighbors, kept[1])
+            kernels.meet(kept[0], kept[other != span], each, state, scalars)
+        yield span[1]
 
 
 def strip_edges(graph: Graph, memory_bytes: int) -> int:
@@ -67,8 +100,7 @@ def strips(neighbors: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
 
     A turned row has at most min(neighbors, sqrt(sum of all neighbors)) edges: sqrt(2 m).
     """
-    longest = int(np.sqrt(float(neighbors.sum()))) + 1
-    sums = np.concatenate([[0], np.cumsum(np.minimum(neighbors, longest))])
+    sums = _turned(neighbors)
     found, first = [], 0
     while first < len(neighbors):
         last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
@@ -77,41 +109,53 @@ def strips(neighbors: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     return found
 
 
-def strip_bytes(graph: Graph, memory_bytes: int) -> int:
+def longest_strip(neighbors: NDArray[np.int64], bounds: list[tuple[int, int]]) -> int:
+    """How many edges the turned rows of one of these strips may have at most."""
+    sums = _turned(neighbors)
+    return max(int(sums[last] - sums[first]) for first, last in bounds)
+
+
+def _turned(neighbors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most how many edges the turned rows before each vertex have together, int64 (vertices + 1,)."""
+    longest = int(np.sqrt(float(neighbors.sum()))) + 1
+    return np.concatenate([[0], np.cumsum(np.minimum(neighbors, longest))])
+
+
+def strip_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
     """Bytes that a run takes beyond its state: two strips, the buffer of rows, and the counts of neighbors.
 
-    While a strip grows by a block it is copied once, which is counted.
+    While a strip grows by a block it is copied once, which is counted; so are the ranks that a GPU gives a buffer.
     """
     adjacencies = [graph.out] if not graph.directed or graph.into is None else [graph.into, graph.out]
-    buffer = room([adjacency.index() for adjacency in adjacencies])
+    buffer = room([adjacency.index() for adjacency in adjacencies], messages)
     entry = graph.vertex_dtype.itemsize + 1
     kept = min(2 * strip_edges(graph, memory_bytes), 2 * graph.edges)
-    return kept * entry * 3 // 2 + buffer * graph.vertex_dtype.itemsize + 24 * graph.vertices
+    return kept * entry * 3 // 2 + buffer * (graph.vertex_dtype.itemsize + 4) + 40 * graph.vertices
 
 
-def _keep(
-    loop: Loop, lanes: tuple[Lane, ...], record: IterationRecord, span: tuple[int, int], neighbors: NDArray[np.int64]
-) -> KeptRows:
-    """The turned rows of the vertices of a strip."""
-    kept = KeptRows(span[0], loop.graph.vertex_dtype)
-    for block, buffer in _rows(loop, lanes, record, *span):
-        loop.workers[0].kernels.keep(block, buffer, neighbors, kept)
-    return kept
+class RowBlocks:
+    """The way to rows of neighbors, block by block, through one buffer where the kernels compute."""
 
+    def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
+        self.loop, self.record, self.lanes = loop, record, lanes_of(loop)
+        self.kernels, self.state = loop.workers[0].kernels, loop.workers[0].state
+        self._indexes = [lane.index for lane in self.lanes]
+        self.buffer = self.state.empty(room(self._indexes, messages), loop.graph.vertex_dtype)
 
-def _rows(
-    loop: Loop, lanes: tuple[Lane, ...], record: IterationRecord, first: int, last: int
-) -> Iterator[tuple[Block, Any]]:
-    """Blocks of the rows [first, last), each with the neighbors in its rows."""
-    kernels = loop.workers[0].kernels
-    indexes = [lane.index for lane in lanes]
-    buffer = np.empty(room(indexes), dtype=loop.graph.vertex_dtype)
-    for block in blocks(indexes, len(buffer)):
-        part = Block(max(block.first, first), min(block.last, last), block.indexes)
-        if part.first < part.last:
+    def rows(self, first: int, last: int) -> Iterator[Block]:
+        """Blocks of the rows [first, last), each when its neighbors are in the buffer."""
+        for block in blocks(self._indexes, len(self.buffer)):
+            part = Block(max(block.first, first), min(block.last, last), block.indexes)
+            if part.first < part.last:
 
-            def copy(view: View, walk: int, part: Block = part) -> None:
-                kernels.copy_rows(view, part, walk, buffer)
+                def copy(view: View, walk: int, part: Block = part) -> None:
+                    self.kernels.copy_rows(view, part, walk, self.buffer)
 
-            visit(loop, lanes, part, record, copy)
-            yield part, buffer
+                visit(self.loop, self.lanes, part, self.record, copy)
+                yield part
+
+    def keep(self, span: tuple[int, int], neighbors: Any, kept: Any) -> None:
+        """Let `kept` hold the turned rows of the vertices of a strip."""
+        kept.begin(span[0])
+        for block in self.rows(*span):
+            self.kernels.keep(block, self.buffer, neighbors, kept)

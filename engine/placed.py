@@ -7,6 +7,7 @@ all words of a bitmap sooner than it would follow a second level. Refuses window
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from penstock.storage.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.frontier import Frontier
     from penstock.engine.kernels.author import Author
+    from penstock.storage.index import Index
     from penstock.transfer.device import Device
 
 TALLIES = 8
@@ -40,7 +43,7 @@ class PlacedState:
     """What a device knows about the vertices [first, last); see `state.State`.
 
     told, told_rest, told_lines: what the host reads after `select`. partial: the Globals' sums, of the host. arrays:
-    the fields' arrays in declared order, as kernels take them (always the same tuple).
+    the fields' arrays in declared order, as kernels take them (the same tuple until fields are swapped).
     """
 
     def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
@@ -55,6 +58,7 @@ class PlacedState:
             self.fields[name] = array.reshape((count, *spec.shape)) if spec.shape else array
         self.arrays = tuple(self.fields.values())
         self.identity = author.identity
+        self.message_shape = program.message_shape
         self.incoming: Any = None
         self.sent = device.array(count if author.has_send else 1, author.message)
         self.pending, self.active = PlacedBitmap(device, count), PlacedBitmap(device, count)
@@ -74,7 +78,8 @@ class PlacedState:
         """Give messages a place of their own (synchronous runs); else they go into the first field."""
         first_field = next(iter(self.fields.values()))
         if self.incoming is None:
-            self.incoming = self.device.array(len(first_field), self.sent.dtype)
+            shape = (len(first_field), *self.message_shape)
+            self.incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
             self.incoming[...] = self.identity
             self.touched = PlacedBitmap(self.device, len(first_field))
 
@@ -89,9 +94,39 @@ class PlacedState:
             raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
         return self.fields[field][first - self.first : last - self.first]
 
+    def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
+        """The frontier without its list, which lies on the device and is along another adjacency's rows."""
+        return replace(frontier, listed=False)
+
     def host_fields(self) -> dict[str, NDArray[Any]]:
         """Every field's values, copied to the host."""
         return {name: self.device.to_host(array) for name, array in self.fields.items()}
+
+    def empty(self, count: int, dtype: Any) -> Any:
+        """An array of `count` items of the device, not filled."""
+        return self.device.array(count, dtype)
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy of an array of the device in host memory."""
+        copied: NDArray[Any] = self.device.to_host(array)
+        return copied
+
+    def from_host(self, array: Any, values: NDArray[Any]) -> None:
+        """Copy values of host memory into an array of the device."""
+        self.device.copy_in(array, values, None)
+
+    def swap(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Use these arrays of the device as fields, which are like ours; returns ours."""
+        ours = {name: self.fields[name] for name in fields}
+        self.fields.update(fields)
+        self.arrays = tuple(self.fields.values())
+        return ours
+
+    def pending_bits(self) -> NDArray[np.uint8]:
+        """Who is pending, copied to the host once all kernels are done; as `State.pending_bits`."""
+        self.device.finish()
+        words: NDArray[np.uint32] = self.device.to_host(self.pending.words)
+        return words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
 
     def take(self, fields: dict[str, NDArray[Any]]) -> None:
         """Adopt values from the host."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.engine.block import Block, blocks, room
 from penstock.engine.frontier import Frontier
 from penstock.engine.program import fields_of, message_dtype, resolve_dtype
@@ -30,22 +30,25 @@ if TYPE_CHECKING:
 Visit = Callable[["View", int], None]
 
 
-def sweep(loop: Loop) -> Iterator[IterationRecord]:
-    """Run until the program is done or its max_iter is reached."""
-    if loop.totals_declared:
+def sweep(loop: Loop, messages: int) -> Iterator[IterationRecord]:
+    """Run until the program is done or its max_iter is reached. messages: of a block (`block.most_messages`)."""
+    if loop.totals_declared and loop.iteration == 0:
         loop.reduce()
-    work = _add_vectors if loop.program.message_shape else _apply_blocks
-    while loop.iteration < loop.program.max_iter:
-        began = time.perf_counter()
-        record = everyone(loop)
-        work(loop, record)
-        record.totals = dict(loop.totals)
-        record.seconds = time.perf_counter() - began
-        loop.iteration += 1
-        yield record
-        if loop.program.done(record.number, loop.totals):
-            loop.converged = True
-            return
+    if loop.program.message_shape:
+        work = partial(_add_vectors, loop)
+    else:
+        work = partial(_apply_blocks, loop, Scratch.of(loop, messages))
+    try:
+        while not loop.finished and loop.iteration < loop.program.max_iter:
+            began = time.perf_counter()
+            record = everyone(loop)
+            work(record)
+            record.totals = dict(loop.totals)
+            record.seconds = time.perf_counter() - began
+            loop.end_iteration(record.number)
+            yield record
+    finally:
+        loop.workers[0].kernels.close()
 
 
 def everyone(loop: Loop) -> IterationRecord:
@@ -77,24 +80,41 @@ def visit(loop: Loop, lanes: tuple[Lane, ...], block: Block | None, record: Iter
         record.tasks.extend(lane.records)
 
 
-def _apply_blocks(loop: Loop, record: IterationRecord) -> None:
+@dataclass
+class Scratch:
+    """What a run with the combiner `all` needs beside its state, kept from iteration to iteration.
+
+    buffer: messages of a block. following: name -> array for a field's new values; then it takes the old ones.
+    """
+
+    buffer: Any
+    following: dict[str, Any]
+
+    @classmethod
+    def of(cls, loop: Loop, messages: int) -> Scratch:
+        """Memory where the kernels compute, not filled."""
+        state = loop.workers[0].state
+        changing = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
+        buffer = state.empty(room([lane.index for lane in lanes_of(loop)], messages), loop.author.message)
+        ours = {name: state.fields[name] for name in changing}
+        return cls(buffer, {n: state.empty(a.size, a.dtype).reshape(a.shape) for n, a in ours.items()})
+
+
+def _apply_blocks(loop: Loop, scratch: Scratch, record: IterationRecord) -> None:
     """One iteration of a program that keeps all messages (`all`)."""
     kernels, state, scalars = loop.workers[0].kernels, loop.workers[0].state, loop.scalars()
-    lanes = lanes_of(loop)
-    indexes = [lane.index for lane in lanes]
-    buffer = np.empty(room(indexes), dtype=loop.author.message)
-    names = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
-    following = {name: state.fields[name].copy() for name in names}
-    targets = tuple(following.get(name, values) for name, values in state.fields.items())
+    lanes, buffer = lanes_of(loop), scratch.buffer
+    targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
+    kernels.use()
     kernels.clear_partial(state)
-    for block in blocks(indexes, len(buffer)):
+    for block in blocks([lane.index for lane in lanes], len(buffer)):
 
         def collect(view: View, walk: int, block: Block = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
 
         visit(loop, lanes, block, record, collect)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
-    state.take(following)
+    scratch.following = state.swap(scratch.following)
     loop.total()
 
 
@@ -112,12 +132,16 @@ def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     loop.total()
 
 
-def row_bytes(program: Program, graph: Graph) -> int:
-    """Bytes that a program with the combiner `all` takes beyond its state: the buffer, and the fields' new values."""
+def row_bytes(program: Program, graph: Graph, messages: int) -> int:
+    """Bytes that a program with the combiner `all` takes beyond its state: the buffer, and the fields' new values.
+
+    A GPU also notes where long rows lie, in a 32nd of a byte for each message.
+    """
     stored = [graph.into or graph.out]
     if graph.directed and program.along == "both":
         stored.append(graph.out)
-    total = room([adjacency.index() for adjacency in stored]) * message_dtype(program, graph.vertex_dtype).itemsize
+    buffer = room([adjacency.index() for adjacency in stored], messages)
+    total = buffer * message_dtype(program, graph.vertex_dtype).itemsize + buffer // 32
     for spec in fields_of(program).values():
         if not spec.constant:
             total += resolve_dtype(spec.dtype, graph.vertex_dtype).itemsize * graph.vertices

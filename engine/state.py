@@ -6,7 +6,7 @@ begin at vertex 0. Refuses windows it does not hold. Says before a run what it w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,9 @@ from penstock.storage.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.frontier import Frontier
     from penstock.engine.kernels.author import Author
+    from penstock.storage.index import Index
 
 SPAN = 4096
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
@@ -90,7 +92,7 @@ class State:
         """Give messages a place of their own (synchronous runs); else they go into the first field."""
         first_field = next(iter(self.fields.values()))
         if self.incoming is None:
-            self.incoming = np.full((len(first_field), *self.message_shape), self.identity, dtype=self.sent.dtype)
+            self.incoming = _array((len(first_field), *self.message_shape), self.identity, self.sent.dtype)
             self.touched = Bitmap.empty(len(first_field))
 
     @cached_property
@@ -111,6 +113,37 @@ class State:
     def host_fields(self) -> dict[str, NDArray[Any]]:
         """Every field's values in host memory, where they are."""
         return self.fields
+
+    def empty(self, count: int, dtype: Any) -> NDArray[Any]:
+        """An array of `count` items where kernels compute, not filled."""
+        return np.empty(count, dtype=dtype)
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An array of `empty` in host memory, where it is."""
+        return array
+
+    def from_host(self, array: NDArray[Any], values: NDArray[Any]) -> None:
+        """Copy values of host memory into an array of `empty`."""
+        array[...] = values
+
+    def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
+        """The frontier, its list's running sum of edges being along the rows of another adjacency from now on."""
+        if frontier.listed:
+            work = self.work[: frontier.vertices + 1]
+            work[0] = 0
+            np.cumsum(index.lengths_of(self.vertices[: frontier.vertices]), out=work[1:])
+            frontier = replace(frontier, edges=int(work[-1]))
+        return frontier
+
+    def swap(self, fields: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Use these arrays as fields, which are like ours; returns ours."""
+        ours = {name: self.fields[name] for name in fields}
+        self.fields.update(fields)
+        return ours
+
+    def pending_bits(self) -> NDArray[np.uint8]:
+        """Who is pending: a bit a vertex, the lowest first, padded to whole bytes."""
+        return self.pending.words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
 
     def take(self, fields: dict[str, NDArray[Any]]) -> None:
         """Use these arrays of the host as fields, without a copy."""
@@ -141,7 +174,12 @@ def fields_for(program: Program, count: int, vertex_dtype: Any) -> dict[str, NDA
 
 
 def _filled(spec: Field, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    return np.full((count, *spec.shape), value_of(spec.fill, dtype), dtype=dtype)
+    return _array((count, *spec.shape), value_of(spec.fill, dtype), dtype)
+
+
+def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Full of one value; zeros cost nothing until they are touched, and a phase's fields may be another's."""
+    return np.full(shape, first, dtype=dtype) if first != 0 else np.zeros(shape, dtype=dtype)
 
 
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:

@@ -10,18 +10,18 @@ that there is none.
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
 from penstock.engine.kernels.cuda_ptx import ptx_of, renewed
+from penstock.engine.kernels.cuda_simulated import Shared, run_block
+from penstock.engine.kernels.cuda_sort import sort_in_place
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.author import Compile
@@ -53,6 +53,14 @@ def device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 compile_author: Compile = device
+
+if not SIMULATED:
+    from numba.cuda.extending import overload_method
+
+    @overload_method(numba.types.Array, "sort")
+    def _sort(values):  # type: ignore[no-untyped-def]
+        """What `incoming.sort()` means in an author's function; without arguments, in one dimension."""
+        return sort_in_place if values.ndim == 1 else None
 
 
 class Kernel:
@@ -131,54 +139,21 @@ def _kinds(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, ...]) -> None:
     """Run one block after another, a Python thread for each of its threads, arrays in place.
 
-    What kernels see as `cuda` is numba's simulator's. Its own block runner polls its threads and copies arrays in and
-    out, which costs a second a launch and breaks arrays that are passed twice; a barrier takes a millisecond.
+    What kernels see as `cuda` is numba's simulator's, less its block runner and its shared arrays: see
+    `cuda_simulated.py`.
     """
     from numba.cuda.simulator.kernelapi import FakeCUDAModule
 
     outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
+    inside._shared = Shared()
     with ExitStack() as stack:
         for names in _namespaces:
             if names.get("cuda") is outside:
                 names["cuda"] = inside
                 stack.callback(names.__setitem__, "cuda", outside)
         for number in range(blocks):
-            inside._shared._allocations.clear()
-            barrier = threading.Barrier(BLOCK)
-            threads = [_SimulatedThread(function, arguments, (number, at), barrier) for at in range(BLOCK)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            failed = [thread.error for thread in threads if thread.error is not None]
-            if failed:
-                raise next((e for e in failed if not isinstance(e, threading.BrokenBarrierError)), failed[0])
-
-
-class _SimulatedThread(threading.Thread):
-    """One CUDA thread under the simulator, as `numba.cuda.simulator.kernelapi` looks at it."""
-
-    def __init__(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], place: tuple[int, int], barrier: Any
-    ) -> None:
-        super().__init__(daemon=True)
-        self.blockIdx, self.threadIdx = (SimpleNamespace(x=at, y=0, z=0) for at in place)
-        self.thread_id = place[1]
-        self.error: BaseException | None = None
-        self._work = function, arguments
-        self._barrier = barrier
-
-    def run(self) -> None:
-        """Run the kernel's function; what it raises is kept, and the others are not left waiting."""
-        try:
-            self._work[0](*self._work[1])
-        except BaseException as error:
-            self.error = error
-            self._barrier.abort()
-
-    def syncthreads(self) -> None:
-        """Wait for the block."""
-        self._barrier.wait()
+            inside._shared.arrays.clear()
+            run_block(function, arguments, number, BLOCK)
 
 
 class _Loaded:

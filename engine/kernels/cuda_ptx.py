@@ -1,10 +1,10 @@
 """PTX of kernels, kept on disk from one process to the next, so that a second run compiles nothing.
 
 Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
-author's fingerprint and more), the types of its arguments, the compute capability, and the versions of Numba, its CUDA
-half, Python and Penstock. Entries lie where Numba keeps what it compiles for the host: beside the sources, or where
-NUMBA_CACHE_DIR or the user's cache folder says. The driver keeps the machine code that it makes of PTX itself. Refuses
-nothing: without a place to keep things each process compiles for itself.
+author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
+the versions of Numba, its CUDA half, Python and Penstock. Entries lie where Numba keeps what it compiles for the host:
+beside the sources, or where NUMBA_CACHE_DIR or the user's cache folder says. The driver keeps the machine code that it
+makes of PTX itself. Refuses nothing: without a place to keep things each process compiles for itself.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 from penstock.engine.kernels.author import digest_of
+from penstock.engine.kernels.cuda_sort import sort_in_place
 from penstock.storage.shelf import Shelf
 
 Compile = Callable[[], str]
@@ -45,8 +46,8 @@ def renewed(
 
 def key_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
     """What an entry's content depends on, as hexadecimal digits."""
-    parts = digest_of(function), function.__qualname__, str(types), str(capability), *_versions()
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    parts = digest_of(function), digest_of(sort_in_place), function.__qualname__, str(types), str(capability)
+    return hashlib.sha256("\0".join((*parts, *_versions())).encode()).hexdigest()
 
 
 def place_of(function: Callable[..., Any]) -> Shelf | None:
