@@ -1,6 +1,7 @@
 """The six algorithms of LDBC Graphalytics, from the command line to its output format, by its own rules of validation.
 
-References come from the independent verifiers, on a directed and an undirected graph with weights and gaps among ids.
+References come from the independent verifiers, on a directed and an undirected graph with weights and gaps among ids,
+and from the benchmark itself, whose two example graphs lie in data/graphalytics with their six answers each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from checkers import EdgeList, bfs_levels, components, pagerank, shortest_distan
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools import cli
 from samples import skewed
+from sources import DATA
 
 FAR = "9223372036854775807"
 SOURCE = 4
@@ -72,23 +74,43 @@ def test_outputs_pass_validation(directed: bool, tmp_path: Path) -> None:
     how += ["--direction", "both"] if directed else ["--undirected"]
     assert cli.run_command(["convert", *map(str, [tmp_path / "g.e", tmp_path / "g.h5", *how])]) == 0
     for algorithm, rule in RULES.items():
-        written = tmp_path / f"{algorithm}.out"
-        how = [
-            *PARAMETERS.get(algorithm, []),
-            "--format",
-            "graphalytics",
-            "--output",
-            written,
-            "--quiet",
-            "--no-calibrate",
-        ]
-        assert cli.run_command(["run", algorithm, *map(str, [tmp_path / "g.h5", *how])]) == 0
-        pairs = [line.split(" ") for line in written.read_text().splitlines()]
-        assert [int(vertex) for vertex, _ in pairs] == (np.arange(60) * 7).tolist()
+        got = output_of(algorithm, tmp_path / "g.h5", PARAMETERS.get(algorithm, []))
+        assert list(got) == (np.arange(60) * 7).tolist()
         labels = 7 if algorithm in ("cdlp", "wcc") else None
         wanted = [value * labels if labels else value for value in reference(algorithm, edges)]
-        got = {int(vertex): value for vertex, value in pairs}
         right.check_graphalytics(rule, got, {7 * v: str(value) for v, value in enumerate(wanted)})
+
+
+def output_of(algorithm: str, graph: Path, parameters: list[str]) -> dict[int, str]:
+    """What `penstock run --format graphalytics` writes: id -> value, in its order."""
+    written = graph.with_suffix(f".{algorithm}")
+    how = [*parameters, "--format", "graphalytics", "--output", str(written), "--quiet", "--no-calibrate"]
+    assert cli.run_command(["run", algorithm, str(graph), *how]) == 0
+    return values_of(written)
+
+
+def values_of(output: Path) -> dict[int, str]:
+    """A file of Graphalytics' output format."""
+    pairs = (line.split(" ") for line in output.read_text().splitlines())
+    return {int(vertex): value for vertex, value in pairs}
+
+
+EXAMPLES = {"example-directed": ("1", ["--direction", "both"]), "example-undirected": ("2", ["--undirected"])}
+"""The source of BFS and SSSP, by the benchmark's properties of these graphs, and how they are converted."""
+ROUNDS = {"pagerank": ["--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", "2"]}
+"""The rounds of PR and CDLP, by the same."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_benchmarks_own_examples(name: str, tmp_path: Path) -> None:
+    source, how = EXAMPLES[name]
+    edges = DATA / "graphalytics" / f"{name}.e"
+    convert = ["convert", str(edges), str(tmp_path / "g.h5"), "--renumber", "--weights", "--format", "text", "--quiet"]
+    assert cli.run_command([*convert, *how]) == 0
+    for algorithm, rule in RULES.items():
+        parameters = ["--source", source] if algorithm in ("bfs", "sssp") else ROUNDS.get(algorithm, [])
+        wanted = values_of(edges.with_name(f"{name}-{'PR' if algorithm == 'pagerank' else algorithm.upper()}"))
+        right.check_graphalytics(rule, output_of(algorithm, tmp_path / "g.h5", parameters), wanted)
 
 
 def test_help_names_every_program(capsys: pytest.CaptureFixture[str]) -> None:

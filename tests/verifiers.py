@@ -99,9 +99,9 @@ def adsorption(edges: EdgeList, seeds: Mapping[int, float], damping: float) -> F
     return np.linalg.solve(np.eye(edges.vertices) - step, right)
 
 
-def hits(edges: EdgeList) -> tuple[Floats, Floats]:
+def hits(edges: EdgeList, *, weighted: bool = False) -> tuple[Floats, Floats]:
     """Hubs and authorities, sum 1 each: 20,000 rounds of the definition from equal hubs."""
-    dense = matrix(edges, weighted=False)
+    dense = matrix(edges, weighted=weighted)
     product = dense @ dense.T
     hub = np.full(edges.vertices, 1.0)
     for _ in range(20000):

@@ -1,14 +1,15 @@
 """Owns the comparison: every system, every task, the same text, medians, and answers that agree.
 
 A system that gives another answer than Penstock is shown as wrong rather than as fast. Refuses to
-know the systems: `peers` does.
+know the systems: `peers` and `peer_programs` do.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -19,7 +20,7 @@ from penstock.storage.edges import EdgeBatch
 from penstock.storage.export import write_edges
 from penstock.storage.ingest.synthetic import SyntheticSource
 from penstock.tools.output import table
-from penstock.tools.peers import RANK, RANK_SWEEPS, TASKS, TOLERANCE, WCC, System, Values
+from penstock.tools.peers import RANK, RANK_SWEEPS, TASKS, TOLERANCE, WCC, ProgramSystem, System, Task, Values
 
 READY = "text to ready"
 LOOSE = 4 * TOLERANCE / 0.15
@@ -87,13 +88,42 @@ def prepare(source: SyntheticSource, folder: Path) -> Material:
     return material
 
 
+def agree(task: str, mine: Values, other: Values) -> bool:
+    """Whether two systems' answers to a task are the same, as far as they must be."""
+    if len(mine) != len(other):
+        return False
+    if task == WCC:
+        return bool(np.array_equal(first_members(mine), first_members(other)))
+    if task in (RANK, RANK_SWEEPS):
+        apart = float(np.abs(mine / mine.sum() - other / other.sum()).sum())
+        return apart <= (LOOSE if task == RANK else TOLERANCE)
+    return bool(np.array_equal(mine, other))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How tasks are timed: `repeat` times after a first one that is not timed, by a clock in seconds.
+
+    patience: of a first run that takes longer its time stands, and it is not repeated.
+    """
+
+    repeat: int
+    patience: float = math.inf
+    clock: Callable[[], float] = time.perf_counter
+
+
 @dataclass
 class Comparison:
-    """Median seconds by task and system; which (task, system) gave another answer than the first."""
+    """Median seconds by task and system; which (task, system) gave another answer than the first, or none, and why.
+
+    agree: whether two answers to a task are the same.
+    """
 
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     wrong: set[tuple[str, str]] = field(default_factory=set)
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: dict[str, Values] = field(default_factory=dict)
+    agree: Callable[[str, Values, Values], bool] = agree
 
     def note(self, task: str, system: str, seconds: float) -> None:
         """Add a figure."""
@@ -103,7 +133,7 @@ class Comparison:
         """Compare with the first system's answer, or keep it if this is the first."""
         if task not in self.answers:
             self.answers[task] = answer
-        elif not agree(task, self.answers[task], answer):
+        elif not self.agree(task, self.answers[task], answer):
             self.wrong.add((task, system))
 
 
@@ -123,35 +153,55 @@ def compare(
         system.load_weights(material.weighted_text)
         for name, task in system.tasks(material.source).items():
             update(f"{system.name}: {name}")
-            result = task.run()
-            found.check(name, system.name, task.answer(result))
-            del result
-            times = [_timed(task.run) for _ in range(repeat)]
-            found.note(name, system.name, median(times))
+            _measure(found, (name, system.name), task, Effort(repeat))
         system.close()
         gc.collect()
     return found
 
 
-def _timed(run: Callable[[], Any]) -> float:
-    gc.collect()
-    began = time.perf_counter()
-    result = run()
-    took = time.perf_counter() - began
+def compare_programs(
+    found: Comparison,
+    makers: Sequence[Callable[[], ProgramSystem]],
+    names: Sequence[str],
+    effort: Effort,
+    update: Callable[[str], None] = lambda doing: None,
+) -> list[str]:
+    """Run the programs `names` on every system that has them, the systems one after another; returns their names.
+
+    The first system is Penstock, whose errors are errors; another's are noted.
+    """
+    systems: list[str] = []
+    for make in makers:
+        system = make()
+        tasks: Mapping[str, Task] = system.programs()
+        for name in (name for name in names if name in tasks):
+            update(f"{system.name}: {name}")
+            try:
+                _measure(found, (name, system.name), tasks[name], effort)
+            except Exception as error:
+                if not systems:
+                    raise
+                found.failed[name, system.name] = f"{type(error).__name__}: {error}"
+        systems.append(system.name)
+        system.close()
+        gc.collect()
+    return systems
+
+
+def _measure(found: Comparison, what: tuple[str, str], task: Task, effort: Effort) -> None:
+    """Run a task once for its answer, then for its time."""
+    first, result = _timed(task.run, effort.clock)
+    found.check(*what, task.answer(result))
     del result
-    return took
+    times = [first] if first > effort.patience else [_timed(task.run, effort.clock)[0] for _ in range(effort.repeat)]
+    found.note(*what, median(times))
 
 
-def agree(task: str, mine: Values, other: Values) -> bool:
-    """Whether two systems' answers to a task are the same, as far as they must be."""
-    if len(mine) != len(other):
-        return False
-    if task == WCC:
-        return bool(np.array_equal(first_members(mine), first_members(other)))
-    if task in (RANK, RANK_SWEEPS):
-        apart = float(np.abs(mine / mine.sum() - other / other.sum()).sum())
-        return apart <= (LOOSE if task == RANK else TOLERANCE)
-    return bool(np.array_equal(mine, other))
+def _timed(run: Callable[[], Any], clock: Callable[[], float]) -> tuple[float, Any]:
+    gc.collect()
+    began = clock()
+    result = run()
+    return clock() - began, result
 
 
 def first_members(labels: Values) -> Values:
@@ -160,11 +210,11 @@ def first_members(labels: Values) -> Values:
     return np.asarray(first[inverse])
 
 
-def lines(found: Comparison, systems: Sequence[str]) -> list[str]:
+def lines(found: Comparison, systems: Sequence[str], tasks: Sequence[str] = (READY, *TASKS)) -> list[str]:
     """A table: a row for each task, a column for each system, and the best peer over Penstock."""
     first, *others = systems
     rows = []
-    for task in (READY, *TASKS):
+    for task in tasks:
         times = found.seconds.get(task, {})
         cells = [_cell(found, task, system) for system in systems]
         peers = [times[name] for name in others if name in times]
@@ -176,5 +226,5 @@ def lines(found: Comparison, systems: Sequence[str]) -> list[str]:
 def _cell(found: Comparison, task: str, system: str) -> str:
     seconds = found.seconds.get(task, {}).get(system)
     if seconds is None:
-        return "-"
+        return "failed" if (task, system) in found.failed else "-"
     return f"{seconds:.3f}" + (" wrong" if (task, system) in found.wrong else "")

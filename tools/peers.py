@@ -58,9 +58,21 @@ class System(Protocol):
         """Free everything."""
 
 
-def _package(name: str) -> Any:
+def package(name: str) -> Any:
     """A package that Penstock does not need; untyped, as far as we are concerned."""
     return importlib.import_module(name)
+
+
+class ProgramSystem(Protocol):
+    """A system that answers what Penstock's programs answer, on the one graph that it was made of."""
+
+    name: str
+
+    def programs(self) -> dict[str, Task]:
+        """What this system has, by the names of Penstock's programs."""
+
+    def close(self) -> None:
+        """Free everything."""
 
 
 class Peer:
@@ -79,7 +91,7 @@ class Scipy(Peer):
 
     def load(self, text: Path, vertices: int) -> None:
         """numpy reads, scipy sorts."""
-        sparse = _package("scipy.sparse")
+        sparse = package("scipy.sparse")
 
         self._vertices = vertices
         ends = np.fromfile(text, np.int64, sep=" ").reshape(-1, 2)
@@ -90,7 +102,7 @@ class Scipy(Peer):
 
     def load_weights(self, text: Path) -> None:
         """As `load`."""
-        sparse = _package("scipy.sparse")
+        sparse = package("scipy.sparse")
 
         rows = np.fromfile(text, np.int64, sep=" ").reshape(-1, 3)
         places = (rows[:, 0], rows[:, 1])
@@ -99,7 +111,7 @@ class Scipy(Peer):
 
     def tasks(self, source: int) -> dict[str, Task]:
         """All of them."""
-        csgraph = _package("scipy.sparse.csgraph")
+        csgraph = package("scipy.sparse.csgraph")
 
         return {
             BFS: Task(
@@ -157,7 +169,7 @@ class Networkit(Peer):
         self._weighted = self._read(text, self._graph.numberOfNodes())
 
     def _read(self, text: Path, vertices: int) -> Any:
-        nk = _package("networkit")
+        nk = package("networkit")
 
         graph = nk.graphio.EdgeListReader("\t", 0, directed=True).read(str(text))
         graph.addNodes(max(0, vertices - graph.numberOfNodes()))
@@ -165,7 +177,7 @@ class Networkit(Peer):
 
     def tasks(self, source: int) -> dict[str, Task]:
         """All of them."""
-        nk = _package("networkit")
+        nk = package("networkit")
 
         def ranks(tolerance: float, most: int) -> Any:
             spread = nk.centrality.SinkHandling.DistributeSinks
@@ -199,7 +211,7 @@ class Igraph(Peer):
 
     def load(self, text: Path, vertices: int) -> None:
         """igraph's own reader."""
-        self._graph = _package("igraph").Graph.Read_Edgelist(str(text), directed=True)
+        self._graph = package("igraph").Graph.Read_Edgelist(str(text), directed=True)
         self._graph.add_vertices(max(0, vertices - self._graph.vcount()))
 
     def load_weights(self, text: Path) -> None:

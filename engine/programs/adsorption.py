@@ -46,14 +46,15 @@ class Adsorption(Program):
         if not 0 <= self.damping < 1:
             raise InputError(f"damping {self.damping} is outside [0, 1): 0.85 is usual")
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the in-edges, then spread."""
         if isinstance(self.source, Mapping):
             for vertex, strength in self.source.items():
                 state["seed"][internal_id(graph, vertex)] = strength
         else:
             state["seed"][internal_ids(graph, self.source)] = 1.0
-        yield ArrivingWeight()
+        if first == 0:
+            yield ArrivingWeight()
         spread = Spread(self.damping, self.tol)
         spread.max_iter = self.max_iter
         yield spread

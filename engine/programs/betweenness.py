@@ -57,15 +57,18 @@ class Betweenness(Program):
             return everyone
         return np.random.default_rng(self.seed).choice(everyone, self.k, replace=False)
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Forward and backward from each source."""
         sources = self.sources(graph)
-        for source in sources.tolist():
-            yield CountPaths(source)
-            reached = state["level"][state["level"] != UNREACHED]
-            yield AddDependencies(int(reached.max()))
-            state["dependency"][source] = 0.0
-            state["betweenness"] += state["dependency"]
+        for number in range(first, 2 * len(sources)):
+            source = int(sources[number // 2])
+            if number % 2 == 0:
+                yield CountPaths(source)
+            else:
+                reached = state["level"][state["level"] != UNREACHED]
+                yield AddDependencies(int(reached.max()))
+                state["dependency"][source] = 0.0
+                state["betweenness"] += state["dependency"]
         if not self.raw:
             _rescale(state["betweenness"], sources, self.normalized, graph.directed)
 

@@ -40,14 +40,12 @@ class CDLP(Program):
         return label
 
     def vertex(label, incoming):  # type: ignore[no-untyped-def]
-        """The most frequent label; its own without neighbors."""
+        """The most frequent label, of several the smallest; its own without neighbors."""
         incoming.sort()
-        best, longest, first = label, 0, 0
-        for at in range(1, len(incoming) + 1):
-            if at == len(incoming) or incoming[at] != incoming[first]:
-                if at - first > longest:
-                    best, longest = incoming[first], at - first
-                first = at
+        best, longest = label, 0
+        for at in range(len(incoming)):
+            if incoming[at - longest] == incoming[at]:  # a run that is longer than the longest so far
+                best, longest = incoming[at], longest + 1
         return best
 
     @Global(np.float64)

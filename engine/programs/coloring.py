@@ -2,8 +2,10 @@
 
 The order is a hash of the original ids; a vertex waits for neighbors that come before it, then colors itself, many
 at once (Jones and Plassmann, SIAM J. Sci. Comput. 1993). So the result is that of a serial greedy walk in this order,
-however it was run. Colors are tried in windows of 63, one phase each; a vertex that finds a window full goes on to the
-next. Edge direction and self-loops are ignored.
+however it was run. Colors are tried in windows of 63. For each, one phase counts down the neighbors that a vertex has
+to wait for, which tells its turn, and one gives colors turn by turn: a vertex that has had its turn tells the neighbors
+behind it once, so that every edge is walked a few times, however long the longest wait. A vertex that finds a window
+full goes on to the next. Edge direction and self-loops are ignored.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from penstock.storage.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
 WINDOW = 63
-WAITING = np.uint64(1 << 63)
-"""The bit by which a vertex says that it has no color yet; the others stand for colors of the window."""
+COLORS = np.uint64(2**63 - 1)
+"""The bits of a window's colors; the one above stands for none of them, and is never used up."""
 ONE = np.uint64(1)
 
 
@@ -28,26 +30,62 @@ class Coloring(Program):
     """`color` (uint32), from 0."""
 
     color = Field(np.uint32, fill=LARGEST)
+    turn = Field(np.int64, output=False)
     rank = Field(VERTEX, output=False)
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
-        """Window by window, until everybody has a color."""
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Turns, then colors, window by window until everybody has a color."""
         state["rank"][:] = shuffled(graph)
-        first = 0
-        while bool(np.any(state["color"] == NONE)):
-            yield ColorWindow(first)
-            first += WINDOW
+        number = first
+        while number == first > 0 or number % 2 == 1 or bool(np.any(state["color"] == NONE)):
+            yield ColorWindow(number // 2 * WINDOW) if number % 2 else Turns()
+            number += 1
+
+
+class Turns(Program):
+    """`turn` of those without a color: 0 with none of them before it among its neighbors, else one after the last."""
+
+    turn = Field(np.int64)
+    before = Field(np.int64)
+    color = Field(np.uint32, constant=True)
+    rank = Field(VERTEX, constant=True)
+    combine = "sum"
+    message = np.int64
+    along = "both"
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """In the first iteration everybody without a color is counted by those behind him."""
+        without = state["color"] == NONE
+        return Start(everything=True) if without.all() else Start(active=np.flatnonzero(without))
+
+    def edge(rank, target_rank):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way: one counted (first iteration), one that has had its turn (later)."""
+        return 1 if rank < target_rank else 0
+
+    def wants(color):  # type: ignore[no-untyped-def]
+        """Only those without a color take part."""
+        return color == NONE
+
+    def vertex(turn, before, incoming, is_active, iteration):  # type: ignore[no-untyped-def]
+        """How many are still before it; its turn, once they are none."""
+        if iteration == 0:
+            return 0, incoming
+        return (iteration if incoming != 0 else turn), before - incoming
+
+    def active(before, old_before, iteration):  # type: ignore[no-untyped-def]
+        """Once, when nobody is left before it."""
+        return before == 0 and (iteration == 0 or old_before != 0)
 
 
 class ColorWindow(Program):
     """Give colors first .. first + 62 to those without one; whoever finds them all taken stays without.
 
-    used (uint64): bits of the colors that earlier neighbors have. waits: whether one of them may still take one.
+    used (uint64): bits of the colors that earlier neighbors have.
     """
 
     used = Field(np.uint64)
     color = Field(np.uint32, fill=LARGEST)
-    waits = Field(np.uint32, fill=1)
+    turn = Field(np.int64, constant=True)
     rank = Field(VERTEX, constant=True)
     combine = "or"
     along = "both"
@@ -56,35 +94,30 @@ class ColorWindow(Program):
         self.first = first
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Those without a color act; those with one of this window's have none yet."""
-        without = state["color"] == NONE
-        state["waits"][:] = without
-        return Start(active=np.flatnonzero(without))
+        """Those without a color begin whose turn it is first."""
+        return Start(active=np.flatnonzero((state["color"] == NONE) & (state["turn"] == 0)))
 
-    def send(color, waits, first):  # type: ignore[no-untyped-def]
-        """That it still waits, or the color it has just taken; nothing once it has found the window full."""
-        if waits != 0:
-            return WAITING
-        return ONE << np.uint64(color - first) if color != NONE else np.uint64(0)
+    def send(used):  # type: ignore[no-untyped-def]
+        """The smallest free color, which it takes now; the bit above them where there is none."""
+        free = ~np.uint64(used)
+        return free & ~(free - ONE)
 
     def edge(sent, rank, target_rank):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way: only those behind listen."""
         return sent if rank < target_rank else np.uint64(0)
 
-    def wants(waits):  # type: ignore[no-untyped-def]
-        """Only those who wait take part."""
-        return waits != 0
+    def wants(color):  # type: ignore[no-untyped-def]
+        """Only those without a color take part."""
+        return color == NONE
 
-    def vertex(used, color, waits, incoming, is_active, first):  # type: ignore[no-untyped-def]
-        """Colors seen; the smallest free one, once nobody before it waits."""
-        seen = np.uint64(used) | (np.uint64(incoming) & ~WAITING)
-        if waits == 0 or np.uint64(incoming) & WAITING != 0:
-            return seen, color, waits
+    def vertex(used, color, incoming, is_active, first):  # type: ignore[no-untyped-def]
+        """Colors seen; the smallest free one of the window, at its turn."""
         chosen = 0
-        while chosen < WINDOW and (seen >> np.uint64(chosen)) & ONE != 0:
+        while is_active and (np.uint64(used) >> np.uint64(chosen)) & ONE != 0:
             chosen += 1
-        return seen, (np.uint32(first + chosen) if chosen < WINDOW else color), np.uint32(0)
+        taken = np.uint32(first + chosen) if is_active and chosen < WINDOW else color
+        return np.uint64(used) | (np.uint64(incoming) & COLORS), taken
 
-    def active(waits, old_waits):  # type: ignore[no-untyped-def]
-        """Whoever waits, and once more whoever has just decided."""
-        return waits != 0 or old_waits != 0
+    def active(turn, iteration):  # type: ignore[no-untyped-def]
+        """Whose turn comes next: one of those before it has just had his, so it has heard."""
+        return turn == iteration + 1

@@ -25,7 +25,7 @@ class Degrees(Program):
     in_degree = Field(np.int64)
     out_degree = Field(np.int64)
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Read the indexes; count only what they do not hold."""
         state["out_degree"][:] = graph.out.index().degrees(0, graph.vertices)
         if graph.into is None:

@@ -43,12 +43,12 @@ class PHP(Program):
         if not 0 <= self.damping < 1:
             raise InputError(f"damping {self.damping} is outside [0, 1): 0.8 is usual")
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""
         root = internal_id(graph, self.source)
         if graph.weight_dtype is None:
             state["outgoing"][:] = graph.out.index().degrees(0, graph.vertices)
-        else:
+        elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0
         spread = Hitting(root, self.damping, self.tol)

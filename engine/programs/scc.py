@@ -3,7 +3,8 @@
 Trimming first (McLendon et al., J. Parallel Distrib. Comput. 2005): vertices that nothing left leads to, or that lead
 to nothing left, are components of their own. Then the component of a vertex with many edges, as what it reaches both
 ways (Fleischer, Hendrickson, Pinar, IPDPS 2000), usually the giant. The rest by coloring (Orzan, 2004): the smallest id
-spreads forward, and from each id that kept its own color backward within the color.
+spreads forward, and from each id that kept its own color backward within the color. In an undirected graph they are the
+weakly connected ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import VERTEX, Field, Program, Start
+from penstock.engine.programs.wcc import WCC
 from penstock.engine.vertices import smallest_members
 from penstock.storage.graph import Graph
 
@@ -25,25 +27,36 @@ class SCC(Program):
     color = Field(VERTEX, output=False)
     reached = Field(np.uint32, output=False)
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Trim, take the giant, trim, then color until nobody is left. `vertices` stands for no component yet."""
         component = state["component"]
-        component[:] = graph.vertices
+        if first == 0:
+            component[:] = graph.vertices
         if graph.vertices == 0:
             return
-        yield TrimForward()
-        yield TrimBackward()
-        left = component == graph.vertices
-        if left.any():
-            yield ReachForward(_pivot(graph, left))
-            yield ReachBackward(_pivot(graph, left))
+        if not graph.directed:
+            yield WCC()
+            return
+        for number in range(first, 2):
+            yield (TrimForward, TrimBackward)[number]()
+        if first >= 2 or bool(np.any(component == graph.vertices)):
+            yield from self._giant(graph, state, max(2, first))
+        number = max(6, first)
+        while number % 2 == 1 or bool(np.any(component == graph.vertices)):
+            yield (SpreadColor, ClaimColor)[number % 2]()
+            number += 1
+
+    def _giant(self, graph: Graph, state: dict[str, NDArray[Any]], first: int) -> Iterator[Program]:
+        """Phases 2 to 5: what the pivot reaches both ways, and trimming what that leaves."""
+        component = state["component"]
+        if first < 4:
+            pivot = _pivot(graph, component == graph.vertices)
+            for number in range(first, 4):
+                yield (ReachForward, ReachBackward)[number - 2](pivot)
             members = np.flatnonzero(state["reached"] == 3)
             component[members] = members[0]
-            yield TrimForward()
-            yield TrimBackward()
-        while bool(np.any(component == graph.vertices)):
-            yield SpreadColor()
-            yield ClaimColor()
+        for number in range(max(4, first), 6):
+            yield (TrimForward, TrimBackward)[number - 4]()
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Name every component by its smallest original id."""

@@ -73,8 +73,8 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
     with (
         mock.patch("penstock.engine.equipment.layout", divide),
         mock.patch("penstock.engine.corners.strip_edges", return_value=40),
-        mock.patch("penstock.engine.rows.room", lambda indexes: block.room(indexes, 64)),
-        mock.patch("penstock.engine.corners.room", lambda indexes: block.room(indexes, 64)),
+        mock.patch("penstock.engine.rows.room", lambda indexes, most: block.room(indexes, 64)),
+        mock.patch("penstock.engine.corners.room", lambda indexes, most: block.room(indexes, 64)),
         Session(graph, partition_bytes=200) as session,
     ):
         for name in ("coreness", "scc", "betweenness", *ROWS):
@@ -112,16 +112,26 @@ def test_float_weights() -> None:
 
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
-def test_simulated_gpu() -> None:
-    edges = tangle(directed=True, core=14, tail=6, count=40)
+@pytest.mark.parametrize("directed", [True, False])
+def test_simulated_gpu(directed: bool) -> None:
+    edges = tangle(directed=directed, core=14, tail=6, count=40)
     with Session(in_memory(edges), device="emulated", kernels="cuda") as session:
-        for name in CASES.keys() - {"adsorption", "php"}:
-            make, check = CASES[name]
-            if name in ROWS:
-                with pytest.raises(InputError, match=r"whole rows.*--device cpu"):
-                    session.run(make())
-            else:
-                check(edges, session.run(make()).fields)
+        for make, check in CASES.values():
+            check(edges, session.run(make()).fields)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_weights_where_they_are_asked_for(directed: bool) -> None:
+    """Plain Python: compiled, it is the kernels of the same functions without weights."""
+    edges = tangle(directed=directed)
+    graph, way = in_memory(edges), {"kernels": "reference"}
+    near(
+        run(Katz(alpha=1e-4, tol=1e-13, weight=True), graph, **way).fields["katz"],
+        right.katz(edges, alpha=1e-4, weighted=True),
+    )
+    found = run(HITS(tol=1e-13, weight="weight"), graph, **way).fields
+    for name, wanted in zip(("hub", "authority"), right.hits(edges, weighted=True), strict=True):
+        near(found[name], wanted)
 
 
 def ratings(*, directed: bool = False) -> EdgeList:
@@ -175,11 +185,20 @@ def test_betweenness_is_scaled_as_networkx_scales(directed: bool, normalized: bo
         assert np.array_equal(sample, session.run(Betweenness(k=6, seed=1, raw=True)).fields["betweenness"])
 
 
-def test_personalized_pagerank_by_name() -> None:
-    edges = tangle(directed=True)
+SIMULATOR = pytest.param(
+    {"device": "emulated", "kernels": "cuda"},
+    marks=pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu"),
+)
+
+
+@pytest.mark.parametrize("way", [{"kernels": "reference"}, {}, SIMULATOR])
+@pytest.mark.parametrize("directed", [True, False])
+def test_personalized_pagerank_by_name(directed: bool, way: Fields) -> None:
+    edges = tangle(directed=directed, core=14, tail=6, count=40)
     home = np.zeros(edges.vertices)
     home[[SOURCE, OTHER]] = 1.0
-    rank = run("personalized_pagerank", in_memory(edges), source=[SOURCE, OTHER], alpha=0.6, tol=1e-12).fields["rank"]
+    asked = {"source": [SOURCE, OTHER], "alpha": 0.6, "tol": 1e-12}
+    rank = run("personalized_pagerank", in_memory(edges), **asked, **way).fields["rank"]
     check_pagerank(edges, rank, damping=0.6, personalization=home)
 
 

@@ -1,0 +1,62 @@
+"""The table of what was checked against what is that of the tests, and names every program and no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from penstock.engine.programs.table import PROGRAMS
+from shown import (
+    CATALOGUE,
+    CHANGED,
+    COLUMNS,
+    EVIDENCE,
+    NOT_YET,
+    WEIGHTED,
+    Evidence,
+    checked,
+    directions,
+    keys_of,
+    parameters_of,
+    table,
+)
+from sources import ROOT
+
+README = ROOT / "engine" / "programs" / "README.md"
+
+
+def test_the_readme_shows_the_table_of_the_tests() -> None:
+    """`python tests/shown.py` prints the lines to put there."""
+    text = README.read_text(encoding="utf-8")
+    assert "\n".join(table()) + "\n" in text
+
+
+def test_it_names_every_program_and_no_other() -> None:
+    named = [match[1] for line in table() if (match := re.match(r"\| `(\w+)`", line))]
+    assert named == list(PROGRAMS)
+    assert PROGRAMS.keys() >= NOT_YET | CHANGED | WEIGHTED
+
+
+def test_every_program_is_checked_on_all_kernels_that_run_here() -> None:
+    for name, columns in checked().items():
+        for column in COLUMNS[:3]:
+            assert {"d", "u"} <= columns[column], f"{name} on {column}"
+            assert name not in WEIGHTED or "w" in columns[column], f"{name} on {column}"
+
+
+def test_every_program_is_checked_on_a_gpu_or_said_not_to_be() -> None:
+    without = {name for name, columns in checked().items() if not columns[COLUMNS[3]]}
+    assert without == NOT_YET
+
+
+def test_a_test_that_is_gone_is_missed() -> None:
+    with pytest.raises(LookupError, match="has no test test_that_never_was"):
+        parameters_of(CATALOGUE, "test_that_never_was")
+    with pytest.raises(LookupError, match="assigns nothing to NOTHING"):
+        keys_of(CATALOGUE, "NOTHING")
+
+
+def test_directions_are_those_of_the_parameters() -> None:
+    assert directions(Evidence(CATALOGUE, "test_every_way_gives_the_answer", (), set)) == (True, False)
+    assert directions(Evidence("test_parity.py", "test_integer_answers_are_equal_to_the_bit", (), set)) == (True,)
+    assert all(directions(evidence) for evidence in EVIDENCE)
