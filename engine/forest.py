@@ -1,8 +1,10 @@
 """The story of a run whose combiner is `union`: linking trees instead of sending messages.
 
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
-lies outside it, compress. With edges still on disk every one of them must be read once anyway, so they are linked in
-one pass, as they arrive. Kernels and the idea's source are in `kernels/forest.py`.
+lies outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
+unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
+these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
+in `kernels/forest.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +20,28 @@ from penstock.engine.trace import IterationRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.lane import Lane
     from penstock.engine.loop import Loop, Worker
     from penstock.transfer.view import View
 
 SAMPLED = 2
 WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first
 LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
+REACH = (
+    0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
+)
+SAMPLES = 16, 256  # partitions, and consecutive edges of each, that are looked at to learn where edges lead
 NOBODY = np.uint64(2**64 - 1)
 
 
 def grow(loop: Loop) -> Iterator[IterationRecord]:
-    """Link every edge of the graph; at the end each vertex points to the smallest id of its component."""
+    """Link every edge of the graph; at the end each vertex points to the smallest id of its component.
+
+    A run that goes on from a checkpoint keeps the trees and links again: which edges were linked depends on what was in
+    memory then, and linking twice changes nothing.
+    """
+    if loop.finished:
+        return
     resident = all(worker.lanes["push"].resident for worker in loop.workers)
     done_each, giant = 0, NOBODY
     if resident:
@@ -38,15 +51,20 @@ def grow(loop: Loop) -> Iterator[IterationRecord]:
     symmetric = not loop.graph.directed
     if not resident and symmetric and len(loop.workers) == 1:
         here = loop.workers[0].lanes["push"].here
-        if here.mean() >= WORTH:
+        if here.mean() >= WORTH and _reach(loop.workers[0].lanes["push"], here) >= REACH:
             yield from _grow_from(loop, here)
             return
 
     def link(worker: Worker, view: View) -> None:
         worker.kernels.link_rows(view, worker.state, loop.out, done_each, giant, symmetric)
 
-    yield _pass(loop, link)
-    loop.converged = True
+    yield _last(loop, _pass(loop, link))
+
+
+def _last(loop: Loop, record: IterationRecord) -> IterationRecord:
+    """Note that nothing is left to link."""
+    loop.converged = loop.finished = True
+    return record
 
 
 def _grow_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]:
@@ -64,8 +82,7 @@ def _grow_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     yield _pass(loop, link, only=here)
     root, share = kernels.largest_tree(state)
     if share < LARGE:
-        yield _pass(loop, link, only=~here)
-        loop.converged = True
+        yield _last(loop, _pass(loop, link, only=~here))
         return
     giant = np.uint64(root)
     kernels.mark_outside(state, loop.out, giant)
@@ -75,8 +92,30 @@ def _grow_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
         kernels.link_listed(view, state, frontier, loop.out, giant)
 
     if not frontier.empty:
-        yield _pass(loop, link_outside, only=~here, frontier=frontier)
+        yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
     loop.converged = True
+
+
+def _reach(lane: Lane, here: NDArray[np.bool_]) -> float:
+    """Edges at hand that lead to vertices whose rows are not, for each of these vertices; from a sample of the edges.
+
+    Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
+    what is still to come could be left out. here: bool (partitions,), not all of them.
+    """
+    stage = lane.pipeline.stage(lane.key)
+    table, (bases, offsets, shift) = stage.table, lane.index.arrays()
+    several, edges = SAMPLES
+    numbers = np.flatnonzero(here)
+    found = []
+    for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
+        neighbors = stage.placed(number, 1, False)[0]
+        middle = int(table.lengths[number]) // 2
+        found.append(lane.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
+    targets = np.concatenate(found)
+    starts = bases[targets >> int(shift)] + offsets[targets]
+    away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
+    absent = lane.index.vertices - int((table.v1 - table.v0)[here].sum())
+    return float(away.mean() * table.lengths[here].sum() / max(1, absent))
 
 
 def _pass(

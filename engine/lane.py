@@ -6,6 +6,7 @@ the partitions. Views come from the pipeline; where a share cuts one, it is narr
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from penstock.engine.direction import Direction
 from penstock.engine.frontier import Frontier
 from penstock.transfer.cost import KERNEL, Cost
 from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
+from penstock.transfer.waiting import Prospect, waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
+FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
 
 @dataclass
@@ -37,7 +40,8 @@ class Lane:
 
     key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
     for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
-    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them.
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. may_wait:
+    whether partitions may be left for a later iteration; waiting: which ones the last iteration left.
     """
 
     pipeline: Pipeline
@@ -51,7 +55,11 @@ class Lane:
     mine: NDArray[np.bool_] | None = None
     complete: bool = False
     heads: RowHeads | None = None
+    may_wait: bool = False
+    waiting: tuple[int, ...] = ()
     records: list[TaskRecord] = field(default_factory=list)
+    plan_seconds: float = 0.0
+    _waited: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def resident(self) -> bool:
@@ -90,7 +98,9 @@ class Lane:
         only: NDArray[np.bool_] | None = None,
     ) -> Iterator[View]:
         """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
-        rates = self.feedback.begin(self.pipeline.device)
+        began = time.perf_counter()
+        self.waiting = ()
+        rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
         if only is None and self.slight(frontier):
             demand, plan = self._at_once(state, frontier, rates)
         else:
@@ -99,9 +109,12 @@ class Lane:
                 demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
             packable = self.direction == "push" and kernels.author.combine != "union"
             demand = replace(demand, packable=packable)
+            if self.may_wait:
+                demand = self._let_wait(demand, kernels, state, rates)
             plan = self.pipeline.plan(demand, rates)
             if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
                 demand = replace(demand, marks=kernels.marks(state))
+        self.plan_seconds = time.perf_counter() - began
         try:
             arrivals = self.pipeline.arrivals(plan, demand)
             if self.mine is not None:
@@ -115,6 +128,33 @@ class Lane:
             self.records = self.pipeline.records
         if not plan.whole:
             self.feedback.note(self.records)
+
+    def _let_wait(self, demand: Demand, kernels: Any, state: Any, rates: Rates) -> Demand:
+        """Leave out partitions that had better wait; whoever is active there stays pending, with all of its row."""
+        if demand.whole or self.resident:
+            return demand
+        if not len(self._waited):
+            self._waited = np.zeros(len(demand.pending), dtype=np.int64)
+        fetch = self.pipeline.fetching(demand).seconds(rates)
+        work = demand.active_edges / rates.kernel_edges
+        waits = waiting(Prospect(demand.pending, fetch, work, self._waited))
+        self._waited = np.where(waits, self._waited + 1, 0)
+        if not waits.any():
+            return demand
+        self.waiting = tuple(np.flatnonzero(waits).tolist())
+        kernels.mark(state, self._active_in(self.waiting, kernels.marks(state), state.first))
+        return replace(demand, active_edges=np.where(waits, 0, demand.active_edges), waiting=waits)
+
+    def _active_in(self, numbers: tuple[int, ...], marks: NDArray[Any], base: int) -> NDArray[np.int64]:
+        """The active vertices, less `base`, with any edges in these partitions; some may be named twice."""
+        table, octets = self.pipeline.table(self.key), marks.view(np.uint8)
+        found = []
+        for number in numbers:
+            first, last = int(table.v0[number]) - base, int(table.v1[number]) - base
+            bits = np.unpackbits(octets[first >> 3 : (last + 7) >> 3], bitorder="little")
+            at = np.flatnonzero(bits) + (first & ~7)
+            found.append(at[(at >= first) & (at < last)])
+        return np.concatenate(found)
 
     def _timed(self, arrivals: Iterator[View]) -> Iterator[View]:
         """The same views; where kernels run behind the launching thread's back, with events around each one's."""
@@ -142,14 +182,17 @@ class Lane:
         else:
             kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
-        if self.direction == "pull" and kernels.author.early_exit and not self.pipeline.device.reads_host:
-            edges, lines = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
+        read = None
+        if self.direction == "pull" and kernels.author.early_exit:
+            read, requests = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
+            if not self.pipeline.device.reads_host:
+                edges, lines = read, requests
         pending = edges.astype(np.float64)
         if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
             pending = np.zeros(len(table))
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
-        demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights)
+        demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         return demand if self.mine is None else self._only_mine(demand)
 
     def slight(self, frontier: Frontier) -> bool:
@@ -168,9 +211,13 @@ class Lane:
         run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
         cost = Cost(
             link=float(rates.line_seconds(np.float64(lines[0]), run_bytes)),
-            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges,
+            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges + frontier.vertices / rates.kernel_rows,
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
+
+    def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
+        """Of walk: those of one kind have kernels that take alike."""
+        return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
     def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
         """Edges that pulls read before they leave early, and the short requests for them, per partition.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from penstock.engine.direction import Direction, Situation, certain_push, choose
 from penstock.engine.exchange import Exchange
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import scalar_values
-from penstock.engine.program import globals_of
+from penstock.engine.program import Program, globals_of, words_of
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.engine.trace import IterationRecord
 from penstock.transfer.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane
-    from penstock.engine.program import Program
     from penstock.storage.graph import Graph
     from penstock.storage.index import Index
     from penstock.transfer.view import View
@@ -36,6 +35,12 @@ LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
 LINE_BYTES = 128
 _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def may_wait(program: Program, *, asynchronous: bool) -> bool:
+    """Whether messages may come some iterations late: updates are seen at once, and nobody counts iterations."""
+    counted = program.max_iter < Program.max_iter or type(program).done is not Program.done
+    return asynchronous and not counted and "iteration" not in words_of(program)
 
 
 @dataclass
@@ -53,7 +58,13 @@ class Worker:
 
 @dataclass
 class Loop:
-    """One run of `program`; `out`: index of the edges sent along (degrees); `asynchronous`: updates seen at once."""
+    """One run of `program`; `out`: index of the edges sent along (degrees); `asynchronous`: updates seen at once.
+
+    What a run that is continued needs besides the devices' states: iteration, totals, unexplored, limit, direction and
+    before (the iteration's that ended last), everything (whether all vertices are active next), finished (nothing is
+    left to do), met (of triangles: the vertices before this one have met all of theirs). settled: the states are those
+    after `iteration` iterations, which they are not while several that one launch ran are told one by one.
+    """
 
     program: Program
     graph: Graph
@@ -63,6 +74,12 @@ class Loop:
     forced: Direction | None = None
     local_rounds: int = 0
     converged: bool = False
+    finished: bool = False
+    everything: bool = False
+    met: int = 0
+    settled: bool = True
+    direction: Direction = "push"
+    before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
     def __post_init__(self) -> None:
         self.exchange = Exchange([worker.state for worker in self.workers], self.program.combine)
@@ -74,41 +91,40 @@ class Loop:
         self._noted_limit = math.nan
         self._small_buckets = False
 
-    def iterate(self, everything: bool) -> Iterator[IterationRecord]:
+    def iterate(self) -> Iterator[IterationRecord]:
         """Run until nobody is active, the program is done, or its max_iter is reached."""
-        direction: Direction = "push"
-        before = Frontier(0, 0)
-        if self.totals_declared:
+        if self.totals_declared and self.iteration == 0:
             self.reduce()
-        while self.iteration < self.program.max_iter:
+        while not self.finished and self.iteration < self.program.max_iter:
             began = time.perf_counter()
-            frontier = self._everyone() if everything else self._next_frontier()
+            frontier = self._everyone() if self.everything else self._next_frontier()
             if frontier.empty:
                 self.converged = True
                 return
             self._note_bucket(frontier)
-            growing = frontier.vertices > before.vertices
-            direction = choose(self._situation(), frontier, direction, growing)
-            if direction == "push" and self._can_stretch(frontier):
-                last = yield from self._stretch(frontier, before)
-                if last is not None:
-                    before = last
-                    continue
-            record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
-            self._walk(direction, frontier, record)
+            growing = frontier.vertices > self.before.vertices
+            self.direction = choose(self._situation(), frontier, self.direction, growing)
+            if self.direction == "push" and self._can_stretch(frontier) and (yield from self._stretch(frontier)):
+                continue
+            record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
+            walking = time.perf_counter()
+            self._walk(self.direction, frontier, record)
+            record.walk_seconds = time.perf_counter() - walking
             self.exchange.share_messages(frontier.everything)
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges
             record.totals = dict(self.totals)
             record.seconds = time.perf_counter() - began
-            before = frontier
-            self.iteration += 1
+            self.before = frontier
+            self.everything = self.everything and self.program.everywhere
+            self.end_iteration(record.number)
             yield record
-            if self.program.done(record.number, self.totals):
-                self.converged = True
-                return
-            everything = everything and self.program.everywhere
+
+    def end_iteration(self, number: int) -> None:
+        """Count the iteration, and ask the program whether it is done."""
+        self.iteration += 1
+        self.finished = self.converged = self.program.done(number, self.totals)
 
     def _note_bucket(self, frontier: Frontier) -> None:
         """Keep in mind whether the last bucket began small: then a stretch may go on to the next one by itself."""
@@ -123,23 +139,24 @@ class Loop:
         here = len(self.workers) == 1 and not worker.against and lane.index is self.out
         return here and worker.kernels.can_stretch(frontier) and (lane.resident or lane.slight(frontier))
 
-    def _stretch(self, frontier: Frontier, before: Frontier) -> Generator[IterationRecord, None, Frontier | None]:
-        """Run several iterations in one launch; returns the last one's frontier, None where not even one could run."""
-        began = time.perf_counter()
+    def _stretch(self, frontier: Frontier) -> Generator[IterationRecord, None, bool]:
+        """Run several iterations in one launch; returns whether at least one could run."""
+        began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
         lane = worker.lanes["push"]
         edges, alpha = certain_push(self._situation())
         left = self.program.max_iter - self.iteration
         bucket = self.program.bucket if self._small_buckets else 0.0
-        bounds = Bounds(left, edges, alpha, self.unexplored, before.vertices, self.limit, bucket)
+        bounds = Bounds(left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket)
         done = Stretch([], self.limit)
         worker.kernels.use()
         for view in lane.views(worker.kernels, worker.state, frontier, scalars):
             done = worker.kernels.stretch(view, worker.state, frontier, self.out, scalars, bounds)
+            view.record.predicted = None  # it was foretold for one iteration: there is nothing to learn from several
         self.limit = done.limit
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
-        for vertices, edges in done.frontiers:
-            record = IterationRecord(self.iteration, "push", vertices, edges, seconds)
+        for at, (vertices, edges) in enumerate(done.frontiers):
+            record = IterationRecord(self.iteration, "push", vertices, edges, seconds, began=began + at * seconds)
             lines = vertices + edges * lane.edge_bytes // LINE_BYTES
             record.tasks = [
                 TaskRecord(
@@ -149,9 +166,11 @@ class Loop:
                 for task in lane.records
             ]  # fmt: skip
             self.unexplored -= edges
+            self.before = Frontier(vertices, edges)
             self.iteration += 1
+            self.settled = self.iteration == first + len(done.frontiers)
             yield record
-        return Frontier(*done.frontiers[-1]) if done.frontiers else None
+        return bool(done.frontiers)
 
     @property
     def totals_declared(self) -> bool:
@@ -202,10 +221,13 @@ class Loop:
             worker.kernels.send(worker.state, frontier, self.out, scalars)
             self._walk_lane(worker, worker.lanes[direction], frontier, scalars)
             record.tasks.extend(worker.lanes[direction].records)
+            record.waiting += worker.lanes[direction].waiting
+            record.plan_seconds += worker.lanes[direction].plan_seconds
             if direction in worker.against:
                 lane = worker.against[direction]
-                self._walk_lane(worker, lane, replace(frontier, listed=False), scalars)
+                self._walk_lane(worker, lane, worker.state.listed_along(frontier, lane.index), scalars)
                 record.tasks.extend(lane.records)
+                record.plan_seconds += lane.plan_seconds
 
     def _walk_lane(self, worker: Worker, lane: Lane, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
         """Run the kernels over the edges that one lane brings."""

@@ -6,16 +6,39 @@ Owns the record and its sums. Prints nothing; trace, report and calibration read
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from penstock.transfer.feedback import accuracy
+from penstock.transfer.accuracy import accuracy
+from penstock.transfer.cost import KERNEL, RESOURCES
 from penstock.transfer.task import TaskRecord
+
+_CAME = ("tasks", "partitions", "edges", "lines", "bytes_link", "bytes_disk")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRecord:
+    """An attempt to keep a checkpoint: its file, after how many iterations in all, bytes, seconds.
+
+    trouble: why it could not be written, "" if it was.
+    """
+
+    path: Path
+    iterations: int
+    bytes: int
+    seconds: float
+    trouble: str = ""
 
 
 @dataclass(slots=True)
 class IterationRecord:
     """One iteration: its frontier, direction, tasks and seconds.
 
-    vertices, edges: of the frontier. totals: the Globals after it.
+    vertices, edges: of the frontier. totals: the Globals after it. waiting: partitions that were wanted and left for a
+    later iteration (`transfer/waiting.py`); their vertices stay in the frontier. began: when (time.perf_counter), told
+    where several iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition
+    asked for to the last kernel over edges, where the story of the run tells; the rest goes to vertices and frontier.
+    plan_seconds: of that, until it was decided what travels how.
+    checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """
 
     number: int
@@ -25,11 +48,52 @@ class IterationRecord:
     seconds: float = 0.0
     totals: dict[str, float] = field(default_factory=dict)
     tasks: list[TaskRecord] = field(default_factory=list)
+    waiting: tuple[int, ...] = ()
+    began: float = 0.0
+    walk_seconds: float = 0.0
+    plan_seconds: float = 0.0
+    checkpoint: CheckpointRecord | None = None
 
     @property
     def bytes_disk(self) -> int:
         """Bytes read from disk for it."""
         return sum(task.bytes_disk for task in self.tasks)
+
+    @property
+    def bytes_link(self) -> int:
+        """Bytes over the link for it."""
+        return sum(task.bytes_link for task in self.tasks)
+
+    @property
+    def cache_hit_rate(self) -> float | None:
+        """Share of the wanted chunks that were in host memory; None where no chunk was asked for."""
+        hits, read = sum(task.hits for task in self.tasks), sum(task.chunks_read for task in self.tasks)
+        return hits / (hits + read) if hits + read else None
+
+    def by_route(self) -> dict[str, dict[str, int]]:
+        """What came by each route; partitions: those with active edges."""
+        routes: dict[str, dict[str, int]] = {}
+        for task in self.tasks:
+            came = routes.setdefault(task.route, dict.fromkeys(_CAME, 0))
+            came["tasks"] += 1
+            came["partitions"] += task.wanted
+            for name in ("edges", "lines", "bytes_link", "bytes_disk"):
+                came[name] += getattr(task, name)
+        return routes
+
+    def busy_seconds(self) -> dict[str, float]:
+        """How long each resource was at work: seconds over threads, the disk's while anything was read.
+
+        As `feedback.py` measures them; of a task that it did not, those of the kernel are known.
+        """
+        found = dict.fromkeys(RESOURCES, 0.0)
+        for task in self.tasks:
+            if task.measured is None:
+                found[RESOURCES[KERNEL]] += task.kernel_seconds
+            else:
+                for name, seconds in zip(RESOURCES, task.measured.seconds, strict=True):
+                    found[name] += seconds
+        return found
 
     def summary(self) -> dict[str, object]:
         """The record as plain values, for JSON."""
@@ -39,8 +103,16 @@ class IterationRecord:
             "frontier_vertices": self.vertices,
             "frontier_edges": self.edges,
             "seconds": self.seconds,
+            "walk_seconds": self.walk_seconds,
+            "checkpoint_bytes": 0 if self.checkpoint is None else self.checkpoint.bytes,
+            "checkpoint_seconds": 0.0 if self.checkpoint is None else self.checkpoint.seconds,
+            "plan_seconds": self.plan_seconds,
             "bytes_disk": self.bytes_disk,
+            "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),
+            "routes": self.by_route(),
+            "busy_seconds": self.busy_seconds(),
+            "partitions_waiting": len(self.waiting),
             "disk_seconds": sum(task.disk_seconds for task in self.tasks),
             "decode_seconds": sum(task.decode_seconds for task in self.tasks),
             "gather_seconds": sum(task.gather_seconds for task in self.tasks),
@@ -49,6 +121,7 @@ class IterationRecord:
             "wait_seconds": sum(task.wait_seconds for task in self.tasks),
             "chunks_read": sum(task.chunks_read for task in self.tasks),
             "chunks_cached": sum(task.hits for task in self.tasks),
+            "cache_hit_rate": self.cache_hit_rate,
             "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},
             **{f"total_{name}": value for name, value in self.totals.items()},
         }

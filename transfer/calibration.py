@@ -20,6 +20,7 @@ from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES, Rates
 FORMAT = 1
 MARK = "penstock_rates"
 Samples = tuple[Sample, ...]
+LEARNT = {"kernel_rows"}  # rates that a run finds out, and no probe measures
 THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
 TABLES = ("copy", "lines", "launch", *THREADED)
@@ -63,7 +64,7 @@ class Calibration:
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON has it; a rate that is infinite (the host has no link) is null."""
-        rates = {f.name: getattr(self.rates, f.name) for f in fields(Rates)}
+        rates = {f.name: getattr(self.rates, f.name) for f in fields(Rates) if f.name not in LEARNT}
         return {
             MARK: FORMAT,
             "machine": dict(self.machine),
@@ -101,7 +102,7 @@ class Calibration:
 
 
 def _rates(stored: Mapping[str, Any]) -> Rates:
-    known = {entry.name for entry in fields(Rates)}
+    known = {entry.name for entry in fields(Rates)} - LEARNT
     if unknown := sorted(set(stored) - known):
         raise ValueError(f"unknown rates {', '.join(unknown)}")
     if absent := sorted(known - set(stored)):

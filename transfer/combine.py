@@ -39,7 +39,8 @@ class Rules:
     between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
     host_places: given where the host does not hold every edge: what is read in place joins only if it lies in one run
     there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab when
-    compacted, and what a slab holds.
+    compacted, and what a slab holds. waiting: partitions whose active rows nobody brings: no group reaches over
+    them.
     """
 
     k: int = 1
@@ -47,6 +48,7 @@ class Rules:
     host_places: Ints | None = None
     words: Ints | None = None
     capacity: int = 0
+    waiting: Bools | None = None
 
 
 def combine(
@@ -74,7 +76,7 @@ def combine(
         kept = rules.host_places[wanted] != NOWHERE
         packed &= kept[1:] & kept[:-1]
     groups: list[Group] = []
-    breaks = np.flatnonzero(~(freely | counted | packed)) + 1
+    breaks = np.flatnonzero(~(freely | counted | packed) | _over_waiting(wanted, rules.waiting)) + 1
     for first, last in itertools.pairwise((0, *breaks.tolist(), len(wanted))):
         links = slice(first, last - 1)
         parts: Iterable[tuple[int, int]]
@@ -89,6 +91,13 @@ def combine(
     return groups
 
 
+def _over_waiting(wanted: Ints, waiting: Bools | None) -> Bools:
+    """Whether something that waits lies between each wanted partition but the first and the one before it."""
+    if waiting is None:
+        return np.zeros(max(0, len(wanted) - 1), dtype=bool)
+    return np.diff(np.cumsum(waiting)[wanted]) > 0
+
+
 def _pairs(names: NDArray[np.str_], *kinds: str) -> Bools:
     """Whether each wanted partition but the first goes the way of the one before it, and that is one of `kinds`."""
     return np.asarray((names[1:] == names[:-1]) & np.isin(names[1:], kinds))
@@ -99,9 +108,7 @@ def _freely(wanted: Ints, names: NDArray[np.str_], places: Ints, step: int, rule
     runs = _runs(places, step)[wanted]
     in_one_run = (runs[1:] == runs[:-1]) & (runs[1:] != NOWHERE)
     at_rest = bool(np.all(names == "resident"))
-    joined = _pairs(names, "resident", *rules.unbounded) & in_one_run
-    if not at_rest:
-        joined &= np.isin(names[1:], list(rules.unbounded))
+    joined = _pairs(names, "resident") & in_one_run & (at_rest or "resident" in rules.unbounded)
     if "zero-copy" in rules.unbounded:
         in_place = _pairs(names, "zero-copy")
         if rules.host_places is not None:

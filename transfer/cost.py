@@ -60,7 +60,8 @@ class Counts:
     `edges` E and `active_edges` a, `active_vertices` A, `lines` L (128-byte lines of the active
     rows over every edge array read); `read_edges`: those a kernel is expected to read (fewer than
     a where pulls leave early); `disk_bytes`, `decode_bytes`: still to be read from disk, and what
-    they decode to; `edge_bytes` is d, bytes per edge over all arrays read.
+    they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
+    brings, its wanted chunks that are not on the device yet; None for all of its edges.
     """
 
     edges: Floats
@@ -72,6 +73,7 @@ class Counts:
     decode_bytes: Floats
     edge_bytes: int
     index_bytes: int = INDEX_BYTES
+    copied_bytes: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     `together`: partitions that share a copy, and with it the copy's latency, where they are copied whole. Every route
     but `resident` also carries the disk and decode seconds of what the host cache lacks.
     """
-    full = counts.edges * counts.edge_bytes
+    full = counts.edges * counts.edge_bytes if counts.copied_bytes is None else counts.copied_bytes
     moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
     runs = np.maximum(counts.active_vertices, 1.0)
     run_bytes = counts.active_edges * counts.edge_bytes / runs
@@ -153,7 +155,8 @@ def _base(counts: Counts, rates: Rates) -> Floats:
     base[:, DISK] = counts.disk_bytes / rates.disk_bytes
     base[:, DECODE] = counts.decode_bytes / rates.decode_bytes
     launched = counts.read_edges > 0
-    base[:, KERNEL] = counts.read_edges / rates.kernel_edges + launched * rates.kernel_latency
+    rows = counts.active_vertices / rates.kernel_rows
+    base[:, KERNEL] = counts.read_edges / rates.kernel_edges + launched * (rates.kernel_latency + rows)
     return base
 
 

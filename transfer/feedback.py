@@ -1,33 +1,33 @@
 """What the records of an iteration say about the rates: a prediction is compared with what happened, and corrected.
 
-Owns the comparison of every task's predicted seconds with its measured ones, a damped factor for each rate, and the
-rates of the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by
-their number; of the disk, the time in which anything was read. Refuses to wait for a device: what its events say is
-taken when they have passed. HyTGraph calibrates its constants once; correcting them during the run is ours.
+Owns the memory of both: a damped factor for each rate, a law for the kernels of each kind (`fit.py`), and the rates of
+the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by their number;
+of the disk, the time in which anything was read. Refuses to wait for a device: what its events say is taken when they
+have passed. HyTGraph calibrates its constants once; correcting them during the run is ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Protocol
 
 from penstock.transfer.cost import KERNEL, LINK, RESOURCES, Cost
 from penstock.transfer.device import Device
+from penstock.transfer.fit import Fit, Law
 from penstock.transfer.rates import Rates
+from penstock.transfer.stamps import Stamps
 from penstock.transfer.task import TaskRecord
 
 Sums = list[tuple[float, float]]
 """Predicted and measured seconds of each of QUANTITIES."""
 
 QUANTITIES = (*RESOURCES, "lines")
-"""What has a factor of its own: every resource, and apart from copies what is read in place over the link."""
+"""What has a factor of its own: every resource, and apart from copies what is read in place over the link. That of the
+kernels stays 1: they have laws of their own."""
 LINES = len(RESOURCES)
-CLIP = 4.0
-"""A factor lies between 1/CLIP and CLIP: what is further off is not a rate that is wrong by a little."""
-KERNEL_CLIP = 16.0
-"""The same for kernels, whose rate is that of a plain sweep and not of the program."""
+CLIP = 64.0
+"""A factor lies between 1/CLIP and CLIP: what is further off is not a rate that is wrong."""
 PRIOR_SECONDS = 1e-3
 """The given rates weigh as much as an observation of so many seconds."""
 FORGET = 0.9
@@ -54,29 +54,50 @@ class Feedback:
     """Predicted and measured seconds, remembered, and what they make of `rates`.
 
     corrects: whether `begin` returns corrected rates or those given; measuring goes on either way. disk: None where
-    every edge is in memory. One thread uses it, for one walk at a time.
+    every edge is in memory. One thread uses it, for one walk at a time. stamps: told of every walk's work over a link.
     """
+
+    stamps: Stamps | None = None
 
     def __init__(self, rates: Rates, threads: Threads, disk: Disk | None = None, *, corrects: bool = True) -> None:
         self.given = rates
         self._threads, self._disk, self._corrects = threads, disk, corrects
         self._sums: Sums = [(0.0, 0.0)] * len(QUANTITIES)
         self._factors = [1.0] * len(QUANTITIES)
+        self._fits: dict[tuple[Hashable, Hashable], Fit] = {}
+        self._program: Hashable = None
+        self._law = Law(rates.kernel_latency)
+        self._fit: Fit | None = None
         self._rates = rates
         self._noted: list[TaskRecord] = []
         self._noted_share = 0.0
         self._busy = 0.0
+        self._walks = 0
 
     @property
     def factors(self) -> dict[str, float]:
-        """By what the seconds of each quantity are multiplied now."""
+        """By what the seconds of each quantity are multiplied now; the kernels' are a matter of `kernels`."""
         return dict(zip(QUANTITIES, self._factors, strict=True))
 
-    def begin(self, device: Device) -> Rates:
-        """Learn from the walk before, and return the rates for the next one, which begins now."""
+    @property
+    def kernels(self) -> dict[Hashable, Law]:
+        """What was learnt of the kernels of this program, by the kind of walk."""
+        return {kind: fit.law for (program, kind), fit in self._fits.items() if program == self._program}
+
+    def begin(self, device: Device, kind: Hashable = None) -> Rates:
+        """Learn from the walk before, and return the rates for the next one, which begins now.
+
+        kind: of walk; those of one kind have kernels that take alike (a direction, many edges or few).
+        """
         self.settle(device)
         if self._disk is not None:
             self._busy = self._disk.busy_seconds
+        given = Law(self.given.kernel_latency)
+        self._fit = self._fits.setdefault((self._program, kind), Fit(given)) if self._corrects else None
+        law = given if self._fit is None else self._fit.law
+        if law != self._law:
+            self._law = law
+            self._rates = self._corrected()
         return self._rates
 
     def note(self, records: Sequence[TaskRecord]) -> None:
@@ -84,6 +105,11 @@ class Feedback:
         total = sum(record.disk_seconds for record in records)
         busy = 0.0 if self._disk is None else self._disk.busy_seconds - self._busy
         self._noted, self._noted_share = list(records), busy / total if total > 0 else 0.0
+        self._walks += 1
+        for record in records:
+            record.walk = self._walks
+        if self.stamps is not None:
+            self.stamps.note(self._noted)
 
     def settle(self, device: Device) -> None:
         """Complete the records that were noted, as far as the device has come, and learn from them."""
@@ -93,23 +119,39 @@ class Feedback:
         for record in noted:
             take_times(record, device)
             record.measured = measured(record, self._threads, self._noted_share)
-        if not self._corrects:
+        if self._fit is None:
             return
+        for task in launches(noted, self._law):
+            self._fit.saw(*task)
+        self._fit.learn()
         new = [(before / by, after) for (before, after), by in zip(observed(noted), self._factors, strict=True)]
         self._remember(remembered(self._sums, new))
 
-    def forget_kernels(self) -> None:
-        """Begin anew with the kernels: another program has others."""
-        self._remember([(0.0, 0.0) if at == KERNEL else pair for at, pair in enumerate(self._sums)])
+    def turn_to(self, program: Hashable) -> None:
+        """Go on with what is known of the kernels of another program; of a new one that is nothing."""
+        self._program = program
 
     def inherit(self, other: Feedback) -> None:
         """Take over what another has learnt from the same rates."""
+        self._fits = other._fits
+        self._program = other._program
         self._remember(other._sums)
 
     def _remember(self, sums: Sums) -> None:
         self._sums = sums
-        self._factors = factors(self._sums)
-        self._rates = corrected(self.given, self._factors)
+        found = factors(sums)
+        if found != self._factors:
+            self._factors = found
+            self._rates = self._corrected()
+
+    def _corrected(self) -> Rates:
+        law = self._law
+        return replace(
+            corrected(self.given, self._factors),
+            kernel_edges=self.given.kernel_edges / law.slope,
+            kernel_latency=law.launch,
+            kernel_rows=1.0 / law.row if law.row > 0 else float("inf"),
+        )
 
 
 def take_times(record: TaskRecord, device: Device) -> None:
@@ -143,16 +185,33 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0) -> C
 
 
 def observed(records: Iterable[TaskRecord]) -> Sums:
-    """Add up, for each quantity, predicted and measured seconds, where there are both."""
+    """Add up, for each quantity but the kernels, predicted and measured seconds, where there are both."""
     sums = [(0.0, 0.0)] * len(QUANTITIES)
     for record in records:
         if record.predicted is None or record.measured is None:
             continue
         for at, (before, after) in enumerate(zip(record.predicted.seconds, record.measured.seconds, strict=True)):
-            if before > 0 and after > 0:
+            if at != KERNEL and before > 0 and after > 0:
                 quantity = LINES if at == LINK and record.route == "zero-copy" else at
                 sums[quantity] = sums[quantity][0] + before, sums[quantity][1] + after
     return sums
+
+
+def launches(records: Iterable[TaskRecord], law: Law) -> list[tuple[float, float, float]]:
+    """Return rows, what the given rates said of the edges, and seconds of every kernel that was predicted and measured.
+
+    law: by which it was predicted.
+    """
+    return [
+        (
+            float(record.rows),
+            max(0.0, record.predicted.kernel - law.launch - law.row * record.rows) / law.slope,
+            record.measured.kernel,
+        )
+        for record in records
+        if record.predicted is not None and record.measured is not None
+        if record.predicted.kernel > 0 and record.measured.kernel > 0
+    ]
 
 
 def remembered(past: Sums, new: Sums) -> Sums:
@@ -170,8 +229,7 @@ def remembered(past: Sums, new: Sums) -> Sums:
 def factors(sums: Sums) -> list[float]:
     """Return measured over predicted seconds of each quantity, damped by the prior and clipped."""
     ratios = ((after + PRIOR_SECONDS) / (before + PRIOR_SECONDS) for before, after in sums)
-    clips = (KERNEL_CLIP if quantity == KERNEL else CLIP for quantity in range(len(QUANTITIES)))
-    return [min(max(ratio, 1 / clip), clip) for ratio, clip in zip(ratios, clips, strict=True)]
+    return [min(max(ratio, 1 / CLIP), CLIP) for ratio in ratios]
 
 
 def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
@@ -190,37 +248,3 @@ def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
         kernel_latency=rates.kernel_latency * kernel,
         line_runs=tuple((length, rate / lines) for length, rate in rates.line_runs),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How well the tasks of one route were predicted, on the resource that was to be the busiest of each.
-
-    median_error: median over the tasks of |predicted - measured| / measured; seconds are sums.
-    """
-
-    tasks: int
-    median_error: float
-    predicted_seconds: float
-    measured_seconds: float
-
-
-def accuracy(records: Iterable[TaskRecord]) -> dict[str, Accuracy]:
-    """Return, by route, how well tasks were predicted; routes of which nothing was measured are left out."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
-    for record in records:
-        if record.predicted is None or record.measured is None:
-            continue
-        before, after = record.predicted.seconds, record.measured.seconds
-        busiest = max(range(len(RESOURCES)), key=lambda at: before[at])
-        if before[busiest] > 0 and after[busiest] > 0:
-            pairs.setdefault(record.route, []).append((before[busiest], after[busiest]))
-    return {
-        route: Accuracy(
-            len(found),
-            median(abs(before - after) / after for before, after in found),
-            sum(before for before, _ in found),
-            sum(after for _, after in found),
-        )
-        for route, found in pairs.items()
-    }

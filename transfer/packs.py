@@ -6,6 +6,7 @@ the device has passed the event of its copy. Refuses a pack given back twice.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.slots import Slots
+from penstock.storage.timeline import Timeline, Work
 from penstock.transfer.device import Device
+from penstock.transfer.gather import ActiveRows, Source, Target, gather_rows
+from penstock.transfer.packed import Place
+from penstock.transfer.task import Partition
 
 MOST_THREADS = 8
 """More threads do not gather faster: a few saturate the host's memory (DESIGN section 1)."""
@@ -37,8 +42,10 @@ class Pack:
 class Packs:
     """`count` packs of `edges` items each for a device, and `threads` that fill them; memory comes when first needed.
 
-    types: of vertices, and of weights where there are any.
+    types: of vertices, and of weights where there are any. timeline: takes every gathering, a track for each thread.
     """
+
+    timeline: Timeline | None = None
 
     def __init__(
         self,
@@ -85,6 +92,22 @@ class Packs:
             self._slots.give(pack.number)
         else:
             self._leaving.append((event, pack))
+
+    def gathering(
+        self, rows: ActiveRows, part: Partition, source: Source, place: Place, target: Target
+    ) -> Callable[[], float]:
+        """Return the gathering of one partition (`gather_rows`), to be called by any thread: returns its seconds."""
+
+        def work() -> float:
+            began = time.perf_counter()
+            gather_rows(rows, part, source, place, target)
+            seconds = time.perf_counter() - began
+            if self.timeline is not None:
+                what = Work(items=place.a1 - place.a0, first=part.number, parts=1)
+                self.timeline.add(self.timeline.here("gather"), "gather", began, seconds, what)
+            return seconds
+
+        return work
 
     def submit(self, work: Callable[[], Any]) -> Gather:
         """Let a thread do some gathering."""

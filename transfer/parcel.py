@@ -89,4 +89,5 @@ def blank_record(task: Task, demand: Demand, stage: Stage) -> TaskRecord:
     record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
     record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
     record.wanted = int(np.count_nonzero(edges[part]))
+    record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
     return record

@@ -8,6 +8,8 @@ error, the consumer's exception, closing the generator), what has not arrived is
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.cache import HostCache
 from penstock.storage.errors import InputError
+from penstock.storage.timeline import Timeline, during
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
 from penstock.transfer.options import TransferOptions
@@ -23,14 +26,17 @@ from penstock.transfer.packs import Packs
 from penstock.transfer.plan import make_plan
 from penstock.transfer.rates import Rates
 from penstock.transfer.relay import Relay
-from penstock.transfer.residency import Residency
+from penstock.transfer.residency import LINE_BYTES, Residency
 from penstock.transfer.routes import cel
 from penstock.transfer.routes.table import serving
 from penstock.transfer.slabs import Slabs
 from penstock.transfer.stage import Adjacency, Stage
 from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
 from penstock.transfer.view import View
+from penstock.transfer.waiting import Fetching
 from penstock.transfer.walk import Walk
+
+_log = logging.getLogger("penstock.transfer.pipeline")
 
 
 class GraphLike(Protocol):
@@ -74,6 +80,7 @@ class Pipeline:
         self._fast: dict[tuple[Direction, bool], View] = {}
         self._pinned: Ints | None = None
         self._walking: Walk | None = None
+        self._timeline: Timeline | None = None
         self._slabs = self._make_slabs()
         self._packs = self._make_packs() if "compaction" in self.options.routes else None
 
@@ -87,6 +94,12 @@ class Pipeline:
         edges = options.partition_edges * options.combine
         types = out.neighbor_dtype, out.weight_dtype
         return Packs(self.device, options.slabs, edges, types, options.gather_threads)
+
+    def watch(self, timeline: Timeline) -> None:
+        """Stamp plans, waits and gatherings from now on."""
+        self._timeline = timeline
+        if self._packs is not None:
+            self._packs.timeline = timeline
 
     @property
     def free_packs(self) -> int:
@@ -110,14 +123,15 @@ class Pipeline:
         """Return which partitions are entirely where the device reads them, bool[p]."""
         return self.stage(direction).here(with_weights)
 
-    def residency(self, demand: Demand) -> Residency:
+    def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
         """Return where the edges of a demand lie, after choosing what the cache keeps from now on.
 
-        Kept partitions of this demand stay where they are until the next call or `close`.
+        Kept partitions of this demand stay where they are until the next call or `close`. elsewhere: partitions
+        that the device behind a link holds, bool[p], so that they need not be kept here as well.
         """
         stage = self.stage(demand.direction)
         self._unpin()
-        answer = stage.residency(demand)
+        answer = stage.residency(demand, elsewhere)
         if self.source is not None and not answer.whole:
             answer = self._with_source(demand, stage, answer)
         cache = self.cache
@@ -127,14 +141,28 @@ class Pipeline:
             cache.pins[self._pinned] += 1
         return answer
 
+    def fetching(self, demand: Demand) -> Fetching:
+        """Return what bringing the edges of a demand would move as things are now; chooses and changes nothing."""
+        stage = self.stage(demand.direction)
+        absent = stage.absent(demand)
+        if self.source is None:
+            disk, decode = stage.to_read(absent, demand.with_weights)
+            return Fetching(disk, decode, np.zeros_like(disk))
+        theirs = self.source.fetching(self._lacking(demand, stage, absent))
+        copied = stage.decoded(absent, demand.with_weights)
+        return replace(theirs, link=np.minimum(demand.lines * LINE_BYTES, copied))
+
+    @staticmethod
+    def _lacking(demand: Demand, stage: Stage, absent: NDArray[np.bool_]) -> Demand:
+        """What a demand on the device is for the host behind it: the chunks that the device lacks."""
+        edges = np.where(stage.partitions_of(absent), stage.table.lengths, 0)
+        return replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
+
     def _with_source(self, demand: Demand, stage: Stage, answer: Residency) -> Residency:
         """The same, with what the host must read from disk for what the device lacks; the host's cache chooses too."""
         assert self.source is not None
         self._settle()
-        absent = stage.absent(demand)
-        edges = np.where(stage.partitions_of(absent), stage.table.lengths, 0)
-        lacking = replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
-        theirs = self.source.residency(lacking)
+        theirs = self.source.residency(self._lacking(demand, stage, stage.absent(demand)), stage.held_partitions)
         if theirs.whole:
             return replace(answer, host_places=stage.table.e0)
         return replace(
@@ -149,7 +177,13 @@ class Pipeline:
     def plan(self, demand: Demand, rates: Rates) -> Plan:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
         table = self.table(demand.direction)
-        return make_plan(demand, table, self.residency(demand), rates, self.options)
+        with during(self._timeline, "engine", "plan"):
+            plan = make_plan(demand, table, self.residency(demand), rates, self.options)
+        if _log.isEnabledFor(logging.DEBUG):
+            tasks = Counter(task.route for task in plan.tasks)
+            told = ", ".join(f"{count} {route}" for route, count in tasks.items())
+            _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, told or "none")
+        return plan
 
     def arrivals(self, plan: Plan, demand: Demand) -> Iterator[View]:
         """Yield the views of a plan; `records` fills as they are yielded.
@@ -176,7 +210,8 @@ class Pipeline:
         try:
             walk.read_ahead()
             while (parcel := walk.hand_over()) is not None:
-                view = parcel.view()
+                with during(self._timeline, "engine", "wait"):
+                    view = parcel.view()
                 self.records.append(view.record)
                 yield view
                 walk.take_back()

@@ -44,7 +44,7 @@ def make_plan(
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
     routes = _routes(counts, costs, residency.resident[numbers], packable, options)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
-    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
+    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity, demand.waiting)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
     chosen = np.empty((len(numbers), len(RESOURCES)))
     for route in costs:
@@ -82,6 +82,7 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
         disk_bytes=of(residency.disk_bytes),
         decode_bytes=of(residency.decode_bytes),
         edge_bytes=residency.edge_bytes,
+        copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
     )
 
 

@@ -8,7 +8,7 @@ the machine at hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ class Rates:
 
     `line_rate` is lines of 128 bytes per second for addresses in ascending order, `sector_rate`
     requests per second when a run touches only 32 bytes of its line. `gather_bytes` are those of a
-    packed buffer, index included, filled from rows of 16 edges. `line_runs`, where it was
-    measured, says more than these two: (bytes of a run, lines per second), by ascending length.
+    packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
+    kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`).
+    `line_runs`, where it was measured, says more than `line_rate` and `sector_rate`: (bytes of a
+    run, lines per second), by ascending length.
     """
 
     disk_bytes: float = 3.0e9
@@ -37,6 +39,7 @@ class Rates:
     sector_rate: float = float("inf")
     kernel_edges: float = 2.0e8
     kernel_latency: float = 2.0e-6
+    kernel_rows: float = float("inf")
     line_runs: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
@@ -83,6 +86,18 @@ class Rates:
             kernel_edges=22e9,
             kernel_latency=4e-6,
         )
+
+    @classmethod
+    def emulated(cls, threads: int, link_bytes: float | None) -> Rates:
+        """Return the rates of `threads` cores behind a link that carries so many bytes per second.
+
+        Lines read in place travel whole, at the rate of copies, and nothing has a latency (`emulated.py`). Without a
+        rate the link takes no time, and what is planned is planned as for a real one.
+        """
+        if link_bytes is None:
+            return cls.pcie5(threads)
+        lines = link_bytes / LINE_BYTES
+        return replace(cls.host(threads), copy_bytes=link_bytes, line_rate=lines, sector_rate=lines)
 
     def line_seconds(
         self, lines: NDArray[np.float64] | np.float64, run_bytes: NDArray[np.float64] | np.float64

@@ -36,7 +36,8 @@ class Residency:
     compressed bytes still to be read; `decode_bytes`: what they decode to. `edge_bytes`: d, bytes
     of an edge over all arrays read. `whole`: the entire adjacency is here in one array, and the
     arrays above are not to be looked at. `host_places`: as `places`, in the host's cache, where a device behind a link
-    is fed from a host that does not hold every edge; None where it does.
+    is fed from a host that does not hold every edge; None where it does. `lacking_bytes`: decoded bytes of the wanted
+    chunks that are not here, which is what a copy brings; None where nothing is copied.
     """
 
     resident: Bools
@@ -46,6 +47,7 @@ class Residency:
     edge_bytes: int
     whole: bool = False
     host_places: Ints | None = None
+    lacking_bytes: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,18 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for: neighbor bytes of a partition, partitions of a copy, a route, whether edges may stay."""
+    """What the user asked for: neighbor bytes of a partition, partitions of a copy, a route, whether edges may stay.
+
+    device_memory: bytes of the device in all, `fixed` of them taken (state, index), where edges get what is left; None
+    where the user said how much edges get.
+    """
 
     partition_bytes: int
     combine: int = 1
     route: str = "auto"
     stay: bool = True
+    device_memory: int | None = None
+    fixed: int = 0
 
     @property
     def cached(self) -> bool:
@@ -64,6 +70,8 @@ def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weigh
             f"--device-edge-memory is {format_bytes(edge_memory)}: raise it, or use --route auto"
         )
     if wish.route == "zero-copy":
+        if wish.device_memory is not None and wish.fixed > wish.device_memory:
+            raise _too_small(edge_memory, 0, wish)
         return Share(steps * chunk, 0, 0, whole=False)
     part = staging_bytes(edge_memory, wish, chunk * each) if wish.cached else edge_memory
     for slabs, combine, edges in _shrinking(wish.combine, steps, chunk):
@@ -72,10 +80,22 @@ def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weigh
         if slabs * slab <= (edge_memory if least else part):
             slots = max(0, (edge_memory - slabs * slab) // (edges * each)) if wish.cached else 0
             return Share(edges, slabs, min(slots, max(1, _entries(sizes, edges)) - 1), False, combine)
-    least_bytes = format_bytes(SLABS[-1] * chunk * each)
-    raise InputError(
-        f"--device-edge-memory {format_bytes(edge_memory)} is too small: {SLABS[-1]} slabs of one chunk take "
-        f"{least_bytes}; give at least that, or use --route zero-copy"
+    raise _too_small(edge_memory, SLABS[-1] * chunk * each, wish)
+
+
+def _too_small(edge_memory: int, least: int, wish: Wish) -> InputError:
+    """Why a budget cannot work, and the smallest that can: of the memory that was given, or came of the device."""
+    slabs = f"{SLABS[-1]} slabs of one chunk take {format_bytes(least)}"
+    if wish.device_memory is None:
+        return InputError(
+            f"--device-edge-memory {format_bytes(edge_memory)} is too small: {slabs}; give at least that, or use "
+            "--route zero-copy"
+        )
+    total = -(-(wish.fixed + least) // (1 << 20))
+    return InputError(
+        f"--device-memory {format_bytes(wish.device_memory)} is too small: vertex state and index take "
+        f"{format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}: give --device-memory {total}MiB or more"
+        f"{', or use --route zero-copy' if least else ''}"
     )
 
 

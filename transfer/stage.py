@@ -6,6 +6,7 @@ partition lies. Refuses to start anything itself; routes do that. Nothing here w
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from penstock.transfer.slabs import Slabs
 from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, RowIndex, partitions
 from penstock.transfer.view import Layout
 
+_log = logging.getLogger("penstock.transfer.stage")
 DENSE = 0.5
 """Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
 
@@ -167,27 +169,53 @@ class Stage:
         """The direction under which the cache knows the adjacency."""
         return self._key
 
-    def residency(self, demand: Demand) -> Residency:
-        """Return where the edges of this demand lie; chooses first what the cache keeps from now on."""
+    def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
+        """Return where the edges of this demand lie; chooses first what the cache keeps from now on.
+
+        elsewhere: partitions that a device behind a link holds, bool[p].
+        """
         if self.whole(demand.with_weights):
             return self._wholly(demand.with_weights)
-        self._keep(demand, self._wanted_mask(demand))
+        self._keep(demand, self._wanted_mask(demand), elsewhere)
         absent = self.absent(demand)
-        count = np.add.reduceat(absent, self._bounds, dtype=np.int64)
-        d = self.edge_bytes(demand.with_weights)
-        on_disk = 0 if self._linked else 1  # what a linked device lacks is in host memory, decoded
+        disk_bytes, decode_bytes = self.to_read(absent, demand.with_weights)
         return Residency(
-            resident=count == 0,
+            resident=~self.partitions_of(absent),
             places=self.starts.copy(),
-            disk_bytes=on_disk * np.add.reduceat(self._sizes(demand.with_weights) * absent, self._bounds),
-            decode_bytes=on_disk * np.minimum(count * self.adjacency.chunk_edges, self.table.lengths) * d,
-            edge_bytes=d,
+            disk_bytes=disk_bytes,
+            decode_bytes=decode_bytes,
+            edge_bytes=self.edge_bytes(demand.with_weights),
+            lacking_bytes=self.decoded(absent, demand.with_weights) if self._linked else None,
         )
+
+    def to_read(self, absent: NDArray[np.bool_], with_weights: bool) -> tuple[Ints, Ints]:
+        """Return the compressed bytes of these chunks and what they decode to, int64[p] each.
+
+        0 behind a link: what such a device lacks is in host memory, decoded, or read from disk by the host's stage.
+        """
+        if self._linked:
+            nothing = np.zeros(len(self.table), dtype=np.int64)
+            return nothing, nothing
+        stored = np.add.reduceat(self._sizes(with_weights) * absent, self._bounds)
+        return stored, self.decoded(absent, with_weights)
+
+    def decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+        """Return the bytes of these chunks when they are decoded, int64[p]."""
+        count = np.add.reduceat(chunks, self._bounds, dtype=np.int64)
+        edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
+        return np.asarray(edges * self.edge_bytes(with_weights))
 
     def absent(self, demand: Demand) -> NDArray[np.bool_]:
         """Return which chunks are wanted and not here, bool[chunks]."""
         wanted = self._wanted_mask(demand)
         return wanted if self.cache is None else wanted & ~self._held(demand.with_weights)
+
+    @property
+    def held_partitions(self) -> NDArray[np.bool_]:
+        """Which partitions the cache holds, if only in part, bool[p]."""
+        if self.cache is None:
+            return np.zeros(len(self.table), dtype=bool)
+        return self.partitions_of(self.cache.held(self._key) != 0)
 
     def partitions_of(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which partitions hold any of these chunks, bool[p]."""
@@ -220,8 +248,8 @@ class Stage:
             self._chunk_bytes[with_weights] = self.adjacency.chunk_bytes(with_weights)
         return self._chunk_bytes[with_weights]
 
-    def _keep(self, demand: Demand, chunks: NDArray[np.bool_]) -> None:
-        """Note what is wanted, and let the cache keep what was wanted most."""
+    def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
+        """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
         cache = self.cache
         if cache is None or cache.whole or (self._linked and not self.moving):
             return
@@ -233,11 +261,17 @@ class Stage:
         else:
             counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
             total, least = self._chunks, 0.0
+        if elsewhere is not None:
+            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # a place for whoever wants it, unless it is read just now
+            counts[elsewhere] = 0.0
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)
         wanted[mine] = counts > least
         choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free)
         cache.replace(choice.evict, choice.admit)
+        if len(choice.evict) or len(choice.admit):
+            where = f"{len(choice.evict)} partitions lose their place in the cache, {len(choice.admit)} get one"
+            _log.debug("%s, %s-edges: %s", self.device.name, self._key, where)
 
 
 def _table(adjacency: Adjacency, direction: Direction, partition_edges: int) -> PartitionTable:

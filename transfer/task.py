@@ -116,7 +116,9 @@ class Demand:
     that has active edges. `whole`: the iteration walks every edge of every partition, whatever
     the arrays say. `read_edges`: edges expected to be read before pulls leave early; None means
     all active ones. `packable`: active rows may be gathered (pushes along edges only). `marks`: bitmap
-    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows.
+    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows. `waiting`: bool[p],
+    partitions whose active rows are left for another iteration: nothing is wanted of them, and no task may reach over
+    them; None for none.
     """
 
     direction: Direction
@@ -130,6 +132,7 @@ class Demand:
     read_edges: Floats | None = None
     packable: bool = True
     marks: NDArray[Any] | None = None
+    waiting: NDArray[np.bool_] | None = None
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
@@ -181,7 +184,9 @@ class TaskRecord:
     lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is what was foretold.
     Disk, decode and gather seconds are summed over reads and threads. `predicted`: the task's cost in the plan;
     `measured`: the same in what happened, None until the walk is over. `spans`: (resource, first event, last event) of
-    work on the device whose seconds are taken when the device has passed them (`feedback.py`).
+    work on the device whose seconds are taken when the device has passed them (`feedback.py`). `rows`: active rows of
+    its partitions, as the plan counts them: a sweep over all of a partition is one. `walk`: tasks of one walk through a
+    plan share the number.
     """
 
     route: str
@@ -205,3 +210,5 @@ class TaskRecord:
     predicted: Cost | None = None
     measured: Cost | None = None
     spans: tuple[Span, ...] = ()
+    rows: int = 0
+    walk: int = 0

@@ -2,8 +2,9 @@
 
 Owns what is waiting, what is coming and what the consumer has. Read-ahead is bounded by `ahead` and by the slabs.
 In free order a partition that has arrived goes first, so that its slab returns to the disk soon; what is
-resident fills the time until the next one arrives. In fixed order views come as planned. Refuses to let go of
-anything halfway: `release` gives back all that was started. What `join` adds during the walk goes before all else.
+resident fills the time until the next one arrives; behind a link, what the host keeps travels while the disk is at the
+rest, of which some is under way from the start. In fixed order views come as planned. Refuses to let go of anything
+halfway: `release` gives back all that was started. What `join` adds during the walk goes before all else.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ class Walk:
         self._options = options
         tasks = list(enumerate(plan.tasks))
         self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
-        self._far: deque[Numbered] = deque(t for t in tasks if t[1].route != "resident")
+        far = [t for t in tasks if t[1].route != "resident"]
+        apart = not options.ordered and options.route not in cel.NAMES
+        self._near: deque[Numbered] = deque(t for t in far if apart and not t[1].cost.disk)
+        self._far: deque[Numbered] = deque(t for t in far if not apart or t[1].cost.disk)
+        self._reads = {number for number, task in self._far if task.cost.disk}
         self._coming: deque[Started] = deque()
         self._joining: deque[Task] = deque()
         self._joined: deque[Parcel] = deque()
@@ -52,15 +57,25 @@ class Walk:
                 break
             self._joining.popleft()
             self._joined.append(joined)
-        while self._far and len(self._coming) < self._ahead:
-            number, task = self._far[0]
-            parcel = route(task.route).start(task, self._demand, self._stage)
-            if parcel is None:
-                break
-            self._far.popleft()
-            self._coming.append((number, parcel))
-        if (self._far or self._joining) and not (self._coming or self._here or self._joined):
+        while len(self._coming) < self._ahead and self._start_next():
+            pass
+        if (self._near or self._far or self._joining) and not (self._coming or self._here or self._joined):
             raise RunError("a task needs a slab and there is none: give more --host-memory")
+
+    def _start_next(self) -> bool:
+        """Start one task, and return whether there was one, and room: one that reads, until half of `ahead` do."""
+        reading = sum(number in self._reads for number, _ in self._coming)
+        queues = (self._near, self._far) if reading >= max(1, self._ahead // 2) else (self._far, self._near)
+        for queue in queues:
+            if not queue:
+                continue
+            number, task = queue[0]
+            parcel = route(task.route).start(task, self._demand, self._stage)
+            if parcel is not None:
+                queue.popleft()
+                self._coming.append((number, parcel))
+                return True
+        return False
 
     def hand_over(self) -> Parcel | None:
         """Return the parcel whose turn it is, None at the end. `take_back` must be called before the next."""
@@ -93,7 +108,9 @@ class Walk:
         if self._options.ordered:
             return None if self._here and self._here[0][0] < self._coming[0][0] else self._coming[0]
         ready = next((started for started in self._coming if started[1].ready()), None)
-        return ready if ready is not None or self._here else self._coming[0]
+        if ready is not None or self._here:
+            return ready
+        return next((started for started in self._coming if started[0] not in self._reads), self._coming[0])
 
     def take_back(self) -> None:
         """Free what the parcel held that was handed over last."""

@@ -1,5 +1,7 @@
 """The two cost models, against partitions computed by hand on both sides of every threshold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from penstock.transfer.cost import (
@@ -103,6 +105,20 @@ def test_a_host_has_no_link_so_reading_in_place_costs_the_kernel_only():
 
 def test_pulls_that_leave_early_read_fewer_edges():
     assert measured(counts(1000, 100, read=250), RATES)["resident"][0, KERNEL] == pytest.approx(1e-6 + 2.5e-7)
+
+
+def test_only_chunks_that_are_wanted_and_not_there_are_copied():
+    some = replace(counts(1000, 100, 200, edges=100_000), copied_bytes=np.array([1e5]))
+    link = {route: cost[0, LINK] for route, cost in measured(some, RATES).items()}
+    whole = {route: cost[0, LINK] for route, cost in measured(counts(1000, 100, 200, edges=100_000), RATES).items()}
+    assert link["filter"] == pytest.approx(1e-5 + 1e5 / 10e9)
+    assert {route for route in link if link[route] != whole[route]} == {"filter"}
+
+
+def test_rows_cost_what_was_learnt():
+    costs = measured(counts(1000, 100, read=250), replace(RATES, kernel_rows=1e8))
+    assert costs["filter"][0, KERNEL] == pytest.approx(1e-6 + 2.5e-7 + 1e-6)
+    assert measured(counts(edges=0), replace(RATES, kernel_rows=1e8))["filter"][0, KERNEL] == 0
 
 
 def test_nothing_wanted_costs_nothing():

@@ -5,27 +5,29 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.engine.session import Session
+from penstock.transfer.accuracy import accuracy
 from penstock.transfer.cost import GATHER, KERNEL, LINK, Cost
 from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.feedback import (
     CLIP,
-    KERNEL_CLIP,
     LINES,
     QUANTITIES,
     Feedback,
     Threads,
-    accuracy,
     corrected,
     factors,
+    launches,
     measured,
     observed,
     remembered,
     take_times,
 )
+from penstock.transfer.fit import Law
 from penstock.transfer.host import HostDevice
 from penstock.transfer.rates import Rates
 from penstock.transfer.task import TaskRecord
@@ -85,18 +87,18 @@ def test_only_what_was_predicted_and_measured_counts_and_lines_are_apart() -> No
 def test_memory_halves_with_as_much_again_and_fades_where_nothing_is_seen() -> None:
     past, new = list(NONE), list(NONE)
     past[LINK], new[LINK] = (1.0, 2.0), (1.0, 1.0)
-    past[KERNEL] = (1.0, 3.0)
+    past[GATHER] = (1.0, 3.0)
     found = remembered(past, new)
     assert found[LINK] == (1.5, 2.0)
-    assert found[KERNEL] == pytest.approx((0.9, 2.7))
+    assert found[GATHER] == pytest.approx((0.9, 2.7))
 
 
 def test_tiny_observations_do_not_move_a_factor_and_wild_ones_are_clipped() -> None:
     sums = list(NONE)
-    sums[LINK], sums[KERNEL], sums[GATHER] = (1e-6, 1e-4), (1.0, 1000.0), (1000.0, 1.0)
+    sums[LINK], sums[LINES], sums[GATHER] = (1e-6, 1e-4), (1.0, 1000.0), (1000.0, 1.0)
     found = factors(sums)
     assert found[LINK] == pytest.approx(1.1, abs=0.01)
-    assert (found[KERNEL], found[GATHER]) == (KERNEL_CLIP, 1 / CLIP)
+    assert (found[LINES], found[GATHER]) == (CLIP, 1 / CLIP)
     assert found[0] == 1.0
 
 
@@ -113,7 +115,8 @@ def test_corrected_rates_take_so_many_times_as_long(by: list[float]) -> None:
     assert found.copy_latency == pytest.approx(RATES.copy_latency * copy)
     assert found.kernel_latency == pytest.approx(RATES.kernel_latency * kernel)
     assert [rate for _, rate in found.line_runs] == pytest.approx([rate / lines for _, rate in RATES.line_runs])
-    assert {field.name for field in fields(Rates)} == {*ratios, "copy_latency", "kernel_latency", "line_runs"}
+    latencies = {"copy_latency", "kernel_latency", "kernel_rows", "line_runs"}
+    assert {field.name for field in fields(Rates)} == {*ratios, *latencies}
 
 
 @pytest.mark.parametrize("corrects", [True, False])
@@ -146,15 +149,61 @@ def test_an_error_passed_over_is_forgiven() -> None:
 
 def test_another_program_has_other_kernels() -> None:
     feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback.turn_to("one")
     feedback.begin(device)
     feedback.note([record("filter", Cost(link=0.1, kernel=0.1), link=0.2, kernel=0.2)])
     feedback.settle(device)
+    slow = feedback.begin(device)
+    assert slow.kernel_edges == pytest.approx(RATES.kernel_edges / 2, rel=0.02)
     heir = Feedback(RATES, Threads())
     heir.inherit(feedback)
     assert heir.factors == feedback.factors
-    heir.forget_kernels()
+    assert heir.factors["link"] > 1.9
     assert heir.factors["kernel"] == 1.0
-    assert heir.factors["link"] == feedback.factors["link"] > 1.9
+    assert heir.begin(device) == slow
+    heir.turn_to("two")
+    assert heir.begin(device).kernel_edges == RATES.kernel_edges
+    heir.turn_to("one")
+    assert heir.begin(device) == slow
+
+
+@pytest.mark.parametrize(("launch", "each"), [(4e-5, 3e-9), (2e-2, 2e-8), (0.0, 1e-7)])
+def test_launches_and_edges_of_kernels_are_told_apart(launch: float, each: float) -> None:
+    """After a few walks every task is foretold within 15 %, whatever its size, though one in seven goes wild."""
+    feedback, device, errors = Feedback(RATES, Threads()), HostDevice(), []
+    draw = np.random.default_rng(3)
+    for walk in range(12):
+        rates = feedback.begin(device, "pull")
+        tasks = []
+        for edges in draw.integers(100, 10_000_000, 7).tolist():
+            took = (launch + each * edges) * draw.uniform(0.95, 1.05) + (0.03 if len(tasks) == walk % 7 else 0.0)
+            foretold = rates.kernel_latency + edges / rates.kernel_edges
+            tasks.append(record("resident", Cost(kernel=foretold), kernel=took))
+        feedback.note(tasks)
+        feedback.settle(device)
+        errors.append(accuracy(tasks)["resident"].median_error)
+    assert max(errors[4:]) < 0.15 < errors[0]
+    assert list(feedback.kernels) == ["pull"]
+
+
+def test_kinds_of_walks_have_laws_of_their_own() -> None:
+    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    for kind, took in (("push", 0.3), ("pull", 0.1)):
+        feedback.begin(device, kind)
+        feedback.note([record("filter", Cost(kernel=0.1), kernel=took)])
+    found = [feedback.begin(device, kind).kernel_edges for kind in ("push", "pull")]
+    assert found == pytest.approx([RATES.kernel_edges / 3, RATES.kernel_edges], rel=0.05)
+
+
+def test_a_launch_is_not_taken_for_work() -> None:
+    tasks = [
+        seen("filter", Cost(kernel=3e-3), Cost(kernel=5e-3)),
+        seen("filter", Cost(kernel=5e-4), Cost(kernel=2e-3)),
+        seen("filter", Cost(link=1.0), Cost(kernel=1.0)),
+        TaskRecord("filter", "out", (0,)),
+    ]
+    tasks[0].rows = 100
+    assert launches(tasks, Law(1e-3, 1e-5, 2.0)) == [pytest.approx((100, 5e-4, 5e-3)), (0.0, 0.0, 2e-3)]
 
 
 def test_reads_that_overlap_count_once() -> None:
@@ -175,21 +224,6 @@ def test_events_become_seconds_once_they_have_passed() -> None:
     task.spans = ((LINK, 1.0, 3.0), (LINK, 3.0, 4.0), (KERNEL, 4.0, 4.5), (LINK, 5.0, 1e300))
     take_times(task, device)
     assert (task.link_seconds, task.kernel_seconds, task.spans) == (3.0, 0.5, ())
-
-
-def test_errors_are_those_of_the_resource_that_was_to_be_busiest() -> None:
-    tasks = [
-        seen("filter", Cost(link=1.0, kernel=0.9), Cost(link=2.0, kernel=9.0)),
-        seen("filter", Cost(link=1.0), Cost(link=0.8)),
-        seen("filter", Cost(kernel=3.0), Cost(kernel=3.0)),
-        seen("zero-copy", Cost(), Cost(kernel=1.0)),
-        TaskRecord("resident", "out", (0,)),
-    ]
-    found = accuracy(tasks)
-    assert list(found) == ["filter"]
-    assert found["filter"].tasks == 3
-    assert found["filter"].median_error == pytest.approx(0.25)
-    assert (found["filter"].predicted_seconds, found["filter"].measured_seconds) == (5.0, 5.8)
 
 
 @pytest.mark.parametrize(("route", "feedback"), [("auto", True), ("filter", True), ("zero-copy", False)])

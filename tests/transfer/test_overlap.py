@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, linked
+from penstock.engine import Graph, place
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.session import Session
 from penstock.storage.diskfile import DiskFile
 from penstock.storage.frames import Frames
-from penstock.transfer import emulated
+from penstock.transfer import emulated, packs
 from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
-from penstock.transfer.routes import compaction
 from penstock.transfer.task import Demand, Plan
 from penstock.transfer.view import View
 from samples import EdgeList, on_disk
@@ -53,11 +52,11 @@ def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: An
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
         return Layout(STEP, 4, kept, 1, kept == PIECES, 4)
 
-    patch.setattr(linked, "divide", divide)
+    patch.setattr(place, "divide", divide)
     room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP, "residency": "none"}
     with Session(graph, device="emulated", threads=1, direction="push", **room, **options) as session:
         program = BFS(0)
-        yield session._equip(program, session._directions(program), False, False).pipelines[0]
+        yield session._equip(session._asks(program).needs).pipelines[0]
 
 
 def half(pipeline: Pipeline) -> Demand:
@@ -133,7 +132,7 @@ class Course:
 def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
     """Let disk, decoding and gathering report to the course; only one thread reads at a time."""
     turn = threading.Lock()
-    reading, decoding, gathering = DiskFile.read, Frames.decode, compaction.gather_rows
+    reading, decoding, gathering = DiskFile.read, Frames.decode, packs.gather_rows
 
     def disk(file: DiskFile, wanted: Any, buffer: memoryview) -> None:
         with turn, course.at("disk"):
@@ -149,7 +148,7 @@ def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(DiskFile, "read", disk)
     patch.setattr(Frames, "decode", decode)
-    patch.setattr(compaction, "gather_rows", gather)
+    patch.setattr(packs, "gather_rows", gather)
 
 
 CASES = [

@@ -39,3 +39,13 @@ def test_measured_runs_say_more_than_sector_and_line():
 def test_runs_must_ascend_and_be_positive(runs):
     with pytest.raises(InputError, match=r"line_runs.*penstock calibrate"):
         Rates(line_runs=runs)
+
+
+def test_an_emulated_link_carries_lines_like_copies():
+    rates = Rates.emulated(2, 128e6)
+    assert rates.copy_bytes == 128e6
+    assert rates.copy_latency == 0
+    for run_bytes in (8.0, 4096.0):
+        assert rates.line_seconds(np.float64(1e6), np.float64(run_bytes)) == pytest.approx(1.0)
+    assert (rates.kernel_edges, rates.decode_bytes) == (Rates.host(2).kernel_edges, Rates.host(2).decode_bytes)
+    assert Rates.emulated(2, None) == Rates.pcie5(2)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.cost import LINK, Cost
-from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
+from penstock.transfer.gather import ActiveRows, Source, count_rows
 from penstock.transfer.link import LinkReader
 from penstock.transfer.packed import Packed, packed
 from penstock.transfer.packs import Pack
@@ -238,7 +238,7 @@ class Concatenated(Parcel):
         works = []
         for at, part in enumerate(bundle.pieces):
             source = _source(stage, part, with_weights=pack.weights is not None)
-            works.append(_gathering(rows, part, source, plan.place(at), target))
+            works.append(self._packs.gathering(rows, part, source, plan.place(at), target))
         if plan.edges < FEW:
             record.gather_seconds = sum(work() for work in works)
         else:
@@ -270,12 +270,3 @@ class Concatenated(Parcel):
             self._given = True
             self._packs.give(self._pack, self._copied)
             super().release()
-
-
-def _gathering(rows: ActiveRows, part: Partition, source: Source, place: Any, target: Any) -> Any:
-    def work() -> float:
-        began = time.perf_counter()
-        gather_rows(rows, part, source, place, target)
-        return time.perf_counter() - began
-
-    return work

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from penstock.storage.errors import RunError
 from penstock.transfer.cost import LINK
-from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
+from penstock.transfer.gather import ActiveRows, Source, count_rows
 from penstock.transfer.link import LinkReader
 from penstock.transfer.packed import Packed, packed
 from penstock.transfer.packs import Gather, Pack
@@ -172,7 +172,7 @@ class Compacted(Parcel):
         target = (*plan.slices(pack.words), weights)
         for at, number in enumerate(self._numbers.tolist()):
             part = self._stage.table[number]
-            work = _gathering(self._rows, part, self._edges(at, part), plan.place(at), target)
+            work = packs.gathering(self._rows, part, self._edges(at, part), plan.place(at), target)
             self._gathers.append(packs.submit(work))
 
     def _edges(self, at: int, part: Any) -> Source:
@@ -198,12 +198,3 @@ class Compacted(Parcel):
             source.release()
         packs.give(self._pack, self._copied)
         super().release()
-
-
-def _gathering(rows: ActiveRows, part: Any, source: Source, place: Any, target: Any) -> Any:
-    def work() -> float:
-        began = time.perf_counter()
-        gather_rows(rows, part, source, place, target)
-        return time.perf_counter() - began
-
-    return work

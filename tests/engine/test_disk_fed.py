@@ -1,0 +1,286 @@
+"""A graph on disk that memory does not hold: chunks read, partitions kept once, and what goes first.
+
+What an iteration should read is counted here from the frontier's bits, or from the answer, and plain offsets; what it
+did read from what the reader was asked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from penstock.engine import Graph, equipment, place
+from penstock.engine.session import Session
+from penstock.storage.reader import Reader
+from penstock.transfer.layout import Layout
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.rates import Rates
+from penstock.transfer.task import Demand
+from samples import on_disk, shape, skewed, weighed
+from trials import PROGRAMS, check, program_of
+
+CHUNK = 32
+
+
+class Watched(Session):
+    """A session whose loop can be looked at between iterations."""
+
+    loop: Any
+
+    def _loop(self, program: Any) -> Any:
+        self.loop = super()._loop(program)
+        return self.loop
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Whoever was active in the iteration that ended last."""
+        bits = np.unpackbits(self.loop.workers[0].state.active.words.view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits)
+
+
+def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
+    """Let the host keep `slots` partitions, however small the graph."""
+
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
+        edges = min(partition_edges, max(1, partition_bytes // (4 * CHUNK)) * CHUNK)
+        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
+
+    patch.setattr(equipment, "divide", divide)
+    patch.setattr(place, "divide", divide)
+
+
+def counted_reads(patch: pytest.MonkeyPatch) -> list[int]:
+    """How many chunks were asked of the disk since the list was last cleared, one item a fetch."""
+    asked: list[int] = []
+    fetch = Reader.fetch
+
+    def counting(reader: Reader, adjacency: Any, chunks: Any, *arrays: Any) -> Any:
+        asked.append(len(chunks))
+        return fetch(reader, adjacency, chunks, *arrays)
+
+    patch.setattr(Reader, "fetch", counting)
+    return asked
+
+
+def touched(offsets: NDArray[np.int64], vertices: NDArray[np.int64]) -> set[int]:
+    """Chunks that hold any edge of these rows."""
+    rows = [(int(offsets[v]), int(offsets[v + 1])) for v in vertices]
+    return {chunk for start, end in rows if end > start for chunk in range(start // CHUNK, (end - 1) // CHUNK + 1)}
+
+
+def follow(session: Watched, name: str, edges: EdgeList, see: Callable[[Any], None]) -> dict[str, NDArray[Any]]:
+    """Run a program, with `see` after every iteration; its answer."""
+    steps = session.steps(program_of(name, edges))
+    while True:
+        try:
+            record = next(steps)
+        except StopIteration as end:
+            fields: dict[str, NDArray[Any]] = end.value.fields
+            return fields
+        see(record)
+
+
+DEVICES: list[dict[str, Any]] = [
+    {"device": "cpu"},
+    {"device": "emulated", "device_edge_memory": 6000},
+    {"device": "emulated", "device_edge_memory": 6000, "residency": "none"},
+    {"device": "emulated", "route": "zero-copy", "residency": "none"},
+]
+
+
+@pytest.mark.parametrize("slots", [0, 6])
+@pytest.mark.parametrize("options", DEVICES, ids=["host", "emulated", "nothing-stays", "in-place"])
+@pytest.mark.parametrize("name", ["bfs", "sssp", "wcc"])
+def test_only_chunks_that_active_rows_touch_are_read(
+    name: str, options: dict[str, Any], slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once an iteration, and all of them where nothing keeps any. Linking components reads every chunk once."""
+    edges = shape("wide", directed=name != "wcc", weights="uint8" if name == "sssp" else None)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
+    small_memory(monkeypatch, 4 * CHUNK, 3, slots)
+    asked = counted_reads(monkeypatch)
+    offsets = edges.rows[0]
+    several: list[int] = []
+
+    def see(record: Any) -> None:
+        read, hits = (sum(getattr(task, which) for task in record.tasks) for which in ("chunks_read", "hits"))
+        assert read == sum(asked)
+        asked.clear()
+        several.append(read)
+        if name != "wcc":
+            wanted = touched(offsets, session.active)
+            assert read + hits == len(wanted)
+            assert hits == 0 or slots or options.get("residency") != "none"
+
+    with Watched(graph, direction="push", partition_bytes=1 << 20, **options) as session:
+        session._loop(program_of(name, edges))
+        asked.clear()  # of what was brought to the device before the run
+        check(name, edges, follow(session, name, edges, see))
+    assert sum(several) > 0
+    if name == "wcc":
+        assert sum(several) <= graph.out.chunks
+
+
+@pytest.mark.parametrize("options", [{"device": "cpu"}, {"device": "emulated", "device_edge_memory": 6000}])
+def test_a_pull_reads_the_chunks_of_rows_that_nobody_has_reached(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most: where heads of rows lie on the device, those that they answer are not read either."""
+    edges = shape("wide")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
+    small_memory(monkeypatch, 4 * CHUNK, 3, 4)
+    counts: list[tuple[int, int]] = []
+
+    def see(record: Any) -> None:
+        counts.append(tuple(sum(getattr(task, which) for task in record.tasks) for which in ("chunks_read", "hits")))
+
+    with Watched(graph, direction="pull", partition_bytes=1 << 20, **options) as session:
+        fields = follow(session, "bfs", edges, see)
+    check("bfs", edges, fields)
+    levels = np.where(fields["level"] > edges.vertices, edges.vertices, fields["level"]).astype(np.int64)
+    offsets = edges.reversed().rows[0]
+    for number, (read, hits) in enumerate(counts):
+        wanted = touched(offsets, np.flatnonzero(levels > number))
+        assert read + hits <= len(wanted)
+        assert options["device"] != "cpu" or read + hits == len(wanted)
+
+
+class Places:
+    """Looks after every plan at what device and host keep from then on."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.twice = self.seen = 0
+        residency = Pipeline.residency
+
+        def watched(pipeline: Pipeline, demand: Any, elsewhere: Any = None) -> Any:
+            answer = residency(pipeline, demand, elsewhere)
+            if pipeline.source is not None and pipeline.cache is not None and pipeline.source.cache is not None:
+                self._look(pipeline, demand)
+            return answer
+
+        patch.setattr(Pipeline, "residency", watched)
+
+    def _look(self, pipeline: Pipeline, demand: Any) -> None:
+        assert pipeline.source is not None
+        device, host = pipeline.cache, pipeline.source.cache
+        assert device is not None
+        assert host is not None
+        stage = pipeline.stage(demand.direction)
+        mine = device.entries(stage.key)
+        lacking = np.zeros(len(device.starts), dtype=bool)
+        lacking[mine] = stage.partitions_of(stage.absent(demand))
+        there, here = np.zeros(len(device.starts), dtype=bool), host.starts >= 0
+        there[mine] = stage.held_partitions
+        twice = there & here & ~lacking
+        waits = lacking & ~there & ~here
+        assert not (twice.any() and waits.any()), "held twice while there is no room for another"
+        self.twice += int(twice.sum())
+        self.seen += 1
+
+
+@settings(max_examples=40)
+@given(
+    size=st.tuples(st.integers(20, 120), st.integers(100, 600), st.integers(0, 99)),
+    directed=st.booleans(),
+    name=st.sampled_from(PROGRAMS),
+    memory=st.tuples(st.sampled_from([32, 64]), st.integers(1, 3), st.integers(1, 8)),
+    device=st.integers(2 * CHUNK * 5, 6000),
+    options=st.fixed_dictionaries(
+        {"residency": st.sampled_from(["value", "first"]), "direction": st.sampled_from(["auto", "push"])}
+    ),
+)
+def test_host_and_device_keep_a_partition_twice_only_where_both_have_room(
+    size: tuple[int, int, int],
+    directed: bool,
+    name: str,
+    memory: tuple[int, int, int],
+    device: int,
+    options: dict[str, Any],
+) -> None:
+    vertices, count, seed = size
+    edges = weighed(EdgeList(vertices, *skewed(vertices, count, seed), None, directed), "uint8")
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        small_memory(patch, *memory)
+        Places(patch)
+        graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=CHUNK)
+        given_ = {"device_edge_memory": device, "partition_bytes": 128}
+        with Session(graph, device="emulated", **given_, **options) as session:
+            for _ in range(2):
+                check(name, edges, session.run(program_of(name, edges)).fields)
+
+
+def test_what_comes_to_stay_on_the_device_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the demand moves on, the device follows; the host keeps what the device has no place for."""
+    edges = shape("wide", directed=False)
+    graph = on_disk(edges, tmp_path / "graph.h5", both=False, chunk_edges=CHUNK)
+    small_memory(monkeypatch, 4 * CHUNK, 2, 3)
+    places = Places(monkeypatch)
+    with Watched(graph, device="emulated", device_edge_memory=6 * 4 * CHUNK * 4, partition_bytes=1 << 20) as session:
+        session._loop(program_of("bfs", edges))
+        pipeline = session._equipment.pipelines[0]
+        table, rates = pipeline.table("out"), Rates(copy_bytes=1e9, line_rate=1e6, sector_rate=1e6)
+        device, host = pipeline.cache, pipeline.source.cache
+        for wanted in ([7, 8, 9], [7, 8, 9], [7, 8, 9], range(7, 13), range(7, 13)):
+            active = np.zeros(len(table), dtype=np.int64)
+            active[list(wanted)] = table.lengths[list(wanted)]
+            demand = Demand("out", active, active, active, active.astype(float))
+            for _ in pipeline.arrivals(pipeline.plan(demand, rates), demand):
+                pass
+        kept = [set(np.flatnonzero(cache.starts >= 0).tolist()) for cache in (device, host)]
+    assert device.slots == 3
+    assert places.twice
+    assert kept == [{7, 8, 9}, {10, 11, 12}]
+
+
+def test_what_the_device_keeps_leaves_the_host_cache_to_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sweeps: together both hold as many partitions as they have places, and only the others are read."""
+    edges = shape("wide", directed=False)
+    graph = on_disk(edges, tmp_path / "graph.h5", both=False, chunk_edges=CHUNK)
+    small_memory(monkeypatch, 4 * CHUNK, 2, 50)
+    places = Places(monkeypatch)
+    reads: list[int] = []
+    options = {"device_edge_memory": 100 * 4 * CHUNK * 4, "partition_bytes": 1 << 20, "route": "auto"}
+    with Watched(graph, device="emulated", **options) as session:
+        follow(session, "sweeps", edges, lambda record: reads.append(sum(t.chunks_read for t in record.tasks)))
+        pipeline = session._equipment.pipelines[0]
+        device, host = pipeline.cache, pipeline.source.cache
+        kept = int((device.starts >= 0).sum()), int((host.starts >= 0).sum())
+        assert not ((device.starts >= 0) & (host.starts >= 0)).any()
+    assert places.seen >= 3
+    assert places.twice == 0
+    assert kept == (device.slots, 50)
+    assert reads[-1] == graph.out.chunks - 4 * sum(kept)
+
+
+def test_resident_then_cached_then_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of a plan for a device that is fed from disk, and within each the largest pending value first."""
+    edges = shape("wide", directed=False)
+    graph = on_disk(edges, tmp_path / "graph.h5", both=False, chunk_edges=CHUNK)
+    small_memory(monkeypatch, 4 * CHUNK, 2, 20)
+    with Watched(graph, device="emulated", device_edge_memory=60 * 4 * CHUNK * 4, direction="push") as session:
+        follow(session, "bfs", edges, lambda record: None)
+        lane = session.loop.workers[0].lanes["push"]
+        table, pipeline = lane.pipeline.table("out"), lane.pipeline
+        rows = table.v1 - table.v0
+        pending = np.random.default_rng(4).permutation(len(table)).astype(float)
+        demand = Demand("out", rows, table.lengths, table.lengths // 4, pending)
+        plan = pipeline.plan(demand, session._equipment.feedback.given)
+        assert pipeline.source is not None
+        on_device, on_host = pipeline.here("out", False), pipeline.source.here("out", False)
+    ranks = [0 if on_device[t.partitions[0]] else 1 if on_host[t.partitions[0]] else 2 for t in plan.tasks]
+    assert ranks == sorted(ranks)
+    assert set(ranks) == {0, 1, 2}
+    for rank in (1, 2):
+        values = [pending[list(t.partitions)].sum() for t, of in zip(plan.tasks, ranks, strict=True) if of == rank]
+        assert values == sorted(values, reverse=True)
