@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.engine.checkpoint import Checkpoints
     from penstock.engine.entry import run
     from penstock.engine.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.result import Result
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.storage.tabular import from_edges, from_scipy, from_table
 
 _HOMES = {
+    "Checkpoints": "penstock.engine.checkpoint",
     "Field": "penstock.engine.program",
     "Global": "penstock.engine.program",
     "Graph": "penstock.storage.graph",
@@ -35,6 +37,7 @@ _HOMES = {
 __all__ = [
     "LARGEST",
     "VERTEX",
+    "Checkpoints",
     "Field",
     "Global",
     "Graph",

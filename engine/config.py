@@ -20,6 +20,7 @@ _CHOICES = {
     "model": ("measured", "published"),
     "residency": ("value", "first", "none"),
 }
+_OVER_A_LINK = ("route", "model", "combine", "residency", "device_memory", "device_edge_memory")
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Config:
     second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
     route: force one of the ways to the device. model: the cost model. keep_times: keep the begin and end of copies.
     combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
-    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
-    ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). waiting: partitions
+    that take long to read from disk and would bring little may wait some iterations (asynchronous programs). residency:
+    which edge ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
     feedback: correct the rates by what the iterations before took (where the link has a rate).
     rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
     """
@@ -61,6 +63,7 @@ class Config:
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
+    waiting: bool = False
     residency: Literal["value", "first", "none"] = "value"
     rates: Rates | None = None
 
@@ -84,6 +87,24 @@ class Config:
             if isinstance(options.get(name), str):
                 options[name] = parse_bytes(options[name])
         return cls(**options)
+
+    def check_used(self, kind: str) -> None:
+        """Refuse what was chosen and could change nothing on a device of this kind ("host", "emulated", "cuda").
+
+        Raises InputError naming the option, its value and the way out.
+        """
+        idle, why = _OVER_A_LINK if kind == "host" else (), "the CPU reads edges where they are"
+        if kind != "emulated":
+            idle = (*idle, "link_rate")
+        for name in idle:
+            value = getattr(self, name)
+            if value != getattr(Config, name):
+                if kind != "host":
+                    why = "a GPU's link is as fast as it is"
+                raise InputError(
+                    f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with "
+                    f"--device emulated{' or cuda:0' if kind == 'host' else ''}"
+                )
 
     @property
     def memory_bytes(self) -> int:

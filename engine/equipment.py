@@ -7,6 +7,7 @@ cannot work.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.lane import Lane
 from penstock.engine.ownership import owners
+from penstock.storage.budget import format_bytes
 from penstock.storage.cache import Allocate, Arena, Extent, HostCache
 from penstock.storage.reader import Reader
 from penstock.storage.slots import aligned_empty
+from penstock.storage.timeline import Timeline
 from penstock.transfer.feedback import Feedback, Threads
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from penstock.engine.direction import Direction
     from penstock.engine.sides import Walk
     from penstock.storage.graph import Adjacency, Graph
+
+_log = logging.getLogger("penstock.engine.equipment")
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,17 @@ class Needs:
         """The needs of these walks; an undirected graph has only one adjacency."""
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
-        return cls(stored, weighted, state_bytes + _index_bytes(graph, stored) + _id_bytes(graph))
+        return cls(stored, weighted, state_bytes + index_bytes(graph, stored) + id_bytes(graph))
 
     def covers(self, other: Needs) -> bool:
         """Whether equipment made for these needs suffices for the other's."""
         more = _united([*self.adjacencies, *other.adjacencies])
         same = len(more) == len(self.adjacencies)
         return same and other.weighted <= self.weighted and other.heads <= self.heads and other.fixed <= self.fixed
+
+    def joined(self, other: Needs) -> Needs:
+        """The least that covers both."""
+        return replace(self.and_also(other), fixed=max(self.fixed, other.fixed))
 
     def and_also(self, other: Needs) -> Needs:
         """The needs of both, with the other's `fixed`."""
@@ -64,45 +73,53 @@ class Needs:
         )
 
 
+@dataclass(frozen=True)
+class Holdings:
+    """Bytes of the edges that the runs read, and of those that host memory, and the device, have room to keep.
+
+    chunk: bytes of a chunk's edges, decoded.
+    """
+
+    edges: int
+    host: int
+    device: int = 0
+    chunk: int = 0
+
+
 class Equipment:
     """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
 
-    def __init__(self, graph: Graph, config: Config, needs: Needs) -> None:
+    def __init__(self, graph: Graph, config: Config, needs: Needs, timeline: Timeline | None = None) -> None:
         self.graph, self.config, self.needs = graph, config, needs
         self.reader: Reader | None = None
         cache = None
-        chunk_edges = graph.out.chunk_edges
-        divided = None
-        if graph.out.arrays is None:
-            divided = divide(config, needs, graph, config.partition_bytes)
+        divided = host_division(graph, config, needs)
+        if divided is not None:
             self.reader = Reader(
                 graph,
                 decode_threads=config.thread_count,
                 reads_in_flight=divided.reads_in_flight,
                 direct_io=config.direct_io,
                 throttle=config.throttle,
+                timeline=timeline,
             )
             cache = cache_of(graph, needs, divided)
-        step = divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph)
-        options = TransferOptions(
-            partition_edges=step,
-            slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
-            ahead=divided.ahead if divided else 2,
-            ordered=False,
-        )
+        options = host_options(graph, config, divided)
         self.pipelines = [
             Pipeline(graph, self.reader, HostDevice(f"host:{number}", config.thread_count), cache, options)
             for number in range(config.devices)
         ]
-        self.chunk_edges = chunk_edges
-        rates = config.rates or Rates.host(config.thread_count)
-        self.feedback = Feedback(rates, Threads(config.thread_count), self.reader, corrects=config.feedback)
+        if timeline is not None:
+            for pipeline in self.pipelines:
+                pipeline.watch(timeline)
+        self.chunk_edges = graph.out.chunk_edges
+        rates, threads = host_rates(config), Threads(config.thread_count)
+        self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
 
     def lanes(
         self, directions: dict[Direction, tuple[Walk, ...]], weighted: bool
     ) -> list[tuple[dict[Direction, Lane], ...]]:
         """For every device, a lane for every direction; and another one where a second walk goes against the edges."""
-        self.feedback.forget_kernels()
         return [
             tuple(
                 {
@@ -135,6 +152,30 @@ class Equipment:
             lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
         return lane
 
+    @property
+    def holdings(self) -> Holdings:
+        """What stays where."""
+        edges = self._edge_bytes()
+        cache = self.pipelines[0].cache
+        kept = edges if self.graph.out.arrays is not None else 0 if cache is None else cache.nbytes
+        return Holdings(edges, min(edges, kept), chunk=self._chunk_bytes())
+
+    def _edge_bytes(self) -> int:
+        sizes = [size_of(adjacency) for adjacency in self.needs.adjacencies]
+        return sum(size.edges * (size.neighbor_bytes + size.weight_bytes * self.needs.weighted) for size in sizes)
+
+    def _chunk_bytes(self) -> int:
+        size = size_of(self.graph.out)
+        return self.graph.out.chunk_edges * (size.neighbor_bytes + size.weight_bytes * self.needs.weighted)
+
+    def log(self) -> None:
+        """Tell the log how edges will travel."""
+        held, pipeline = self.holdings, self.pipelines[0]
+        places = f"{format_bytes(held.host)} of them have room in host memory, {format_bytes(held.device)} on a device"
+        options = pipeline.options
+        cut = f"partitions of {options.partition_edges} edges, {options.slabs} slabs, {options.ahead} tasks ahead"
+        _log.info("%s: %s of edges, %s; %s", pipeline.device.name, format_bytes(held.edges), places, cut)
+
     def settle(self) -> None:
         """Complete the records of the last walk, once the devices have done."""
         self.feedback.settle(self.pipelines[0].device)
@@ -147,15 +188,40 @@ class Equipment:
             self.reader.close()
 
 
-def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Layout:
-    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
-    budget = Budget(
+def host_division(graph: Graph, config: Config, needs: Needs) -> Layout | None:
+    """How the host's memory is divided where its own cores compute; None for a graph that lies in memory already."""
+    return None if graph.out.arrays is not None else divide(config, needs, graph, config.partition_bytes)
+
+
+def host_options(graph: Graph, config: Config, divided: Layout | None) -> TransferOptions:
+    """What follows from a division for the pipelines of the host's devices."""
+    return TransferOptions(
+        partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
+        slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
+        ahead=divided.ahead if divided else 2,
+        ordered=False,
+    )
+
+
+def host_rates(config: Config) -> Rates:
+    """The rates of runs on the CPU cores."""
+    return config.rates or Rates.host(config.thread_count)
+
+
+def budget_of(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Budget:
+    """What there is to divide."""
+    return Budget(
         host_memory=config.memory_bytes,
         fixed=needs.fixed,
         partition_bytes=partition_bytes,
         workers=config.thread_count,
         stripes=max(1, len(graph.files) - 1),
     )
+
+
+def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Layout:
+    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
+    budget = budget_of(config, needs, graph, partition_bytes)
     return layout(budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted)
 
 
@@ -182,13 +248,13 @@ def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
     return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
 
 
-def _index_bytes(graph: Graph, adjacencies: tuple[Adjacency, ...]) -> int:
+def index_bytes(graph: Graph, adjacencies: tuple[Adjacency, ...]) -> int:
     """The indexes of the adjacencies walked, and of the out-adjacency for degrees."""
     held = {adjacency.direction for adjacency in adjacencies} | {"out"}
     return len(held) * (4 * graph.vertices + graph.vertices // 8192 + 4096)
 
 
-def _id_bytes(graph: Graph) -> int:
+def id_bytes(graph: Graph) -> int:
     """Original ids while results are translated."""
     return 0 if graph.original is None else 17 * graph.vertices
 

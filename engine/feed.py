@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.engine.equipment import cache_of
+from penstock.engine.place import feed_options
 from penstock.storage.reader import Reader
+from penstock.storage.timeline import Timeline
 from penstock.transfer.host import HostDevice
 from penstock.transfer.link import LinkReader
-from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.relay import Relay, Shelf
 
@@ -60,7 +61,18 @@ class Feed:
     reader: brings edges to the device. source, disk: the host's pipeline and its reader, None if it holds all edges.
     """
 
-    def __init__(self, graph: Graph, config: Config, needs: Needs, device: Device, divided: Layout | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        config: Config,
+        needs: Needs,
+        device: Device,
+        divided: Layout | None,
+        timeline: Timeline | None = None,
+    ) -> None:
+        for adjacency in needs.adjacencies:
+            adjacency.index()  # what fails here leaves no thread behind
+        self._timeline = timeline
         self._host = PageLocked(device, config.thread_count)
         self.disk: Reader | None = None
         self.source: Pipeline | None = None
@@ -75,10 +87,10 @@ class Feed:
             reads_in_flight=divided.reads_in_flight,
             direct_io=config.direct_io,
             throttle=config.throttle,
+            timeline=timeline,
         )
         cache = cache_of(graph, needs, divided, self._host.host_array)
-        options = TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
-        self.source = Pipeline(graph, self.disk, self._host, cache, options)
+        self.source = Pipeline(graph, self.disk, self._host, cache, feed_options(divided))
         stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
         self.reader = Relay(device, Shelf(device), stages, keep_times=config.keep_times)
 
@@ -93,7 +105,8 @@ class Feed:
         neighbors = self._host.host_array(adjacency.edges, adjacency.neighbor_dtype)
         kind = adjacency.weight_dtype if weighted else None
         weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
-        with Reader(graph, decode_threads=config.thread_count, direct_io=config.direct_io) as reader:
+        threads, direct = config.thread_count, config.direct_io
+        with Reader(graph, decode_threads=threads, direct_io=direct, timeline=self._timeline) as reader:
             for first in range(0, adjacency.chunks, BATCH_CHUNKS):
                 chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
                 reader.fetch(adjacency, chunks, 0, neighbors, weights).result()

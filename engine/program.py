@@ -31,6 +31,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -168,12 +169,14 @@ class Program:
         """Fill the first values into `state` (field name -> array) and return the first frontier."""
         return Start(everything=True)
 
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Instead of an `edge`: programs to run one after another, each to its end, on this one's fields.
 
         A phase's field that has the name of one of ours *is* ours (same dtype and shape; `fill` does not count); its
         other fields are its own and begin anew. `state` holds our fields, field name -> array of the host, and between
         two phases it may be read and changed. What the phases' `finish` and `instead` say is not asked.
+        first: where a run is resumed, the number of the phase, from 0, in the middle of which `state` and the
+        attributes of the program are: that one is yielded first. Without this argument it cannot be resumed.
         """
         raise TypeError(f"{type(self).__name__} has no phases")
 
@@ -200,8 +203,14 @@ def globals_of(program: Program | type[Program]) -> dict[str, Global]:
     return _declared(program, Global)
 
 
-def _declared(program: Program | type[Program], kind: type[Any]) -> dict[str, Any]:
-    cls = program if isinstance(program, type) else type(program)
+def _declared(program: Program | type[Program], kind: Any) -> dict[str, Any]:
+    cls: Any = program if isinstance(program, type) else type(program)
+    return dict(_found(cls, kind))
+
+
+@lru_cache(maxsize=512)
+def _found(cls: Any, kind: Any) -> dict[str, Any]:
+    """What a class and its bases declare of a kind; asked several times a phase, of classes that do not change."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
@@ -224,6 +233,11 @@ def author_function(program: Program, name: str) -> Callable[..., Any] | None:
 def has_phases(program: Program) -> bool:
     """Whether a program consists of phases."""
     return type(program).phases is not Program.phases
+
+
+def resumable(program: Program) -> bool:
+    """Whether a run of the program can be resumed: one of phases must say which are left (`phases(..., first)`)."""
+    return not has_phases(program) or "first" in inspect.signature(program.phases).parameters
 
 
 def needs_rows(program: Program) -> bool:
@@ -267,6 +281,7 @@ _WORDS = {
 }
 
 
+@lru_cache(maxsize=1024)
 def arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     """Names of an author's function's arguments."""
     return tuple(inspect.signature(function).parameters)

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.engine.program import fields_of, value_of
 from penstock.engine.vertices import vertex_column
 from penstock.storage.errors import InputError
-from penstock.transfer.feedback import Accuracy, accuracy
+from penstock.transfer.accuracy import Accuracy, accuracy
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """Fields by name, arrays (vertices, ...) by internal id; records: one an iteration; seconds: of the run itself."""
+    """Fields by name, arrays (vertices, ...) by internal id; records: one an iteration; seconds: of the run itself.
+
+    before: how many iterations had run before it was resumed, of which there are no records.
+    """
 
     program: Program
     graph: Graph
@@ -36,11 +39,12 @@ class Result:
     records: list[IterationRecord]
     seconds: float
     converged: bool
+    before: int = 0
 
     @property
     def iterations(self) -> int:
-        """How many iterations ran."""
-        return len(self.records)
+        """How many iterations ran, in all."""
+        return self.before + len(self.records)
 
     @property
     def bytes_read(self) -> int:

@@ -6,34 +6,42 @@ run borrows what it needs; programs that run one after another find the edges th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import reduce
 from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
-from penstock.engine import cel, corners, forest, rows
+from penstock.engine import corners, forest, numbers, rows
+from penstock.engine.asks import Asks, asks_of, check_weights, messages_of, room_of, sent_along
+from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
-from penstock.engine.direction import Direction
-from penstock.engine.equipment import Equipment, Needs
+from penstock.engine.equipment import Equipment, Holdings, Needs, host_rates
+from penstock.engine.forecast import Forecast, forecast
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.host_rows import HostRowKernels
 from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.kernels.reference_rows import ReferenceRowKernels
 from penstock.engine.linked import LinkedEquipment, device_of
-from penstock.engine.loop import Loop, Worker
-from penstock.engine.placed import PlacedState, placed_bytes
-from penstock.engine.program import Program, author_function, check, fields_of, has_phases, needs_rows, words_of
+from penstock.engine.loop import Loop, Worker, may_wait
+from penstock.engine.place import link_rates, room_for
+from penstock.engine.placed import PlacedState
+from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
 from penstock.engine.result import Result
-from penstock.engine.sides import Walk, walks
-from penstock.engine.state import State, fields_for, state_bytes
+from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Adjacency, Graph
+from penstock.engine.watch import Watch
+from penstock.storage.checkpoint import WRITING_BYTES
+from penstock.storage.graph import Graph
+from penstock.storage.timeline import Timeline, during
+from penstock.transfer.device import Device
+from penstock.transfer.rates import Rates
 
+_log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
-PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
 MARKED = 1 << 22  # vertices that are marked together
 SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
@@ -41,17 +49,23 @@ SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 class Session:
     """One graph, opened for running programs; a context manager.
 
-    options: see `Config`. Raises InputError for unknown options.
+    options: see `Config`. timeline: takes what is done when (`watch.py`). Raises InputError for unknown
+    options, and for those that would change nothing on the device.
     """
 
-    def __init__(self, graph: Graph, **options: Any) -> None:
+    def __init__(self, graph: Graph, *, timeline: Timeline | None = None, **options: Any) -> None:
         self.graph = graph
         self.config = Config.of(**options)
         self._kernels: dict[Any, Any] = {}
         self._equipment: Equipment | None = None
         self._device = device_of(self.config, graph)
+        self.config.check_used("host" if self._device is None else self._device.kind)
+        self._timeline = timeline
+        self._watch = None if timeline is None else Watch(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
+        self._writing_bytes = 0
+        self._prepared: Needs | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -73,48 +87,95 @@ class Session:
             self._indexes.clear()
             self._device.close()
 
-    def run(self, program: Program) -> Result:
+    @property
+    def device(self) -> Device | None:
+        """The device behind a link on which runs compute, None for the cores of the host."""
+        return self._device
+
+    @property
+    def rates(self) -> Rates:
+        """What the plans begin with, before a run corrects it."""
+        return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
+
+    @property
+    def holdings(self) -> Holdings | None:
+        """Which edges have room to stay where, None before the first run."""
+        return None if self._equipment is None else self._equipment.holdings
+
+    def run(self, program: Program, checkpoints: Checkpoints | None = None) -> Result:
         """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails."""
-        steps = self.steps(program)
+        steps = self.steps(program, checkpoints)
         while True:
             try:
                 next(steps)
             except StopIteration as end:
                 return cast(Result, end.value)
 
-    def steps(self, program: Program) -> Generator[IterationRecord, None, Result]:
-        """As `run`, one iteration at a time: yields each one's record, and returns the Result."""
+    def steps(
+        self, program: Program, checkpoints: Checkpoints | None = None
+    ) -> Generator[IterationRecord, None, Result]:
+        """As `run`, one iteration at a time: yields each one's record, and returns the Result.
+
+        checkpoints: keeps the run's state, and goes on from what it kept; of this run alone. Whoever has the answer
+        clears them.
+        """
         program = program.form(self.graph, self.config.mode)
         check(program)
-        self._check_weights(program)
-        if needs_rows(program) and not self._has_host_kernels:
-            return (yield from self._on_host(program))
+        check_weights(self.graph, program)
+        self._writing_bytes = 0 if checkpoints is None else WRITING_BYTES
+        if checkpoints is not None:
+            program = checkpoints.begin(program, self.graph, self.config)
         if has_phases(program):
-            return (yield from self._phases(program))
-        result, values = yield from self._steps(program)
-        wider = program.instead(values)
-        return result if wider is None else (yield from self.steps(wider))
+            return (yield from self._phases(program, checkpoints))
+        result, values = yield from self._steps(program, checkpoints)
+        wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
+        return result if wider is None else (yield from self.steps(wider, checkpoints))
 
-    def _on_host(self, program: Program) -> Generator[IterationRecord, None, Result]:
-        """Run a program that GPU kernels do not know on the CPU cores, unless a GPU is asked for."""
-        if self.config.device != "auto":
-            raise InputError(
-                f"{type(program).__name__} works on whole rows, which GPU kernels cannot do yet; use --device cpu"
-            )
-        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)} | {"device": "cpu"}
-        with Session(self.graph, **options) as other:
-            return (yield from other.steps(program))
+    def prepare(self, *programs: Program) -> None:
+        """Make room for all of these at once, so that the later ones find what the earlier ones read.
 
-    def _phases(self, program: Program) -> Generator[IterationRecord, None, Result]:
+        To be called before they run. Programs of phases say only when they run what they need, and are passed over.
+        Where one alone would find room for all its edges and together they do not, or the budget is too small for all
+        of them, each has the room to itself.
+        """
+        formed = [program.form(self.graph, self.config.mode) for program in programs]
+        for program in formed:
+            check(program)
+        alone = [self._asks(program).needs for program in formed if not has_phases(program)]
+        if alone:
+            together = reduce(Needs.joined, alone)
+            room, *rooms = (room_for(self.graph, self.config, each, self._device) for each in (together, *alone))
+            self._prepared = together if room >= max(rooms) else None
+
+    def forecast(self, program: Program) -> Forecast:
+        """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run."""
+        program = program.form(self.graph, self.config.mode)
+        check(program)
+        check_weights(self.graph, program)
+        if not has_phases(program):
+            return self._forecast(program)
+        self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
+        try:
+            first = next(iter(program.phases(self.graph, self._shared)))
+            return replace(self._forecast(first), program=type(program).__name__, phases=True)
+        finally:
+            self._shared = {}
+
+    def _forecast(self, program: Program) -> Forecast:
+        asks = self._asks(program)
+        needs = asks.needs if self._prepared is None else self._prepared.joined(asks.needs)
+        return forecast(self.graph, self.config, self._device, asks, replace(needs, fixed=needs.fixed + SMALL_CHANGE))
+
+    def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
         self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
         try:
-            for phase in program.phases(self.graph, self._shared):
+            for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check(phase)
-                self._check_weights(phase)
-                result, values = yield from self._steps(phase)
+                check_weights(self.graph, phase)
+                result, values = yield from self._steps(phase, checkpoints)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
@@ -122,34 +183,56 @@ class Session:
             found = program.finish(self.graph, self._shared)
         finally:
             self._shared = {}
-        return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged)
+        before = 0 if checkpoints is None else checkpoints.began
+        return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
-    def _steps(self, program: Program) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
-        loop = self._loop(program)
+    def _steps(
+        self, program: Program, checkpoints: Checkpoints | None
+    ) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
+        if self._watch is not None:
+            self._watch.begin(type(program).__name__)
+        with during(self._timeline, "engine", "prepare"):
+            loop = self._loop(program)
         first = loop.workers[0].state
         began = time.perf_counter()
-        everything = self._start(program, loop)
-        steps = self._story(program, loop, everything)
+        if checkpoints is not None and checkpoints.restore(loop, self._shared):
+            for worker in loop.workers:
+                _adopt(worker.state, first)
+        else:
+            loop.everything = self._start(program, loop)
+        steps = self._story(program, loop)
         records = []
         for record in steps if self.graph.vertices else ():
             records.append(record)
+            if self._watch is not None:
+                self._watch.note(record)
+            if checkpoints is not None:
+                with during(self._timeline, "engine", "checkpoint"):
+                    record.checkpoint = checkpoints.after(loop, self._shared)
+            numbers.look(program, first.host_fields, len(records))
             yield record
         if self._device is not None:
             self._device.finish()
         if self._equipment is not None:
             self._equipment.settle()
+        if self._watch is not None:
+            self._watch.settle()
         seconds = time.perf_counter() - began
+        _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         values = first.host_fields()
+        numbers.check_numbers(program, values, loop.iteration)
         found = program.finish(self.graph, values)
-        return Result(program, self.graph, found, records, seconds, loop.converged), values
+        before = loop.iteration - len(records)
+        return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
-    def _story(self, program: Program, loop: Loop, everything: bool) -> Iterator[IterationRecord]:
+    def _story(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
         """How the program's iterations go."""
         if program.combine == "union":
             return forest.grow(loop)
+        messages = messages_of(self.config, self._device)
         if author_function(program, "corner") is not None:
-            return corners.meet(loop, self.config.memory_bytes)
-        return rows.sweep(loop) if needs_rows(program) else loop.iterate(everything)
+            return corners.meet(loop, room_of(self.config, self._device), messages)
+        return rows.sweep(loop, messages) if needs_rows(program) else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
         """Give every device the first values and the first frontier; whether that is every vertex."""
@@ -175,90 +258,39 @@ class Session:
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
-        asynchronous = program.self_combining and self.config.mode != "sync"
-        tolerant = asynchronous or self._shared or program.combine in ("union", "sum")
-        if self.config.mode == "async" and not tolerant:
-            raise InputError(
-                f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
-            )
-        cel.check(program, self.config, asynchronous=asynchronous)
-        apart = not asynchronous and program.combine not in ("union", "all")
-        weighted = program.needs_weights and self.graph.weight_dtype is not None
-        directions = self._directions(program)
-        equipment = self._equip(program, directions, weighted, apart)
+        asks = self._asks(program)
+        asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
+        equipment = self._equip(asks.needs)
         kernels = self._kernels_of(program, weighted)
-        workers = []
+        workers: list[Worker] = []
+        waits = self.config.waiting and may_wait(program, asynchronous=asynchronous)
+        equipment.feedback.turn_to((type(program), weighted))
         for lanes, against in equipment.lanes(directions, weighted):
             state = self._state(program, kernels)
             if apart:
                 state.accumulate_apart()
             for lane in (*lanes.values(), *against.values()):
                 lane.complete = asynchronous and self.config.local_rounds > 0
+                lane.may_wait = waits and lane is lanes.get("push")
                 if program.early_exit:
                     kernels.use()
                     lane.fill_heads(kernels, state)
                 else:
                     lane.heads = None
-            workers.append(Worker(state, kernels, lanes, against))
+            seen = kernels
+            if self._watch is not None:
+                seen = self._watch.kernels(kernels, equipment.pipelines[len(workers)].device)
+            workers.append(Worker(state, seen, lanes, against))
         forced = next(iter(directions)) if len(directions) == 1 else None
         rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
-        sent = self._sent_along(program)
+        sent = sent_along(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
-
-    def _sent_along(self, program: Program) -> Adjacency:
-        """The adjacency whose rows are what each vertex sends along; the out-adjacency where nobody asks."""
-        if program.along != "in" or not self.graph.directed:
-            return self.graph.out
-        if self.graph.into is None and "degree" in words_of(program):
-            raise InputError(
-                f"{self._graph_name}: {type(program).__name__} asks for in-degrees, which this graph does not store; "
-                "convert it with --direction both"
-            )
-        return self.graph.into or self.graph.out
 
     def _state(self, program: Program, kernels: Any) -> State | PlacedState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if isinstance(kernels, HostKernels | ReferenceKernels):
             return State(program, kernels.author, 0, count, dtype)
         return PlacedState(program, kernels.author, (0, count), dtype, self._device)
-
-    def _directions(self, program: Program) -> dict[Direction, tuple[Walk, ...]]:
-        """Which directions the run may walk, and how: only those get a share of the budget."""
-        forced = "push" if self.config.route in PUSHED else self.config.direction
-        found = walks(program.along, directed=self.graph.directed, both_stored=self.graph.into is not None)
-        if forced not in ("auto", *found):
-            raise InputError(
-                f"{self._graph_name}: {forced} needs in-edges, which this graph does not store; convert it with "
-                f"--direction both, or run with --direction {next(iter(found))}"
-            )
-        if program.combine == "union":
-            return {"push": found["push"]}
-        if needs_rows(program):
-            if "pull" not in found or len({walk.direction for walk in found["pull"]}) > 1:
-                raise InputError(
-                    f"{self._graph_name}: {type(program).__name__} works on whole rows, in-edges too, which this graph "
-                    "does not store; convert it with --direction both"
-                )
-            return {"pull": found["pull"]}
-        if forced in found:
-            return {forced: found[forced]}
-        if program.everywhere and "pull" in found:
-            return {"pull": found["pull"]}
-        return found
-
-    @property
-    def _graph_name(self) -> str:
-        return "the graph" if self.graph.path is None else str(self.graph.path)
-
-    def _check_weights(self, program: Program) -> None:
-        if not (program.non_negative_weights and program.needs_weights) or self.graph.weight_range is None:
-            return
-        low = self.graph.weight_range[0]
-        if not low >= 0:
-            raise InputError(
-                f"{self._graph_name}: the smallest weight is {low:g}, and this program accepts non-negative weights "
-                "only; convert the input without weights, or with another column (--columns)"
-            )
 
     def _kernels_of(self, program: Program, weighted: bool) -> Any:
         key = type(program), weighted
@@ -274,8 +306,10 @@ class Session:
         if self._has_host_kernels:
             return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
         from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
+        from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 
-        return CudaKernels(program, dtype, weighted, self._device, self._indexes)
+        placed = CudaRowKernels if needs_rows(program) else CudaKernels
+        return placed(program, dtype, weighted, self._device, self._indexes)
 
     @property
     def _has_host_kernels(self) -> bool:
@@ -283,22 +317,13 @@ class Session:
         emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
         return self._device is None or emulated or self.config.kernels == "reference"
 
-    def _equip(
-        self, program: Program, directions: dict[Direction, tuple[Walk, ...]], weighted: bool, apart: bool
-    ) -> Equipment:
+    def _asks(self, program: Program) -> Asks:
+        more = (0 if self._timeline is None else self._timeline.nbytes) + self._writing_bytes
+        return asks_of(self.graph, self.config, program, self._shared, device=self._device, more=more)
+
+    def _equip(self, needs: Needs) -> Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
-        held = state_bytes(program, self.graph.vertices, self.graph.vertex_dtype, apart=apart)
-        held += sum(array.nbytes for name, array in self._shared.items() if name not in fields_of(program))
-        if program.combine == "all":
-            held += rows.row_bytes(program, self.graph)
-        if author_function(program, "corner") is not None:
-            held += corners.strip_bytes(self.graph, self.config.memory_bytes)
-        if self._device is not None:
-            held += placed_bytes(self.graph.vertices, self.graph.vertex_dtype)
-        walked = [walk for walks_of in directions.values() for walk in walks_of]
-        needs = Needs.of(self.graph, walked, weighted, held * self.config.devices)
-        if program.early_exit and not weighted and "pull" in directions:
-            needs = replace(needs, heads=True)
+        needs = needs if self._prepared is None else self._prepared.joined(needs)
         old = self._equipment
         if old is None or not old.needs.covers(needs):
             if old is not None:
@@ -306,11 +331,14 @@ class Session:
                 old.close()
             needs = replace(needs, fixed=needs.fixed + SMALL_CHANGE)
             if self._device is None:
-                self._equipment = Equipment(self.graph, self.config, needs)
+                self._equipment = Equipment(self.graph, self.config, needs, self._timeline)
             else:
-                self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device)
+                self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
             if old is not None:
                 self._equipment.feedback.inherit(old.feedback)
+            if self._watch is not None:
+                self._equipment.feedback.stamps = self._watch.stamps
+            self._equipment.log()
         assert self._equipment is not None
         return self._equipment
 

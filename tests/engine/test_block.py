@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from penstock.engine.block import Block, blocks, offsets, room
+from penstock.engine.block import MESSAGES, Block, blocks, most_messages, offsets, room
 from penstock.engine.corners import strips
 from penstock.storage.index import Index, from_offsets
 
@@ -44,7 +44,7 @@ def test_a_row_longer_than_the_buffer_is_no_block() -> None:
 
 def test_no_rows_no_blocks() -> None:
     nothing = index_of(np.zeros(0, dtype=np.int64))
-    assert (room([nothing]), list(blocks([nothing], 1))) == (1, [])
+    assert (room([nothing], 1), list(blocks([nothing], 1))) == (1, [])
 
 
 @pytest.mark.parametrize(("most", "wanted"), [(1000, [(0, 8)]), (9, [(0, 4), (4, 8)]), (1, None)])
@@ -56,3 +56,8 @@ def test_strips_hold_so_many_edges(most: int, wanted: list[tuple[int, int]] | No
     assert found[-1][1] == len(DEGREES)
     bounds = np.minimum(DEGREES, 5)
     assert all(bounds[first:last].sum() <= most or last == first + 1 for first, last in found)
+
+
+def test_buffers_are_larger_behind_a_link() -> None:
+    """There a partition travels once for every block that it has rows of; a small device does as the host does."""
+    assert [most_messages(size) for size in (None, 1 << 20, 1 << 40)] == [MESSAGES, MESSAGES, 1 << 33]

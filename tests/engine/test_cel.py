@@ -11,7 +11,7 @@ import pytest
 from checkers import EdgeList, check_sssp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine import Graph, linked, run
+from penstock.engine import Graph, place, run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.program import VERTEX, Field, Program, Start
 from penstock.engine.programs.bfs import BFS
@@ -22,6 +22,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.storage.errors import InputError
+from penstock.transfer import packs
 from penstock.transfer.layout import Layout
 from penstock.transfer.routes import cel
 from samples import in_memory, on_disk, shape, skewed, weighed
@@ -106,7 +107,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
     seen: list[tuple[Any, int]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(linked, "divide", shelves(*shelf))
+            patch.setattr(place, "divide", shelves(*shelf))
         concatenated = cel.Concatenated._copy
 
         def counted(parcel: Any, plan: Any, slab: Any, stage: Any) -> None:
@@ -186,7 +187,7 @@ def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monk
     """Gathering fails once; packs and slabs are all there again, and the next run is right."""
     edges = path_and_grid()["grid"]
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
-    gather, calls = cel.gather_rows, [0]
+    gather, calls = packs.gather_rows, [0]
 
     def faulty(*arguments: Any) -> None:
         calls[0] += 1
@@ -194,7 +195,7 @@ def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monk
             raise RuntimeError("a thread fell over")
         gather(*arguments)
 
-    monkeypatch.setattr(cel, "gather_rows", faulty)
+    monkeypatch.setattr(packs, "gather_rows", faulty)
     options = {"route": route, "device_edge_memory": 1000, "partition_bytes": 128}
     with Session(graph, device="emulated", **options) as session:
         with pytest.raises(RuntimeError, match="a thread fell over"):

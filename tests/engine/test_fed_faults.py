@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from faults import break_disk, flip_bit
-from penstock.engine import Graph, linked
+from penstock.engine import Graph, place
 from penstock.engine.session import Session
 from penstock.storage.errors import RunError
 from penstock.transfer.layout import Layout
@@ -30,7 +30,7 @@ def small_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
         return Layout(STEP, 2, 2, 2, False, 5)
 
-    monkeypatch.setattr(linked, "divide", divide)
+    monkeypatch.setattr(place, "divide", divide)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_dead_disk_is_one_error(
     assert attempt(graph, route) is None
 
 
-@pytest.mark.parametrize(("kind", "every"), [("eio", 3), ("short", 1), ("slow", 4)])
+@pytest.mark.parametrize(("kind", "every"), [("hiccup", 3), ("short", 1), ("slow", 4)])
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_poor_disk_gives_the_right_answer(
     route: str, kind: str, every: int, graph: Graph, monkeypatch: pytest.MonkeyPatch

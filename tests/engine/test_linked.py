@@ -11,7 +11,7 @@ import pytest
 from checkers import EdgeList, check_pagerank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine import Graph, linked, run
+from penstock.engine import Graph, place, run
 from penstock.engine.config import Config
 from penstock.engine.heads import head_bytes, index_of, longest
 from penstock.engine.linked import device_of
@@ -73,7 +73,7 @@ def test_every_route_model_and_budget_gives_the_answer(
     edges, options = case
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(linked, "divide", shelves(*shelf))
+            patch.setattr(place, "divide", shelves(*shelf))
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         with Session(graph, device="emulated", **options) as session:
             result = session.run(program_of(name, edges))
@@ -110,6 +110,24 @@ def test_components_need_only_rows_outside_the_largest(tmp_path: Path) -> None:
         result = session.run(program_of("wcc", edges))
     check("wcc", edges, result.fields)
     assert sum(task.bytes_link for record in result.records for task in record.tasks) < graph.edges
+
+
+@pytest.mark.parametrize("way", ["grid", "scattered"])
+def test_components_of_a_grid_are_linked_in_one_pass(tmp_path: Path, way: str) -> None:
+    """What is here of a grid leads to its own rows: nothing could be left out. With scattered ids much can."""
+    side = 64
+    ids = np.arange(side * side).reshape(side, side)
+    if way == "scattered":
+        ids = np.random.default_rng(5).permutation(side * side).reshape(side, side)
+    pairs = np.concatenate(
+        [np.stack([ids[:, :-1], ids[:, 1:]], -1).reshape(-1, 2), np.stack([ids[:-1], ids[1:]], -1).reshape(-1, 2)]
+    )
+    edges = EdgeList(side * side, pairs[:, 0].copy(), pairs[:, 1].copy(), None, False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
+    with Session(graph, device="emulated", device_edge_memory=3 * graph.edges, partition_bytes=1024) as session:
+        result = session.run(program_of("wcc", edges))
+    check("wcc", edges, result.fields)
+    assert len(result.records) == (1 if way == "grid" else 2)
 
 
 def test_zero_copy_moves_only_active_lines(tmp_path: Path) -> None:

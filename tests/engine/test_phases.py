@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList
-from penstock.engine import Field, Program, Session, run
+from penstock.engine import Field, Program, run
 from penstock.engine.program import check, has_phases, needs_rows
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
@@ -16,7 +16,6 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
 from penstock.storage.errors import InputError
-from penstock.transfer.emulated import EmulatedDevice
 from samples import in_memory
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
@@ -123,15 +122,3 @@ def test_mistakes_are_named(base: type[Program], changes: dict[str, Any], messag
     program = type(base.__name__, (base,), changes)(*([1] if base is BFS else []))
     with pytest.raises(InputError, match=message):
         check(program)
-
-
-def test_programs_on_whole_rows_leave_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody asked for a device and there is one, they run on the CPU cores."""
-
-    def found(config: Any, graph: Any) -> Any:
-        return EmulatedDevice("emulated:0", 1, 1 << 30, None) if config.device == "auto" else None
-
-    monkeypatch.setattr("penstock.engine.session.device_of", found)
-    with Session(in_memory(PATH), kernels="cuda", threads=1) as session:
-        assert session.run(CDLP(max_iter=1)).fields["label"].tolist() == [1, 0, 1, 2]
-        assert session.run(LCC()).fields["lcc"].tolist() == [0, 0, 0, 0]

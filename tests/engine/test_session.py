@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Field, Graph, Program, Session, Start, run
+from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -54,6 +55,32 @@ def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(gra
 def test_options_are_checked(graph: Graph, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(WCC(), graph, **options)
+
+
+IDLE = {
+    "route": "filter",
+    "model": "published",
+    "combine": 1,
+    "residency": "none",
+    "device_memory": 1 << 30,
+    "device_edge_memory": 1 << 20,
+    "link_rate": 1e9,
+}
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_what_would_change_nothing_on_the_device_is_refused(graph: Graph, name: str) -> None:
+    """Where edges are read in place nobody chooses how they travel; what is the default may be said all the same."""
+    with pytest.raises(InputError, match=rf"^{name} is .*would change nothing: the CPU .*--device emulated or cuda:0"):
+        Session(graph, device="cpu", **{name: IDLE[name]})
+    default = getattr(Config, name)
+    with Session(graph, device="cpu", **{name: default}), Session(graph, device="emulated", **{name: IDLE[name]}):
+        pass
+    if name == "link_rate":
+        with pytest.raises(InputError, match=r"link_rate .*a GPU's link is as fast as it is"):
+            Config(link_rate=1e9).check_used("cuda")
+    else:
+        Config(**{name: IDLE[name]}).check_used("cuda")
 
 
 def test_pull_needs_in_edges() -> None:

@@ -1,0 +1,171 @@
+"""What a device with memory of its own may hold: heads of rows, places that stay, slabs; and what the host does for it.
+
+Owns the arithmetic before anything is allocated, so that a forecast and the run itself have the same: settings in,
+sizes out. Refuses, through `share` and `layout`, budgets that cannot work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.equipment import Needs, divide, host_division, size_of
+from penstock.engine.heads import head_bytes, index_of, longest
+from penstock.storage.cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.errors import InputError
+from penstock.transfer.layout import Layout
+from penstock.transfer.options import TransferOptions
+from penstock.transfer.rates import Rates
+from penstock.transfer.residency import prior
+from penstock.transfer.routes.table import serving
+from penstock.transfer.share import Share, Wish, share, staging_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.config import Config
+    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.index import Index
+    from penstock.transfer.device import Device
+    from penstock.transfer.task import PartitionTable
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a device holds, and how the host feeds it.
+
+    edge_bytes: its budget for edges, heads included. head_edges, head_index: the longest head and where heads lie
+    (None: there are none). divided: how the host's memory is divided (None: the graph is in memory); parts: the
+    device's.
+    """
+
+    edge_bytes: int
+    head_edges: int
+    head_index: Index | None
+    divided: Layout | None
+    parts: Share
+
+
+def place(graph: Graph, config: Config, needs: Needs, memory_bytes: int) -> Place:
+    """Divide a device of so many bytes, and the host's budget with it. Raises InputError where either cannot work."""
+    given = config.device_edge_memory
+    budget = max(0, memory_bytes - needs.fixed) if given is None else given
+    wish = Wish(
+        config.partition_bytes,
+        config.combine,
+        config.route,
+        config.residency != "none",
+        device_memory=memory_bytes if given is None else None,
+        fixed=needs.fixed,
+    )
+    each, index = _heads(graph, config, needs, wish, budget)
+    held = 0 if index is None else head_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
+    return Place(budget, each, index, *_divisions(graph, config, needs, wish, budget - held))
+
+
+def _divisions(graph: Graph, config: Config, needs: Needs, wish: Wish, left: int) -> tuple[Layout | None, Share]:
+    """How the host's and the device's budgets are divided, in partitions of one size.
+
+    Where the host does not hold every edge a task is one partition, because one slab of the host holds one.
+    """
+    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
+    if graph.out.arrays is not None:
+        return None, share(left, sizes, wish, weights=needs.weighted)
+    width = max(size.neighbor_bytes for size in sizes)
+    while True:
+        divided = divide(config, needs, graph, wish.partition_bytes)
+        if divided.whole:
+            return divided, share(left, sizes, wish, weights=needs.weighted)
+        wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
+        parts = share(left, sizes, wish, weights=needs.weighted)
+        if parts.partition_edges == divided.partition_edges:
+            return divided, parts
+        wish = replace(wish, partition_bytes=parts.partition_edges * width)
+
+
+def _heads(graph: Graph, config: Config, needs: Needs, wish: Wish, budget: int) -> tuple[int, Index | None]:
+    """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
+    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
+    total = sum(size.edges * (size.neighbor_bytes + size.weight_bytes * needs.weighted) for size in sizes)
+    by_value = config.residency == "value" and wish.cached
+    if not (needs.heads and by_value) or total <= budget:
+        return 0, None
+    pulled = graph.into
+    assert pulled is not None
+    width = pulled.neighbor_dtype.itemsize
+    each = longest(pulled.index(), width, budget - staging_bytes(budget, wish, graph.out.chunk_edges * width))
+    return each, index_of(pulled.index(), each) if each else None
+
+
+def room_for(graph: Graph, config: Config, needs: Needs, device: Device | None) -> int:
+    """2 where all edges find room, on the device if there is one behind a link; 1 where some do; 0 where none can."""
+    try:
+        if device is None:
+            divided = host_division(graph, config, needs)
+            return 2 if divided is None or divided.whole else 1
+        return 2 if place(graph, config, needs, device.memory_bytes).parts.whole else 1
+    except InputError:
+        return 0
+
+
+def link_options(config: Config, kind: str, parts: Share, ahead: int) -> TransferOptions:
+    """What follows from a division for a device's pipeline; ahead: tasks that the host reads at once from disk."""
+    return TransferOptions(
+        partition_edges=parts.partition_edges,
+        slabs=parts.slabs,
+        ahead=max(1, parts.slabs, ahead),
+        combine=parts.combine,
+        priority=config.priority,
+        gather_threads=config.thread_count,
+        moving=config.residency == "value",
+        routes=serving(kind),
+        route=config.route,
+        model=config.model,
+    )
+
+
+def feed_options(divided: Layout) -> TransferOptions:
+    """What follows from a division of the host's memory for the pipeline that feeds a device."""
+    return TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
+
+
+def device_cache(graph: Graph, needs: Needs, parts: Share, allocate: Allocate) -> HostCache | None:
+    """The places on the device for edges that stay, None where none do."""
+    if not parts.slots:
+        return None
+    extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
+    weights = graph.weight_dtype if needs.weighted else None
+    slots = None if parts.whole else parts.slots
+    return HostCache(extents, Arena(parts.partition_edges, graph.vertex_dtype, weights, slots), allocate)
+
+
+def first_ones(
+    config: Config, needs: Needs, adjacency: Adjacency, table: PartitionTable, count: int
+) -> NDArray[np.int64]:
+    """The `count` partitions that go to the device before anything is known of the demand, ascending."""
+    if config.residency == "first":
+        return np.arange(count)
+    size = size_of(adjacency)
+    values = prior(table.lengths, table.v1 - table.v0, size.neighbor_bytes + size.weight_bytes * needs.weighted)
+    return np.sort(np.argsort(-values, kind="stable")[:count])
+
+
+def shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:
+    """How many partitions of each adjacency have a place, in proportion to their sizes."""
+    entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]
+    counts = [entry.stop - entry.start for entry in entries]
+    places, total = cache.slots, max(1, sum(counts))
+    shares = [places * count // total for count in counts]
+    if shares:
+        shares[0] += min(places - sum(shares), counts[0] - shares[0])
+    return shares
+
+
+def link_rates(config: Config, kind: str) -> Rates:
+    """The rates of runs on a device behind a link."""
+    if config.rates is not None:
+        return config.rates
+    if kind == "emulated":
+        return Rates.emulated(config.thread_count, config.link_rate)
+    return Rates.pcie5(config.thread_count)
