@@ -20,7 +20,7 @@ from penstock.tools.cli import cli
 from sources import FLOORS, ROOT
 
 README = ROOT / "README.md"
-READMES = [README, *(ROOT / floor / "README.md" for floor in FLOORS)]
+READMES = [README, *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs"))]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.atomic import scratch_folder
-from penstock.storage.budget import cores, format_bytes
+from penstock.storage.budget import format_bytes
+from penstock.tools.bench_compare import command as compare
 from penstock.tools.bench_routes import command as routes
 from penstock.tools.options import ANY, FOLDER, SIZE, speaking
 from penstock.tools.output import Speaker, seconds, table
@@ -32,10 +32,12 @@ def command() -> None:
       penstock bench disk
       penstock bench encodings web.h5
       penstock bench compare --scale 20
+      penstock bench compare web.h5
       penstock bench routes web.h5
     """
 
 
+command.add_command(compare)
 command.add_command(routes)
 
 
@@ -132,57 +134,6 @@ def _encoding_rows(name: str, neighbors: NDArray[Any]) -> Iterator[dict[str, Any
     from penstock.storage.encodings import compare_encodings
 
     return (asdict(row) for row in compare_encodings(name, neighbors))
-
-
-@command.command()
-@click.option("--scale", type=int, default=20, show_default=True, help="R-MAT with 2^SCALE vertices.")
-@click.option("--edge-factor", type=int, default=16, show_default=True, help="Edges per vertex.")
-@click.option("--repeat", type=click.IntRange(1), default=3, show_default=True, help="Runs; medians.")
-@click.option("--system", "only", multiple=True, help="Only this peer (repeatable); all by default.")
-@click.option("--folder", type=FOLDER, help="Where the temporary folder is made.")
-@speaking
-def compare(
-    scale: int,
-    edge_factor: int,
-    repeat: int,
-    only: tuple[str, ...],
-    folder: Path | None,
-    speaker: Speaker,
-) -> None:
-    """Compare with networkit, igraph and scipy, whichever is installed, in memory.
-
-    All read the same text and must give the same answers. Each task runs once untimed, then
-    --repeat times. Penstock is ready when its graph file is written and opened.
-
-    \b
-    Examples:
-      penstock bench compare
-      penstock bench compare --scale 22 --repeat 5 --system networkit --system scipy --json
-    """
-    from penstock.storage.budget import default_host_memory
-    from penstock.storage.ingest.synthetic import rmat
-    from penstock.tools import compare as comparison
-    from penstock.tools.contender import Penstock
-    from penstock.tools.peers import installed
-
-    peers = [peer for peer in installed() if not only or peer.name in only]
-    with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
-        update("making the graph", 0, None, "steps")
-        material = comparison.prepare(rmat(scale, edge_factor, weights=(1, 63)), scratch)
-        systems = [Penstock(scratch, default_host_memory()), *peers]
-        steps = count(1)
-        found = comparison.compare(systems, material, repeat, lambda doing: update(doing, next(steps), None, "steps"))
-    names = [system.name for system in systems]
-    facts = {
-        "command": "bench compare",
-        "vertices": material.vertices,
-        "edges": material.edges,
-        "repeat": repeat,
-        "seconds": found.seconds,
-        "wrong": sorted(map(list, found.wrong)),
-    }
-    title = f"R-MAT scale {scale}: {material.vertices:,} vertices, {material.edges:,} edges, {cores()} cores"
-    speaker.answer(facts, [title, *comparison.lines(found, names)])
 
 
 def _gigabytes(rate: float) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from penstock.storage.budget import cores
-from penstock.storage.errors import RunError
+from penstock.storage.errors import InputError, RunError
 from penstock.tools.options import ANY, speaking
 from penstock.tools.output import Speaker
 from penstock.tools.progress import progress
@@ -20,7 +20,7 @@ from penstock.tools.route_options import Files, Material, Place, Work, material,
 if TYPE_CHECKING:
     from penstock.storage.graph import Graph
     from penstock.tools.rates import Note
-    from penstock.tools.route_trials import Outcome
+    from penstock.tools.route_outcome import Outcome
     from penstock.transfer.rates import Rates
 
 
@@ -36,14 +36,16 @@ def command(graph: Path | None, material: Material, work: Work, place: Place, fi
 
     One table for each program: each single route, auto with both cost models, auto without task combination,
     priority, residency or local rounds. All answers must agree. Moved/edges: bytes over the link over the bytes
-    of all edges. Of link: the rate over the link, of the measured one.
+    of all edges. Of link: the rate over the link, of the measured one. Passes: bytes of partitions that were copied
+    whole, and followed: of rows that cel sent along, over the bytes of all edges.
 
     \b
     Examples:
       penstock bench routes web.h5 --device-edge-memory 25% --plot routes.png
       penstock bench routes --scale 25 --device-edge-memory 3% --program bfs --program sssp --json
       penstock bench routes --scale 24 --kind web --host-memory 2GiB
-      penstock bench routes --scale 18 --device emulated --link-rate 2GB --ablation
+      penstock bench routes --scale 18 --device emulated --link-rate 200MB --ablation --row HyTGraph --row +
+      penstock bench routes web.h5 --program levels --program reachability --device emulated --link-rate 200MB
     """
     from penstock.tools.loaded import in_memory
     from penstock.tools.route_report import facts, lines
@@ -72,11 +74,21 @@ def command(graph: Path | None, material: Material, work: Work, place: Place, fi
         "programs": [facts(outcome) for outcome in outcomes],
         "plot": files.plot,
     }
+    stuck = [reason for outcome in outcomes if (reason := outcome.stuck) is not None]
+    if len(stuck) == len(outcomes):
+        raise InputError("; ".join(stuck))
     speaker.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
     files.write(outcomes, title, told)
+    _complain(outcomes, stuck)
+
+
+def _complain(outcomes: list[Outcome], stuck: list[str]) -> None:
+    """Raise RunError for rows that went wrong, InputError for programs without a row that could run."""
     failed = [(outcome.case.name, row) for outcome in outcomes for row in outcome.rows if row.failed]
     if failed:
         raise RunError("; ".join(f"{case}, {row.name.strip()}: {row.problem}" for case, row in failed))
+    if stuck:
+        raise InputError("; ".join(stuck))
 
 
 @dataclass(frozen=True)
@@ -111,27 +123,18 @@ def _here(place: Place, graph: Graph, note: Note) -> Here:
     if device is not None:
         device.close()
     if kind == "emulated":
-        rates = _emulated(place.options.get("link_rate"), Rates.pcie5(threads))
-        return Here(name, kind, rates, "told")
+        link_rate = place.options.get("link_rate")
+        return Here(name, kind, None if link_rate is None else Rates.emulated(threads, link_rate), "told")
     used = rates_for(graph, place.options, Choice(place.rates, place.measure), note)
     builtin = Rates.pcie5(threads) if kind == "cuda" else None
     return Here(name, kind, used.rates or builtin, used.facts()["source"])
 
 
-def _emulated(copy_bytes: float | None, real: Rates) -> Rates | None:
-    """Rates of a link as fast as it was told, otherwise in proportion to a real one's; None where nothing is slowed."""
-    if copy_bytes is None:
-        return None
-    slower = copy_bytes / real.copy_bytes
-    return replace(
-        real, copy_bytes=copy_bytes, line_rate=real.line_rate * slower, sector_rate=real.sector_rate * slower
-    )
-
-
 def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callable[[str], None]) -> list[Outcome]:
     """Measure every program."""
-    from penstock.tools.route_trials import Outcome, measure
-    from penstock.tools.routes import case_of, configurations, pick_source
+    from penstock.tools.route_outcome import Outcome
+    from penstock.tools.route_trials import measure
+    from penstock.tools.routes import case_of, chosen, configurations, pick_source
 
     sources = work.sources or (pick_source(graph),)
     outcomes = []
@@ -140,7 +143,8 @@ def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callab
         edge_bytes = case.edge_bytes(graph)
         budget = here.budget(place, edge_bytes)
         options = place.options | {"device_edge_memory": budget, "rates": here.rates}
-        compared = configurations(here.kind, case, ablation=work.ablation)
+        every = configurations(here.kind, case, ablation=work.ablation, on_disk=place.on_disk)
+        compared = chosen(every, work.only)
         rows, reached = measure(case, graph, compared, options, work.effort, update)
         outcomes.append(Outcome(case, rows, edge_bytes, budget, here.link_rate, reached))
     return outcomes

@@ -17,24 +17,20 @@ from typing import Any, NoReturn
 import click
 from penstock.storage.atomic import sweep_debris
 from penstock.storage.errors import InputError, PenstockError
+from penstock.tools import authored
+from penstock.tools.stop import Stopped
 
 COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "info": "Say what a graph file holds.",
-    "run": "Run a graph algorithm.",
+    "verify": "Read a whole graph file and check everything in it.",
+    "run": "Run a graph algorithm, or a job file.",
+    "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
     "bench": "Measure this machine, and Penstock against others.",
 }
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal asked this process to end; carries its number."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by signal {number}")
-        self.number = number
 
 
 class LazyGroup(click.Group):
@@ -89,7 +85,7 @@ def _finish(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except Stopped as stop:
-        _complain(f"stopped by {signal.Signals(stop.number).name}; nothing was left behind")
+        _complain(f"stopped by {signal.Signals(stop.number).name}; {stop.left}")
         return 128 + stop.number
     except BrokenPipeError:
         _abandon_output()
@@ -117,6 +113,12 @@ def run_command(arguments: list[str]) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"{place}{error.strerror or error}")
+        return 1
+    except Exception as error:
+        message = authored.blame(error)
+        if message is None:
+            raise
+        _complain(message)
         return 1
     return 0
 

@@ -5,13 +5,16 @@ function has few parameters and each group has one home. Refuses to act.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from penstock.storage.budget import parse_bytes
 from penstock.storage.errors import InputError
+from penstock.tools import log
 from penstock.tools.output import Speaker
 from penstock.tools.programs import is_negative, read_vertex
 
@@ -53,7 +56,7 @@ class Vertex(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Read the text of an id."""
-        if isinstance(value, str) and is_negative(value):
+        if is_negative(str(value)):
             self.fail(f"{value} is negative, and no vertex has such an id", param, ctx)
         return read_vertex(value) if isinstance(value, str) else int(value)
 
@@ -65,41 +68,104 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 ANY = click.Path(path_type=Path)
 
 
-def option(*names: str, **settings: Any) -> click.Option:
+class Option(click.Option):
+    """An option that knows under which title the help lists it."""
+
+    title = "Options"
+
+
+class Titled(click.Command):
+    """A command whose help lists the options of each group under the group's title."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each title, in the order in which they come first."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                rows.setdefault(getattr(parameter, "title", Option.title), []).append(record)
+        for title, records in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def option(*names: str, **settings: Any) -> Option:
     """One option, to be given to `taking`; defaults are shown in the help."""
     settings.setdefault("show_default", settings.get("default") is not None)
-    return click.Option(names, **settings)
+    return Option(names, **settings)
 
 
-def taking(name: str, make: Command, *options: click.Option) -> Callable[[Command], Command]:
-    """Give a command these options; it receives ``make(**their values)`` as parameter ``name``."""
-    keys = [given.name for given in options]
+@dataclass(frozen=True)
+class Group:
+    """Options that become one value: a decorator that gives a command ``make(**their values)`` under ``name``."""
+
+    name: str
+    make: Command
+    options: tuple[Option, ...]
+
+    def of(self, values: Mapping[str, Any]) -> Any:
+        """The value that they make; values: of these and maybe other options, by the names of their parameters."""
+        return self.make(**{str(given.name): values[str(given.name)] for given in self.options})
+
+    def __call__(self, function: Command) -> Command:
+        """Give a command these options."""
+
+        @functools.wraps(function)
+        def gathered(**values: Any) -> Any:
+            mine = {str(given.name): values.pop(str(given.name)) for given in self.options}
+            return function(**values, **{self.name: self.of(mine)})
+
+        earlier = list(getattr(function, "__click_params__", []))
+        gathered.__click_params__ = [*earlier, *reversed(self.options)]  # type: ignore[attr-defined]
+        return gathered
+
+
+def taking(name: str, make: Command, *options: Option, title: str | None = None) -> Group:
+    """Give a command these options; it receives ``make(**their values)`` as parameter ``name``; title: see `Titled`."""
+    if title is None:
+        return Group(name, make, options)
+    mine = tuple(copy(given) for given in options)
+    for given in mine:
+        given.title = title
+    return Group(name, make, mine)
+
+
+def gathering(name: str, *groups: Group) -> Callable[[Command], Command]:
+    """Give a command the options of several groups; it receives their values by the groups' names, as one mapping."""
+    names = [group.name for group in groups]
 
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
         def gathered(**values: Any) -> Any:
-            mine = {key: values.pop(key) for key in keys}
-            return function(**values, **{name: make(**mine)})
+            mine = {key: values.pop(key) for key in names}
+            return function(**values, **{name: mine})
 
-        earlier = list(getattr(function, "__click_params__", []))
-        gathered.__click_params__ = [*earlier, *reversed(options)]  # type: ignore[attr-defined]
-        return gathered
+        whole: Command = gathered
+        for group in reversed(groups):
+            whole = group(whole)
+        return whole
 
     return decorate
 
 
+def _speaker(as_json: bool, quiet: bool, verbose: int) -> Speaker:
+    log.show(verbose, quiet=quiet)
+    return Speaker(as_json, quiet)
+
+
 speaking = taking(
     "speaker",
-    Speaker,
+    _speaker,
     option("--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout."),
     option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+    option("-v", "--verbose", count=True, help="Say on stderr what happens below; -vv: every plan."),
 )
-"""Every command takes --json and --quiet and receives a `Speaker`."""
+"""Every command takes --json, --quiet and --verbose, and receives a `Speaker`."""
 
 THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 
 
-def host_memory_option() -> click.Option:
+def host_memory_option() -> Option:
     """--host-memory, a hard ceiling in bytes."""
     return option(
         "--host-memory",
@@ -108,6 +174,6 @@ def host_memory_option() -> click.Option:
     )
 
 
-def stripe_option(what: str) -> click.Option:
+def stripe_option(what: str) -> Option:
     """--stripe DIR, repeatable."""
     return option("--stripe", "stripes", type=FOLDER, multiple=True, help=what)

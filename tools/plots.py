@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.storage.atomic import check_target, replacing
 from penstock.storage.errors import InputError
-from penstock.tools.route_trials import brought
+from penstock.tools.route_outcome import brought
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.tools.route_trials import Outcome, Row
+    from penstock.tools.route_outcome import Outcome, Row
 
 SUFFIXES = (".png", ".svg", ".pdf")
 COLOURS = {
@@ -53,6 +53,11 @@ def check(path: Path, *, force: bool) -> None:
     check_target(path, force=force)
 
 
+def present() -> None:
+    """Refuse, before anything is done for a picture, to go on without matplotlib. Raises InputError."""
+    _matplotlib()
+
+
 def _matplotlib() -> Any:
     """Matplotlib's Figure, or the way to get it."""
     try:
@@ -60,6 +65,24 @@ def _matplotlib() -> Any:
     except ImportError:
         raise InputError('pictures need matplotlib: pip install "penstock[plot]"') from None
     return Figure
+
+
+def canvas(width: float, height: float) -> Any:
+    """An empty figure of so many inches, laid out by itself. Raises InputError without matplotlib."""
+    return _matplotlib()(figsize=(width, height), dpi=120, layout="constrained")
+
+
+def as_svg(figure: Any) -> str:
+    """A figure as an SVG element for a page; its text stays text."""
+    from io import StringIO
+
+    from matplotlib import rc_context
+
+    buffer = StringIO()
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
 
 
 def draw_routes(outcomes: Sequence[Outcome], title: str, path: Path, *, force: bool = False) -> None:
@@ -154,11 +177,12 @@ def _bars(panel: Any, outcome: Outcome, values: Sequence[float | None], labels: 
     panel.set_xlim(0, limit)
     panel.set_ylim(len(values) - 0.5, -0.5)
     panel.grid(axis="x", color="#DDDDDD", linewidth=0.6, zorder=0)
-    _plain_axes(panel)
+    plain_axes(panel)
     return limit
 
 
-def _plain_axes(panel: Any) -> None:
+def plain_axes(panel: Any) -> None:
+    """Axes without a frame, and small letters."""
     panel.spines[["top", "right"]].set_visible(False)
     panel.tick_params(labelsize=8)
     panel.xaxis.label.set_size(8.5)
@@ -191,7 +215,7 @@ def _iterations(panel: Any, outcome: Outcome) -> None:
     panel.xaxis.get_major_locator().set_params(integer=True)
     panel.set_xlabel("iteration")
     panel.set_ylabel("% of the partitions brought")
-    _plain_axes(panel)
+    plain_axes(panel)
 
 
 def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], NDArray[np.float64]]:
@@ -207,13 +231,13 @@ def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], NDArray[np
     return names, 100 * counts / np.maximum(1, counts.sum(axis=0))
 
 
-def grouped(shares: tuple[list[str], NDArray[np.float64]]) -> tuple[list[str], NDArray[np.float64]]:
-    """The same in at most LONG columns, neighbors averaged."""
+def grouped(shares: tuple[list[str], NDArray[np.float64]], most: int = LONG) -> tuple[list[str], NDArray[np.float64]]:
+    """The same in at most `most` columns, neighbors averaged."""
     names, values = shares
     length = values.shape[1]
-    if length <= LONG:
+    if length <= most:
         return names, values
-    edges = np.linspace(0, length, LONG + 1).astype(np.intp)
+    edges = np.linspace(0, length, most + 1).astype(np.intp)
     return names, np.add.reduceat(values, edges[:-1], axis=1) / np.diff(edges)
 
 

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.errors import InputError
+from penstock.tools import authored
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
@@ -56,7 +57,9 @@ def _load(place: str) -> ModuleType:
     """Import a file or a module; whatever goes wrong in it is the user's to know, with its line."""
     try:
         if not place.endswith(".py"):
-            return importlib.import_module(place)
+            module = importlib.import_module(place)
+            authored.note(module)
+            return module
         path = Path(place)
         if not path.is_file():
             raise InputError(f"program file {path} does not exist")
@@ -65,6 +68,7 @@ def _load(place: str) -> ModuleType:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[module.__name__] = module
+        authored.note(module)
         spec.loader.exec_module(module)
         return module
     except InputError:

@@ -5,39 +5,72 @@ nothing costs anything. Drawing is rich's.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.storage.budget import format_bytes
 
-Update = Callable[[str, float, float | None, str], None]
-"""update(stage, done, total or None, unit): a new stage starts a new bar; unit: bytes or a noun."""
+
+class Update(Protocol):
+    """Shows how far the work is."""
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """A new stage starts a new bar; total None where it is unknown; unit: bytes or a noun."""
+
+    def write(self, line: str) -> None:
+        """Write a line above the bars, which stays."""
+
+
+class _Nothing:
+    """Shows nothing."""
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """Pass."""
+
+    def write(self, line: str) -> None:
+        """Pass."""
+
+
+class _Bars:
+    """A bar for each stage."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars = bars
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """Move the stage's bar, or begin one."""
+        if stage not in self._tasks:
+            for task in self._tasks.values():
+                self._bars.stop_task(task)
+            self._tasks[stage] = self._bars.add_task(stage, total=total, unit=unit)
+        self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def write(self, line: str) -> None:
+        """Write a line above the bars."""
+        self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
+
+
+def on_terminal(*, quiet: bool) -> bool:
+    """Whether somebody watches."""
+    return not quiet and sys.stderr.isatty()
 
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Update]:
     """Yield a function that shows how far the work is; without a terminal it does nothing."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda stage, done, total, unit: None
+    if not on_terminal(quiet=quiet):
+        yield _Nothing()
         return
     with _bars() as bars:
-        tasks: dict[str, Any] = {}
-
-        def update(stage: str, done: float, total: float | None, unit: str) -> None:
-            if stage not in tasks:
-                for task in tasks.values():
-                    bars.stop_task(task)
-                tasks[stage] = bars.add_task(stage, total=total, unit=unit)
-            bars.update(tasks[stage], completed=done, total=total)
-
-        yield update
+        yield _Bars(bars)
 
 
 @contextmanager
 def waiting(title: str, *, quiet: bool) -> Iterator[None]:
     """Show that work of unknown length is going on, and for how long it has been."""
-    if quiet or not sys.stderr.isatty():
+    if not on_terminal(quiet=quiet):
         yield
         return
     from rich.console import Console
@@ -57,10 +90,15 @@ def amounts(done: float, total: float | None, rate: float | None, unit: str) -> 
     return f"{_amount(done, unit)}{whole}{noun}{speed}"
 
 
-def _amount(count: float, unit: str) -> str:
+def _amount(number: float, unit: str) -> str:
     if unit == "bytes":
-        return format_bytes(count)
-    return f"{count / 1e6:,.1f} M" if count >= 1e5 else f"{count:,.0f}"
+        return format_bytes(number)
+    return count(number)
+
+
+def count(number: float) -> str:
+    """Write a number of things: ``1.5 M``, ``42,000``."""
+    return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
 
 
 def _bars() -> Any:

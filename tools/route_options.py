@@ -20,9 +20,10 @@ from penstock.tools.output import Speaker, plain
 
 if TYPE_CHECKING:
     from penstock.storage.graph import Graph
-    from penstock.tools.route_trials import Effort, Outcome
+    from penstock.tools.route_outcome import Outcome
+    from penstock.tools.route_trials import Effort
 
-CASES = ("bfs", "sssp", "pagerank", "wcc", "residual")
+CASES = ("bfs", "sssp", "pagerank", "wcc", "residual", "levels", "labels", "reachability", "widest")
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ place = taking(
     option(
         "--link-rate",
         type=SIZE,
-        help="Bytes per second that --device emulated copies, e.g. 2GB; lines read in place take no time there.",
+        help="Bytes per second over the link of --device emulated, e.g. 200MB; lines read in place travel whole.",
     ),
     option("--host-memory", type=SIZE, help="Leave the edges on disk, and take at most so much host memory: 4GiB."),
     option("--direct-io", is_flag=True, default=None, help="Read past the page cache, where possible."),
@@ -147,9 +148,10 @@ place = taking(
 
 @dataclass(frozen=True)
 class Work:
-    """What is run on each configuration, and how often."""
+    """What is run on each configuration, and how often; only: texts, of which a row's name has one, none for all."""
 
     programs: tuple[str, ...]
+    only: tuple[str, ...]
     sources: tuple[int, ...]
     sweeps: int
     ablation: bool
@@ -171,22 +173,39 @@ work = taking(
         "programs",
         type=click.Choice(CASES),
         multiple=True,
-        help="Repeatable; bfs, sssp, pagerank and wcc by default. residual: PageRank by residual push, tolerance 0.01.",
+        help=(
+            "Repeatable; bfs, sssp, pagerank and wcc by default. residual: PageRank by residual push, tolerance 0.01. "
+            "levels, labels: BFS and components by asynchronous pushes, as the papers have them."
+        ),
     ),
     option(
         "--source",
         "sources",
         type=click.IntRange(0),
         multiple=True,
-        help="bfs, sssp: first vertex; means over several. By default one with edges.",
+        help="First vertex of what has one (bfs, sssp ...); means over several. By default one with edges.",
+    ),
+    option(
+        "--row",
+        "only",
+        multiple=True,
+        metavar="TEXT",
+        help="Only rows with this in their name, e.g. cel or 'auto'; repeatable.",
     ),
     option("--sweeps", type=click.IntRange(1), default=10, help="pagerank: sweeps over all edges."),
     option("--repeat", type=click.IntRange(1), default=5, help="Timed runs of each row; medians are shown."),
     option("--visits", type=click.IntRange(1), default=2, help="Sessions over which they are spread, there and back."),
     option(
-        "--patience", type=click.FloatRange(0, min_open=True), default=60, help="Seconds after which a run is given up."
+        "--patience",
+        type=click.FloatRange(0, min_open=True),
+        default=60,
+        help="Seconds after which a run is given up, and a session's runs are not repeated any more.",
     ),
-    option("--ablation", is_flag=True, help="Also HyTGraph's own steps: hybrid, + combination, + priority."),
+    option(
+        "--ablation",
+        is_flag=True,
+        help="Also HyTGraph's own steps (hybrid, + combination, + priority), and ours beyond them.",
+    ),
 )
 
 

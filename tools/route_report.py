@@ -6,22 +6,26 @@ by route (its Figure 7; every iteration in the JSON, the whole run in the table)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.storage.budget import format_bytes
 from penstock.tools.output import table
-from penstock.tools.route_trials import Outcome, Row
+from penstock.tools.route_outcome import Outcome, Row, Trial
+from penstock.tools.routes import HYBRID
+from penstock.transfer.routes.cel import NAMES as FOLLOWING
 
 ABSENT = "-"
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """The table of one case, with a title, what could not run and why, and how auto compares."""
-    disk = any(trial.bytes_disk for row in outcome.rows for trial in row.trials)
-    heads = ["configuration", "ms", "moved/edges", "of link", "iterations", *(["read/edges"] if disk else [])]
+    """The table of one case, with a title, what could not run and why, and how auto and what was added compare."""
     ran = [row for row in outcome.rows if row.seconds is not None]
-    shown = table([*heads, "partitions by route"], [[*_cells(outcome, row, disk), _shares(row)] for row in ran])
+    if not ran:
+        return [title(outcome), *_told(outcome)]
+    columns = [*_columns(outcome, ran), _Column("partitions by route", _shares)]
+    shown = table([column.head for column in columns], [[column.cell(row) for column in columns] for row in ran])
     width = shown[1].rindex(" ") + 1  # the last column reads better from the left
     head, rule, *body = [line[:width] + line[width:].lstrip() for line in shown]
     return [title(outcome), head, rule, *body, *_told(outcome)]
@@ -40,24 +44,42 @@ def title(outcome: Outcome) -> str:
     return text
 
 
-def _cells(outcome: Outcome, row: Row, disk: bool) -> list[str]:
-    trial = row.typical
-    assert trial is not None
-    assert row.seconds is not None
-    moved, share = outcome.moved(row), outcome.of_link(row)
-    cells = [
-        row.name,
-        f"{row.seconds * 1e3:,.2f}",
-        ABSENT if moved is None else f"{moved:.3f}",
-        ABSENT if share is None else f"{share:.0%}",
-        f"{trial.iterations:,.0f}",
+class _Column(NamedTuple):
+    """A column of the table: its head, and what it says of a row that ran."""
+
+    head: str
+    cell: Callable[[Row], str]
+
+
+def _columns(outcome: Outcome, ran: list[Row]) -> list[_Column]:
+    """Those that say something of any row: the disk's only where it was read, those of CEL only where rows followed."""
+    edges = max(1, outcome.edge_bytes)
+    found = [
+        _Column("configuration", lambda row: row.name),
+        _Column("ms", lambda row: f"{(row.seconds or 0.0) * 1e3:,.2f}"),
+        _Column("moved/edges", lambda row: _times(outcome.moved(row))),
+        _Column("of link", lambda row: ABSENT if (share := outcome.of_link(row)) is None else f"{share:.0%}"),
+        _Column("iterations", lambda row: f"{_typical(row).iterations:,.0f}"),
     ]
-    return [*cells, f"{trial.bytes_disk / max(1, outcome.edge_bytes):.3f}"] if disk else cells
+    if any(row.name in FOLLOWING for row in ran):
+        found.append(_Column("passes", lambda row: _times(outcome.passes(row))))
+        found.append(_Column("followed", lambda row: _times(outcome.followed(row))))
+    if any(trial.bytes_disk for row in ran for trial in row.trials):
+        found.append(_Column("read/edges", lambda row: _times(_typical(row).bytes_disk / edges)))
+    return found
+
+
+def _typical(row: Row) -> Trial:
+    assert row.typical is not None
+    return row.typical
+
+
+def _times(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.3f}"
 
 
 def _shares(row: Row) -> str:
-    trial = row.typical
-    assert trial is not None
+    trial = _typical(row)
     parts = [f"{route} {share:.0%}" for route, share in sorted(trial.shares.items(), key=lambda item: -item[1])]
     return ", ".join(parts) or ABSENT
 
@@ -72,7 +94,23 @@ def _told(outcome: Outcome) -> list[str]:
     ratio, best = outcome.auto_over_best, outcome.best_single
     if ratio is not None and best is not None:
         told.append(f"auto takes {ratio:.2f} x the best single route ({best.name})")
+    told += [text for row in outcome.rows if row.name in FOLLOWING and (text := _against_filter(outcome, row))]
+    if outcome.steps:
+        steps = ", ".join(f"{name} {times:.2f}" for name, times in outcome.steps.items())
+        told.append(f"times as fast as {HYBRID}: {steps}")
     return told
+
+
+def _against_filter(outcome: Outcome, row: Row) -> str | None:
+    """What following saves of the route that its carriers go by, and what it costs."""
+    other = next((one for one in outcome.rows if one.name == "filter"), None)
+    if row.seconds is None or other is None or not other.seconds:
+        return None
+    here, there = _typical(row), _typical(other)
+    return (
+        f"{row.name} takes {here.iterations / max(1, there.iterations):.2f} x the iterations of filter, "
+        f"{here.bytes_link / max(1, there.bytes_link):.2f} x its bytes, {row.seconds / other.seconds:.2f} x its time"
+    )
 
 
 def facts(outcome: Outcome) -> dict[str, Any]:
@@ -86,6 +124,7 @@ def facts(outcome: Outcome) -> dict[str, Any]:
         "device_edge_memory": outcome.edge_memory,
         "best_single": None if best is None else best.name,
         "auto_over_best_single": outcome.auto_over_best,
+        "times_as_fast_as_hybrid": outcome.steps,
         "rows": [_row_facts(outcome, row) for row in outcome.rows],
     }
 
@@ -107,6 +146,10 @@ def _row_facts(outcome: Outcome, row: Row) -> dict[str, Any]:
             "moved_over_edges": outcome.moved(row),
             "share_of_link": outcome.of_link(row),
             "iterations": trial.iterations,
+            "edges_walked": trial.edges,
+            "passes": outcome.passes(row),
+            "followed_over_edges": outcome.followed(row),
+            "bytes_link_by_route": trial.link_by_route,
             "routes": trial.shares,
             "prediction": {route: asdict(found) for route, found in trial.prediction.items()},
             "trace": trial.trace,

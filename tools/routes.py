@@ -2,8 +2,8 @@
 
 A configuration is a name and the options of a session. Each single route comes first, under the names that
 `transfer/routes/table.py` knows, then `auto` with each cost model and without one of its parts at a time; `ablation`
-adds HyTGraph's own ladder (its Figure 8). What cannot differ on a device, or cannot run, is kept with the reason:
-nothing is dropped silently.
+adds HyTGraph's own ladder (its Figure 8), and goes on with our steps until `auto` is reached. What cannot differ on a
+device, or cannot run, is kept with the reason: nothing is dropped silently.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import numpy as np
 from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.widest import WidestPath
 from penstock.engine.vertices import vertex_column
 from penstock.storage.errors import InputError
+from penstock.tools.route_programs import Labels, Levels
 from penstock.transfer.routes.cel import NAMES as FOLLOWING
 from penstock.transfer.routes.table import ROUTES, serving
 
@@ -33,7 +36,20 @@ PROGRAMS = ("bfs", "sssp", "pagerank", "wcc")
 RESIDUAL = "residual"
 RESIDUAL_TOLERANCE = 0.01
 AUTO = "auto"
-BARE = {"model": "published", "combine": 1, "priority": False, "residency": "none", "local_rounds": 0}
+FROM_A_SOURCE: Mapping[str, Callable[[int], Program]] = {
+    "bfs": BFS, "sssp": SSSP, "levels": Levels, "reachability": Reachability, "widest": WidestPath,
+}  # fmt: skip
+EVERYWHERE: Mapping[str, Callable[[], Program]] = {"wcc": WCC, "labels": Labels}
+KNOWN = (*FROM_A_SOURCE, *EVERYWHERE, "pagerank", RESIDUAL)
+HYBRID = "HyTGraph hybrid"
+BARE: Mapping[str, Any] = {
+    "model": "published",
+    "combine": 1,
+    "priority": False,
+    "residency": "none",
+    "local_rounds": 0,
+    "waiting": False,
+}
 """HyTGraph's hybrid alone: its model and routes, every partition by itself, nothing kept."""
 
 
@@ -79,20 +95,19 @@ class Case:
 
 
 def case_of(name: str, sources: Sequence[int], sweeps: int) -> Case:
-    """The case of a program's name; BFS and SSSP run once from each source, PageRank runs exactly `sweeps` sweeps."""
-    if name == "bfs":
-        return Case(name, [lambda s=s: BFS(s) for s in sources], tuple(sources))  # type: ignore[misc]
-    if name == "sssp":
-        return Case(name, [lambda s=s: SSSP(s) for s in sources], tuple(sources))  # type: ignore[misc]
+    """The case of a program's name; what has a source runs once from each, PageRank runs exactly `sweeps` sweeps."""
+    if name in FROM_A_SOURCE:
+        made = FROM_A_SOURCE[name]
+        return Case(name, [lambda s=s: made(s) for s in sources], tuple(sources))  # type: ignore[misc]
+    if name in EVERYWHERE:
+        return Case(name, [EVERYWHERE[name]])
     if name == "pagerank":
         return Case(name, [lambda: PageRank(tol=0, max_iter=sweeps)])
     if name == RESIDUAL:
         # Each answer is within its tolerance of the limit, in L1: two are within twice that.
         makers = [lambda: PageRank(tol=RESIDUAL_TOLERANCE, max_iter=100_000)]
         return Case(name, makers, options={"mode": "async"}, apart=2 * RESIDUAL_TOLERANCE)
-    if name == "wcc":
-        return Case(name, [WCC])
-    raise InputError(f"there is no case {name!r}; choose of {', '.join((*PROGRAMS, RESIDUAL))}")
+    raise InputError(f"there is no case {name!r}; choose of {', '.join(KNOWN)}")
 
 
 def pick_source(graph: Graph) -> int:
@@ -103,7 +118,7 @@ def pick_source(graph: Graph) -> int:
     return int(vertex_column(graph)[np.random.default_rng(1).choice(found)])
 
 
-def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Configuration]:
+def configurations(kind: str, case: Case, *, ablation: bool = False, on_disk: bool = False) -> list[Configuration]:
     """What to compare for a program on a kind of device, in the order of the table."""
     served = serving(kind)
     singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
@@ -120,8 +135,29 @@ def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Con
             {"local_rounds": 0 if rounds else 1},
             None if case.asynchronous else "synchronous: an edge is applied once an iteration",
         ),
+        Configuration(
+            "auto, no waiting" if Config.waiting else "auto, waiting",
+            {"waiting": not Config.waiting},
+            _never_waits(case, on_disk=on_disk),
+        ),
     ]
     return [*singles, *autos, *(_ladder(case, behind) if ablation else ())]
+
+
+def chosen(rows: list[Configuration], only: Sequence[str]) -> list[Configuration]:
+    """Rows with one of these texts in their name, all where none is given. Raises InputError where no row has."""
+    found = [row for row in rows if not only or any(text in row.name for text in only)]
+    if not found:
+        names = ", ".join(row.name.strip() for row in rows)
+        raise InputError(f"no row has {' or '.join(map(repr, only))} in its name; the rows are {names}")
+    return found
+
+
+def _never_waits(case: Case, *, on_disk: bool) -> str | None:
+    """Why no partition of this case waits for another iteration, None if some may."""
+    if not case.asynchronous:
+        return "synchronous: every iteration brings all that is wanted"
+    return None if on_disk else "nothing is read from disk: nothing waits"
 
 
 def _unable(name: str, kind: str, served: tuple[str, ...], case: Case) -> str | None:
@@ -133,11 +169,23 @@ def _unable(name: str, kind: str, served: tuple[str, ...], case: Case) -> str | 
 
 
 def _ladder(case: Case, behind: str | None) -> list[Configuration]:
-    """HyTGraph's Figure 8: the hybrid, then task combination too, then contribution-driven priority too."""
-    combined = BARE | {"combine": max(2, Config.combine)}
-    last = combined | {"priority": True, "local_rounds": int(case.asynchronous)}
-    steps = (("HyTGraph hybrid", BARE), ("  + combination", combined), ("  + priority", last))
-    return [Configuration(name, options, behind) for name, options in steps]
+    """HyTGraph's Figure 8, each step with those before it; then residency and our model, which makes it `auto`.
+
+    Its contribution-driven priority has two halves: what has most pending goes first, and, where updates may be seen at
+    once, what was loaded is walked once more.
+    """
+    steps: list[tuple[str, dict[str, Any]]] = [
+        (HYBRID, {}),
+        ("  + combination", {"combine": max(2, Config.combine)}),
+        ("  + priority", {"priority": True, "local_rounds": int(case.asynchronous)}),
+        ("  + residency", {"residency": "value", "waiting": Config.waiting}),
+        ("  + measured model", {"model": "measured"}),
+    ]
+    rows, options = [], dict(BARE)
+    for name, more in steps:
+        options |= more
+        rows.append(Configuration(name, dict(options), behind))
+    return rows
 
 
 def difference(result: Result, expected: Mapping[str, NDArray[Any]], apart: float | None) -> str | None:

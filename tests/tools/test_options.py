@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from penstock.tools.options import SIZE, WeightRange, option, taking
+from penstock.tools.options import SIZE, Titled, WeightRange, gathering, option, taking
 
 
 @click.command()
@@ -46,3 +46,25 @@ def test_what_cannot_be_read_is_named(arguments: list[str], named: str) -> None:
 def test_help_lists_options_in_the_order_given() -> None:
     shown = CliRunner().invoke(sample, ["--help"]).output
     assert shown.index("--size") < shown.index("--weights") < shown.index("--flag")
+
+
+INNER = taking("inner", lambda deep: deep, option("--deep", is_flag=True, help="Go down."), title="Depth")
+
+
+@click.command(cls=Titled)
+@click.argument("first")
+@gathering("all_of_it", INNER, taking("plain", lambda x: x, option("--plain", "x", type=int, help="A number.")))
+def titled(first: str, all_of_it: Any) -> None:
+    click.echo(f"{first} {all_of_it}")  # fmt: skip
+
+
+def test_several_groups_arrive_as_one() -> None:
+    assert CliRunner().invoke(titled, ["a", "--deep", "--plain", "3"]).output == "a {'inner': True, 'plain': 3}\n"
+    assert INNER.of({"deep": False, "other": 1}) is False
+
+
+def test_help_lists_groups_under_their_titles() -> None:
+    shown = CliRunner().invoke(titled, ["--help"]).output
+    places = [shown.index(words) for words in ("Depth:\n  --deep", "Options:\n  --plain", "--help")]
+    assert places == sorted(places)
+    assert "FIRST" not in shown[places[0] :]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from penstock.storage.errors import InputError
 from penstock.tools.plots import COLOURS, LONG, check, draw_routes, grouped, route_shares
-from penstock.tools.route_trials import Outcome, Row, Trial
+from penstock.tools.route_outcome import Outcome, Row, Trial
 from penstock.tools.routes import Configuration, case_of
 from penstock.transfer.routes.table import ROUTES
 

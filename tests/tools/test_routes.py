@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList
+from penstock.engine import run
 from penstock.engine.config import Config
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.wcc import WCC
 from penstock.engine.trace import IterationRecord
 from penstock.storage.errors import InputError, RunError
 from penstock.tools import cli, route_trials
-from penstock.tools.route_options import PortionType
+from penstock.tools.route_options import CASES, PortionType
+from penstock.tools.route_outcome import Outcome, Row, Trial
+from penstock.tools.route_programs import Labels, Levels
 from penstock.tools.route_report import facts, lines
-from penstock.tools.route_trials import Effort, Outcome, Row, Trial, measure, trace_of
-from penstock.tools.routes import Case, Configuration, case_of, configurations, difference, pick_source
+from penstock.tools.route_trials import Effort, measure, trace_of
+from penstock.tools.routes import KNOWN, Case, Configuration, case_of, chosen, configurations, difference, pick_source
 from penstock.transfer.routes.table import ROUTES, serving
 from penstock.transfer.task import TaskRecord
 from samples import in_memory, on_disk, shape, skewed, weighed
@@ -48,9 +54,17 @@ def test_rows_change_one_option_of_a_session() -> None:
         Config.of(**row.options)
     changed = [row.options for row in found if row.name.startswith("auto,")]
     assert all(getattr(Config, key) != value for options in changed for key, value in options.items())
-    ladder = [row.options for row in found[-3:]]
-    assert [(step["combine"] > 1, step["priority"]) for step in ladder] == [(False, False), (True, False), (True, True)]
-    assert {step["model"] for step in ladder} == {"published"}
+    ladder = [row.options for row in found[-5:]]
+    told = [(step["combine"] > 1, step["priority"], step["residency"], step["model"]) for step in ladder]
+    assert told == [
+        (False, False, "none", "published"),
+        (True, False, "none", "published"),
+        (True, True, "none", "published"),
+        (True, True, "value", "published"),
+        (True, True, "value", "measured"),
+    ]
+    last = Config.of(**ladder[-1])
+    assert replace(last, local_rounds=Config.local_rounds) == Config()
 
 
 def test_what_cannot_differ_is_said() -> None:
@@ -66,10 +80,20 @@ def test_what_cannot_differ_is_said() -> None:
     }
 
 
+def test_rows_are_chosen_by_name() -> None:
+    rows = configurations("emulated", case_of("wcc", (), 1), ablation=True)
+    assert chosen(rows, ()) == rows
+    assert [row.name for row in chosen(rows, ("cel", "HyTGraph"))] == ["cel", "cel-structural", "HyTGraph hybrid"]
+    with pytest.raises(InputError, match="'warp' in its name; the rows are resident, filter"):
+        chosen(rows, ("warp",))
+
+
 def test_bytes_of_edges_are_those_that_a_program_reads() -> None:
     graph = in_memory(shape("skewed", weights="uint8"))
     assert case_of("bfs", (0,), 1).edge_bytes(graph) == 4 * graph.edges
     assert case_of("sssp", (0,), 1).edge_bytes(graph) == 5 * graph.edges
+    assert case_of("levels", (0,), 1).edge_bytes(graph) == 4 * graph.edges
+    assert set(CASES) == set(KNOWN)
     with pytest.raises(InputError, match="no case 'walk'"):
         case_of("walk", (), 1)
 
@@ -84,6 +108,17 @@ def test_a_source_has_edges() -> None:
 @pytest.mark.parametrize(("text", "of_1000"), [("25%", 250), ("3 %", 30), ("100%", 1000), ("2KiB", 2048), ("7", 7)])
 def test_portions(text: str, of_1000: int) -> None:
     assert PortionType().convert(text, None, None).of(1000) == of_1000
+
+
+def test_levels_and_labels_are_those_of_bfs_and_components() -> None:
+    """By plain Python: nothing is compiled for two more programs."""
+    graph = in_memory(shape("skewed", directed=False))
+    source = pick_source(graph)
+    plain = {"kernels": "reference"}
+    found = run(Levels(source), graph, **plain).fields["level"]
+    assert (found == run(BFS(source), graph, **plain).fields["level"]).all()
+    labels = run(Labels(), graph, **plain).fields["label"]
+    assert (labels == run(WCC(), graph, **plain).fields["component"]).all()
 
 
 # When answers agree
@@ -221,8 +256,11 @@ def test_rows_that_cannot_run_are_kept_with_the_reason(sessions: Sessions) -> No
     assert (broken.problem, broken.failed) == ("out of device memory", True)
     assert (defect.problem, defect.failed) == ("IndexError: 7", True)
     assert fine.seconds is not None
-    with pytest.raises(InputError, match="game: no row can run: too small"):
-        play("refused")
+    (absent, refused), _ = play("refused")
+    found = Outcome(Case("game", []), [absent, refused], 0, None, None, 0.0)
+    assert found.stuck == "game: no row can run: too small"
+    assert lines(found)[1:] == ["absent: not run: not here", "row refused: not run: too small"]
+    assert Outcome(Case("game", []), [fine], 0, None, None, 0.0).stuck is None
 
 
 def test_runs_without_end_are_given_up(sessions: Sessions) -> None:
@@ -231,16 +269,24 @@ def test_runs_without_end_are_given_up(sessions: Sessions) -> None:
     assert fine.seconds is not None
 
 
+def test_a_row_that_takes_long_is_not_repeated(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(0, 10_000, 25))
+    monkeypatch.setattr(route_trials.time, "perf_counter", lambda: next(ticks))
+    (_, slow), _ = play("a", repeat=9, visits=1)
+    assert 1 <= len(slow.trials) < 9
+    assert (slow.problem, slow.failed) == (None, False)
+
+
 def test_a_trace_counts_by_route() -> None:
     tasks = [
         TaskRecord("filter", "out", (0, 1), edges=5, bytes_link=80, wanted=2),
-        TaskRecord("filter", "out", (7,), edges=1, bytes_link=40, wanted=1),
+        TaskRecord("filter", "out", (7,), edges=1, bytes_link=40, bytes_disk=9, wanted=1),
         TaskRecord("zero-copy", "out", (2, 3, 4, 5), edges=2, lines=3, bytes_link=384, wanted=1),
     ]
     told = trace_of(IterationRecord(4, "push", 6, 8, 0.5, tasks=tasks))
     assert told["routes"] == {
-        "filter": {"tasks": 2, "partitions": 3, "edges": 6, "lines": 0, "bytes_link": 120},
-        "zero-copy": {"tasks": 1, "partitions": 1, "edges": 2, "lines": 3, "bytes_link": 384},
+        "filter": {"tasks": 2, "partitions": 3, "edges": 6, "lines": 0, "bytes_link": 120, "bytes_disk": 9},
+        "zero-copy": {"tasks": 1, "partitions": 1, "edges": 2, "lines": 3, "bytes_link": 384, "bytes_disk": 0},
     }
     assert Trial(1.0, 0, 0, 2, [told, {"frontier_edges": 0, "routes": {}}]).shares == {
         "filter": 0.75,
@@ -295,6 +341,25 @@ def test_the_table_says_everything() -> None:
     states = {entry["name"]: entry["state"] for entry in facts(told)["rows"]}
     assert states == {"resident": "not run", "cel": "failed", "filter": "ran", "auto": "ran"}
     assert "read/edges" in lines(outcome(row("filter", [1.0], disk=200)))[1]
+
+
+def test_rows_that_follow_are_told_beside_their_carriers() -> None:
+    filtered, following = row("filter", [2.0], 4000), row("cel", [3.0], 1000)
+    filtered.trials = [Trial(2.0, 4000, 0, 10, [], {}, {"filter": 4000.0})]
+    following.trials = [Trial(3.0, 1000, 0, 4, [], {}, {"filter": 800.0, "cel": 200.0}, 50.0)]
+    shown = lines(outcome(filtered, following))
+    assert shown[1].split()[-5:-3] == ["passes", "followed"]
+    assert shown[4].split()[1:] == ["3,000.00", "2.500", "33%", "4", "2.000", "0.500", "-"]
+    assert shown[-1] == "cel takes 0.40 x the iterations of filter, 0.25 x its bytes, 1.50 x its time"
+
+
+def test_steps_are_compared_with_the_hybrid() -> None:
+    names = ("HyTGraph hybrid", "  + combination", "  + priority", "  + residency", "  + measured model")
+    rows = [row(name, [seconds], single=False) for name, seconds in zip(names, (4.0, 3.2, 5.0, 2.0, 1.0), strict=True)]
+    rows[2].trials = []
+    assert outcome(*rows).steps == {"+ combination": 1.25, "+ residency": 2.0, "+ measured model": 4.0}
+    assert lines(outcome(*rows))[-1].startswith("times as fast as HyTGraph hybrid: + combination 1.25, ")
+    assert outcome(*rows[1:]).steps == {}
 
 
 # The command
@@ -354,6 +419,15 @@ def test_a_wrong_answer_is_a_failure_by_name(
     shown = capsys.readouterr()
     assert "filter: FAILED: wrong answer: all of it" in shown.out
     assert "wcc, filter: wrong answer: all of it" in shown.err
+
+
+def test_a_program_that_cannot_run_costs_the_others_nothing(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--program", "bfs", "--program", "wcc", "--source", "5000", "--device", "cpu", "--repeat", "1", "--json"]
+    assert cli.run_command(["bench", "routes", str(graph), *options]) == 2
+    shown = capsys.readouterr()
+    assert "bfs: no row can run: vertex 5000" in shown.err
+    states = {entry["program"]: {row["state"] for row in entry["rows"]} for entry in json.loads(shown.out)["programs"]}
+    assert states == {"bfs": {"not run"}, "wcc": {"not run", "ran"}}
 
 
 def test_a_host_compares_what_it_can(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,14 +164,6 @@ def test_execution_options_change_no_answer(
     assert "400,2,200" in output.read_text()
 
 
-def test_iterations_are_logged(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "log.jsonl"
-    facts = told(capsys, "pagerank", graph, "--max-iter", 3, "--tol", 0, "--iterations-log", log)
-    records = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [record["iteration"] for record in records] == [0, 1, 2]
-    assert sum(record["bytes_disk"] for record in records) == facts["bytes_read"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

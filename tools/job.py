@@ -1,0 +1,108 @@
+"""Owns a job: a graph, the programs that run on it one after another, and how; as the command line or a file gives it.
+
+A value, complete before anything is opened. With a run directory whatever it writes lies there. Refuses outputs that
+cannot be written, and two programs with one output.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.errors import InputError
+from penstock.tools.checkpoint_options import Checkpointing, checkpointing
+from penstock.tools.execution import Execution, Keeping, Parameters, Wanted, execution, keeping
+from penstock.tools.metrics import Watching, watching
+from penstock.tools.programs import find_program, make_program
+
+if TYPE_CHECKING:
+    from penstock.engine.program import Program
+
+METRICS = "metrics.jsonl"
+JOB_GROUPS = (execution, watching, checkpointing, keeping)
+"""Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One program of a job: its name as given (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
+
+    program: str
+    parameters: Parameters = field(default_factory=lambda: Parameters({}))
+    wanted: Wanted = field(default_factory=Wanted)
+
+    @property
+    def title(self) -> str:
+        """The program and its parameters."""
+        return f"{self.program} {self.parameters}".rstrip()
+
+    @property
+    def stem(self) -> str:
+        """A name for files: `bfs`, `Class`."""
+        return self.program.rpartition(":")[2].removesuffix(".py").replace("/", "_")
+
+    def make(self) -> Program:
+        """The program. Raises InputError where there is none, or its parameters are not its."""
+        return make_program(self.program, find_program(self.program), self.parameters.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A graph file, steps that share one session, and what holds for all of them.
+
+    given: the values of all its options, by the names of their parameters. source: the file it was read from.
+    """
+
+    graph: Path
+    steps: tuple[Step, ...]
+    given: Mapping[str, Any]
+    execution: Execution
+    watching: Watching
+    checkpointing: Checkpointing
+    keeping: Keeping
+    source: Path | None = None
+
+    @property
+    def force(self) -> bool:
+        """Whether files may be replaced."""
+        return self.keeping.force
+
+    def kept(self) -> Job:
+        """The same with everything that it writes in its run directory; itself without one."""
+        folder = self.keeping.run_dir
+        if folder is None:
+            return self
+        seen: Counter[str] = Counter()
+        steps = []
+        for step in self.steps:
+            seen[step.stem] += 1
+            name = step.stem if seen[step.stem] == 1 else f"{step.stem}-{seen[step.stem]}"
+            steps.append(replace(step, wanted=step.wanted.inside(folder, name)))
+        watching = replace(
+            self.watching,
+            metrics=folder / (self.watching.metrics or METRICS),
+            trace=None if self.watching.trace is None else folder / self.watching.trace,
+        )
+        checkpoints = self.checkpointing.folder
+        checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
+        return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing)
+
+    def check(self, *, made: bool = True) -> None:
+        """Refuse, before the run, what could not be written, and outputs that would replace each other.
+
+        made: whether the run directory, if there is to be one, is there and rid of an earlier run's record.
+        """
+        self.checkpointing.check(len(self.steps))
+        there = made or self.keeping.run_dir is None
+        for step in self.steps:
+            step.wanted.check(force=self.force, there=there)
+        if there:
+            self.watching.check(force=self.force)
+        named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
+        paths = Counter(path.absolute() for path in named if path is not None)
+        for path, count in paths.items():
+            if count > 1:
+                raise InputError(f"{path} is written {count} times by this job; give every output a name of its own")

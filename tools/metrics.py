@@ -1,0 +1,195 @@
+"""Owns `--metrics FILE`: JSON lines that a run writes as it goes, and the options by which a run is looked at.
+
+The first line of a program (`"kind": "job"`) says what runs where, with which options, rates and budgets; one follows
+for every iteration; the last one is the result's, or says how the run failed. Several programs of one job follow each
+other. Each line is written by one call and whole: a run that is killed leaves whole lines, a full disk ends the run and
+leaves those before. A line is an iteration late, because a device's own clock is read when it has come so far. Refuses
+to compute what the records do not say; `penstock report` reads the file (`report_runs.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage import machine
+from penstock.storage.atomic import check_target
+from penstock.storage.budget import resident_bytes
+from penstock.storage.errors import PenstockError, RunError
+from penstock.tools.options import ANY, option, taking
+from penstock.tools.output import plain
+from penstock.tools.trace import tracing
+
+if TYPE_CHECKING:
+    from io import FileIO
+
+    from penstock.engine.session import Session
+    from penstock.engine.trace import IterationRecord
+    from penstock.storage.timeline import Timeline
+
+FORMAT = 1
+SAMPLED = 0.05
+"""Seconds for which a reading of the process's memory serves: asking takes as long as a small iteration."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Where a run writes what it did: lines of metrics, a trace."""
+
+    metrics: Path | None = None
+    trace: Path | None = None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse, before the run, what could not be written."""
+        for path in (self.metrics, self.trace):
+            if path is not None:
+                check_target(path, force=force)
+
+    def timeline(self, *, force: bool, facts: Mapping[str, Any]) -> AbstractContextManager[Timeline | None]:
+        """A context that gives the timeline of a session, None without --trace, and writes it at the end."""
+        return tracing(self.trace, force=force, facts=facts)
+
+    def lines(self, *, force: bool) -> AbstractContextManager[Metrics]:
+        """A context that gives the metrics of a job; without --metrics they go nowhere."""
+        return metering(self.metrics, force=force)
+
+
+watching = taking(
+    "watching",
+    Watching,
+    option("--metrics", type=ANY, help="Write a JSON line for every iteration, as it goes; penstock report reads it."),
+    option("--trace", type=ANY, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
+    title="Looking at it",
+)
+
+
+@contextmanager
+def metering(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
+    """Yield the metrics of a job. A failure inside becomes the last line. Raises InputError or RunError."""
+    if path is None:
+        yield Metrics(None)
+        return
+    target = check_target(path, force=force)
+    with target.open("wb" if force else "xb", buffering=0) as file:
+        metrics = Metrics(_Lines(target, file))
+        try:
+            yield metrics
+        except BaseException as error:
+            metrics.fail(error)
+            raise
+
+
+class _Lines:
+    """An open file that takes whole lines."""
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self.path, self._file, self._end = path, file, 0
+
+    def write(self, facts: Mapping[str, Any]) -> None:
+        """Append one line. Raises RunError where the disk does not take all of it, and leaves none of it."""
+        line = (json.dumps(plain(facts), allow_nan=False) + "\n").encode()
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(f"{written or 0} of {len(line)} bytes were taken")
+        except OSError as error:
+            self._file.truncate(self._end)
+            why = error.strerror or error
+            raise RunError(f"{self.path} could not be written: {why}; free space, or leave out --metrics") from error
+        self._end += len(line)
+
+
+class Metrics:
+    """Lines of a job's programs, one after another: `begin`, `note` every iteration, `end`."""
+
+    def __init__(self, lines: _Lines | None) -> None:
+        self._lines = lines
+        self._session: Session | None = None
+        self._late: dict[str, Any] | None = None
+        self._record: IterationRecord | None = None
+        self._began = self._sampled = 0.0
+        self._resident = 0
+
+    def begin(self, session: Session, facts: Mapping[str, Any]) -> None:
+        """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
+        self._session, self._began = session, time.perf_counter()
+        if self._lines is not None:
+            self._lines.write({"kind": "job", "format": FORMAT, **facts, **_told(session)})
+
+    def note(self, record: IterationRecord) -> None:
+        """Take an iteration that is over; the line of the one before is written."""
+        if self._lines is None:
+            return
+        self._flush()
+        self._record = record
+        self._late = {"elapsed": time.perf_counter() - self._began, "memory": self._memory()}
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        """End a program; facts: what is said of its result."""
+        if self._lines is not None:
+            self._flush()
+            self._lines.write({"kind": "result", **facts})
+        self._session = None
+
+    def fail(self, error: BaseException) -> None:
+        """End a program that did not reach its end; nothing to do between two programs."""
+        if self._lines is not None and self._session is not None:
+            self._flush()
+            told = str(error) if isinstance(error, PenstockError | KeyboardInterrupt) else ""
+            self._lines.write({"kind": "failed", "error": told or f"{type(error).__name__}: {error}"})
+        self._session = None
+
+    def _flush(self) -> None:
+        record, late = self._record, self._late
+        self._record = self._late = None
+        if record is not None and late is not None and self._lines is not None:
+            self._lines.write({"kind": "iteration", **record.summary(), **late})
+
+    def _memory(self) -> dict[str, int]:
+        """Bytes held now, of the process and of the device, and room for edges in each."""
+        now = time.perf_counter()
+        if now - self._sampled > SAMPLED:
+            self._resident, self._sampled = resident_bytes(), now
+        session = self._session
+        assert session is not None, "iterations lie between begin and end"
+        found = {"process": self._resident}
+        if session.device is not None:
+            found["device"] = int(getattr(session.device, "used_bytes", 0))
+        if (holdings := session.holdings) is not None:
+            found |= {"edges": holdings.edges, "edges_host": holdings.host, "edges_device": holdings.device}
+            found["chunk"] = holdings.chunk
+        return found
+
+
+def _told(session: Session) -> dict[str, Any]:
+    """What a session says about what it runs on."""
+    config, graph, device = session.config, session.graph, session.device
+    defaults = type(config)()
+    changed = {
+        entry.name: getattr(config, entry.name)
+        for entry in fields(config)
+        if entry.name != "rates" and getattr(config, entry.name) != getattr(defaults, entry.name)
+    }
+    held = None if device is None else device.memory_bytes
+    return {
+        "graph": {
+            "path": graph.path,
+            "vertices": graph.vertices,
+            "edges": graph.edges,
+            "directed": graph.directed,
+            "bytes": graph.file_bytes,
+        },
+        "options": changed,
+        "threads": config.thread_count,
+        "device": {"name": "cpu", "kind": "host"} if device is None else {"name": device.name, **device.facts()},
+        "budget": {"host": config.memory_bytes, "device": held, "device_edges": config.device_edge_memory},
+        "machine": machine.facts(),
+        "rates": asdict(session.rates),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

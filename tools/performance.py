@@ -1,0 +1,114 @@
+"""The story of a job: its programs on one graph, in one session, so that they share what was read and compiled.
+
+    programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> tell
+
+Owns the order. Refuses to go on after a failure: what was written before is whole and stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.tools.checkpoint_options import heeding
+from penstock.tools.iteration_lines import Silent, iterations
+from penstock.tools.job import Job, Step
+from penstock.tools.metrics import Metrics
+from penstock.tools.outcome import Outcome, outcome_of
+from penstock.tools.output import Speaker
+from penstock.tools.rates import Used, rates_for
+from penstock.tools.run_directory import check_folder, recording
+
+if TYPE_CHECKING:
+    from penstock.engine.checkpoint import Checkpoints
+    from penstock.engine.program import Program
+    from penstock.engine.result import Result
+    from penstock.engine.session import Session
+    from penstock.engine.trace import IterationRecord
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the programs of a job run on."""
+
+    session: Session
+    metrics: Metrics
+    seen: Silent
+    checkpoints: Checkpoints | None
+    note: Callable[[str], None]
+
+
+def perform(job: Job, speaker: Speaker) -> None:
+    """Run a job and say what came of it. Raises InputError for what cannot run, RunError for a run that failed."""
+    from penstock.engine.session import Session
+    from penstock.storage.graph import Graph
+
+    programs = [step.make() for step in job.steps]
+    graph = Graph.open(job.graph, stripes=job.execution.stripes)
+    used = rates_for(graph, job.execution.options, job.execution.rates, speaker.note)
+    kept, told = job.kept(), []
+    check_folder(job)
+    kept.check(made=False)
+    with ExitStack() as stack:
+        record = stack.enter_context(recording(job))
+        kept.check()
+        seen = stack.enter_context(iterations(quiet=speaker.silent))
+        facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
+        timeline = stack.enter_context(kept.watching.timeline(force=job.force, facts=facts))
+        metrics = stack.enter_context(kept.watching.lines(force=job.force))
+        session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
+        record.begin(job, session, used)
+        session.prepare(*programs)
+        stage = Stage(session, metrics, seen, kept.checkpointing.open(), speaker.note)
+        for step, program in zip(kept.steps, programs, strict=True):
+            told.append((step, _run(step, program, stage, force=job.force)))
+            record.tell(programs=[_facts(*one) for one in told])
+    _tell(kept, told, used, speaker)
+
+
+def _run(step: Step, program: Program, stage: Stage, *, force: bool) -> Outcome:
+    """Run one program and write its answer."""
+    began = time.perf_counter()
+    session, metrics = stage.session, stage.metrics
+    stage.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
+    metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
+    steps = heeding(session.steps(program, stage.checkpoints), stage.checkpoints, stage.note)
+    result = _followed(steps, stage)
+    outcome = outcome_of(result, time.perf_counter() - began)
+    metrics.end(outcome.facts())
+    if step.wanted.path is not None:
+        result.write(step.wanted.path, force=force, format=step.wanted.format)
+    if stage.checkpoints is not None:
+        stage.checkpoints.clear()
+    return outcome
+
+
+def _followed(steps: Generator[IterationRecord, None, Result], stage: Stage) -> Result:
+    """Follow a run to its end."""
+    while True:
+        try:
+            record = next(steps)
+        except StopIteration as end:
+            stage.seen.end()
+            return cast("Result", end.value)
+        stage.metrics.note(record)
+        stage.seen.note(record)
+
+
+def _tell(job: Job, told: list[tuple[Step, Outcome]], used: Used, speaker: Speaker) -> None:
+    facts: dict[str, Any] = {"command": "run"}
+    each = [_facts(step, outcome) | {"rates": used.facts()} for step, outcome in told]
+    facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
+    lines = []
+    for step, outcome in told:
+        lines += [f"{step.title} on {job.graph}", *outcome.lines(step.wanted)]
+    speaker.answer(facts, lines)
+
+
+def _facts(step: Step, outcome: Outcome) -> dict[str, Any]:
+    """What is said of one program."""
+    known = {"program": step.program, "parameters": step.parameters.given, **outcome.facts()}
+    return known | {"top": outcome.answer.top(step.wanted.top), "output": step.wanted.path}

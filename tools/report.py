@@ -1,0 +1,95 @@
+"""Owns `penstock report`: what a run did, what limited it, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.atomic import check_target, replacing
+from penstock.storage.errors import InputError, RunError
+from penstock.tools import plots, report_page, report_plots
+from penstock.tools.options import ANY, FOLDER, option, speaking, taking
+from penstock.tools.output import Speaker
+from penstock.tools.report_runs import Run, read
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Where pictures go: one page, a folder of them."""
+
+    html: Path | None
+    png: Path | None
+    force: bool
+
+    def check(self) -> None:
+        """Refuse, before anything is drawn, what could not be written."""
+        if self.html is not None or self.png is not None:
+            plots.present()
+        if self.html is not None:
+            check_target(self.html, force=self.force)
+
+    def write(self, runs: list[Run]) -> list[Path]:
+        """Draw and write what was asked for; return the files."""
+        written = []
+        if self.html is not None:
+            drawn = [report_plots.pictures(run, alone=False) for run in runs]
+            svgs = [{name: plots.as_svg(figure) for name, figure in figures.items()} for figures in drawn]
+            _save_text(report_page.page(list(zip(runs, svgs, strict=True))), self.html, force=self.force)
+            written.append(self.html)
+        if self.png is not None:
+            for number, run in enumerate(runs):
+                for name, figure in report_plots.pictures(run, alone=True).items():
+                    path = self.png / (f"{name}.png" if len(runs) == 1 else f"{number}-{name}.png")
+                    with replacing(path, force=self.force) as partial:
+                        figure.savefig(partial)
+                    written.append(path)
+        return written
+
+
+def _save_text(text: str, path: Path, *, force: bool) -> None:
+    with replacing(path, force=force) as partial:
+        try:
+            partial.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"{path} could not be written: {error.strerror}; free space and retry") from error
+
+
+drawing = taking(
+    "drawn",
+    Drawn,
+    option("--html", type=ANY, help="Write one page with pictures, which needs no other file."),
+    option("--png", type=FOLDER, help="Write the pictures into this folder: time.png, iterations.png."),
+    option("--force", is_flag=True, help="Replace existing files."),
+)
+
+
+@click.command(name="report", short_help="Say what a run did, and what limited it.")
+@click.argument("run", type=ANY, metavar="RUN_DIR|METRICS.jsonl")
+@drawing
+@speaking
+def command(run: Path, drawn: Drawn, speaker: Speaker) -> None:
+    """Say what a run did, what limited it, and what would help.
+
+    RUN_DIR is the folder of a run, METRICS.jsonl what `penstock run --metrics` wrote; a run that is still going, or was
+    killed, can be looked at too. Pictures show the frontier, the time, the routes and the bytes of every iteration, and
+    how long disk, decoding, link and kernels were at work. They need matplotlib.
+
+    \b
+    Examples:
+      penstock report metrics.jsonl
+      penstock report metrics.jsonl --html report.html
+      penstock report metrics.jsonl --png . --force
+    """
+    drawn.check()
+    runs = read(run)
+    if not any(known.iterations for known in runs) and (drawn.html or drawn.png):
+        raise InputError(f"{run} tells of no iteration, so there is nothing to draw; leave out --html and --png")
+    written = drawn.write(runs)
+    told: list[str] = []
+    for known in runs:
+        told += ["", *report_page.lines(known)] if told else report_page.lines(known)
+    told += ["", *(f"written {path}" for path in written)] if written else []
+    facts: dict[str, Any] = {"command": "report", "runs": [report_page.facts(known) for known in runs]}
+    speaker.answer(facts | {"written": written}, told)
