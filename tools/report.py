@@ -39,13 +39,22 @@ class Drawn:
             _save_text(report_page.page(list(zip(runs, svgs, strict=True))), self.html, force=self.force)
             written.append(self.html)
         if self.png is not None:
-            for number, run in enumerate(runs):
-                for name, figure in report_plots.pictures(run, alone=True).items():
+            pictures = [report_plots.pictures(run, alone=True) for run in runs]
+            _make(self.png)
+            for number, figures in enumerate(pictures):
+                for name, figure in figures.items():
                     path = self.png / (f"{name}.png" if len(runs) == 1 else f"{number}-{name}.png")
                     with replacing(path, force=self.force) as partial:
                         figure.savefig(partial)
                     written.append(path)
         return written
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror}; name another folder for --png") from error
 
 
 def _save_text(text: str, path: Path, *, force: bool) -> None:
@@ -60,7 +69,7 @@ drawing = taking(
     "drawn",
     Drawn,
     option("--html", type=ANY, help="Write one page with pictures, which needs no other file."),
-    option("--png", type=FOLDER, help="Write the pictures into this folder: time.png, iterations.png."),
+    option("--png", type=FOLDER, help="Write time.png and iterations.png into this folder, made if need be."),
     option("--force", is_flag=True, help="Replace existing files."),
 )
 

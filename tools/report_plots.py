@@ -191,7 +191,7 @@ def _durations(panel: Any, run: Run) -> None:
     for at in np.flatnonzero(columns > 1.12 * largest)[:3]:
         style = {"va": "top", "fontsize": 8, "color": "black", "bbox": {"facecolor": "white", "edgecolor": PART}}
         panel.text(starts[at + 1], 1.06 * largest * scale, f"\u2191 {seconds(float(columns[at]))}", **style)
-    mean = "" if len(whole) <= STACKED else f" (means of {len(whole) / STACKED:.0f})"
+    mean = "" if len(whole) <= STACKED else f" (means of up to {-(-len(whole) // STACKED)})"
     _title(panel, f"time of each iteration{mean}", unit)
     _legend(panel)
 

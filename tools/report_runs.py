@@ -73,10 +73,11 @@ class Run:
         return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
     def busy(self, stage: str) -> Floats:
-        """Seconds of every iteration in which a stage was at work, at most the iteration's own.
+        """Seconds of every iteration in which a stage was at work; on the CPU at most the iteration's own.
 
-        On a GPU those of `plan` and `vertices` are not known, for the host waits in them for kernels; and an iteration
-        for which nothing travelled is its kernels', which nobody timed.
+        On a GPU an iteration's own seconds end before its copies and kernels do, whose events tell. Those of `plan` and
+        `vertices` are not known there, for the host waits in them for kernels; and an iteration for which nothing
+        travelled is its kernels', which nobody timed.
         """
         whole = self.column("seconds")
         if stage in ("plan", "vertices") and self.on_gpu:
@@ -86,8 +87,10 @@ class Run:
         if stage == "vertices":
             walk = self.column("walk_seconds")
             return np.where(walk > 0, np.maximum(0.0, whole - walk), 0.0)
-        busy = np.minimum(whole, [iteration["busy_seconds"].get(stage, 0.0) for iteration in self.iterations])
-        if stage == "kernel" and self.on_gpu:
+        busy = np.array([iteration["busy_seconds"].get(stage, 0.0) for iteration in self.iterations], dtype=np.float64)
+        if not self.on_gpu:
+            return np.minimum(whole, busy)
+        if stage == "kernel":
             here = np.array([set(iteration["routes"]) <= {"resident"} for iteration in self.iterations], dtype=bool)
             busy = np.where(here, whole, busy)
         return busy

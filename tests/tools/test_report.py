@@ -86,6 +86,13 @@ def test_on_a_gpu_waiting_for_kernels_is_not_work_on_vertices() -> None:
     assert run_of(3, linked=False).busy("plan") == pytest.approx([0.001] * 3)
 
 
+def test_on_a_gpu_copies_may_go_on_when_the_iteration_is_over_for_the_host() -> None:
+    for linked, most in ((True, 0.03), (False, 0.01)):
+        run = run_of(2, linked=linked)
+        run.iterations[1]["busy_seconds"]["link"] = 0.03
+        assert run.busy("link") == pytest.approx([0.007, most])
+
+
 def written(tmp_path: Path, *lines: Any) -> Path:
     path = tmp_path / "m.jsonl"
     path.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
@@ -201,14 +208,14 @@ def test_pictures_are_taken_of_a_real_run(tmp_path: Path, capsys: pytest.Capture
         cli.run_command(["run", "bfs", str(tmp_path / "g.h5"), "--source", "0", "--quiet", "--metrics", metrics]) == 0
     )
     arguments = ["report", str(tmp_path), "--html", str(tmp_path / "r.html")]
-    assert cli.run_command([*arguments, "--png", str(tmp_path), "--json"]) == 0
+    assert cli.run_command([*arguments, "--png", str(tmp_path / "made"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     (told,) = facts["runs"]
     assert told["program"] == "bfs"
     assert told["sentence"].startswith(told["limit"])
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
     for name in ("time.png", "iterations.png"):
-        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "made" / name).read_bytes().startswith(b"\x89PNG")
     assert cli.run_command(arguments) == 2
     assert "--force" in capsys.readouterr().err
     assert cli.run_command([*arguments, "--force"]) == 0
@@ -224,6 +231,7 @@ def test_what_cannot_be_drawn_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.run_command(["report", str(path), "--png", str(tmp_path)]) == 2
     assert "no iteration" in capsys.readouterr().err
     assert cli.run_command(["report", str(path), "--png", str(tmp_path / "absent")]) == 2
+    assert not (tmp_path / "absent").exists()
 
 
 def test_columns_are_as_wide_as_the_iterations_they_stand_for() -> None:
