@@ -107,6 +107,11 @@ class Course:
             self.ended[stage] += 1
             self._changed.notify_all()
 
+    def let_decode(self) -> None:
+        """Wait until all that was read is at the decoder, where a thread that reads on could overtake another."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.begun["decode"] >= self.ended["disk"], PATIENCE)
+
     def _busy(self, stage: str, number: int) -> bool:
         """Whether the slow stage need not stand still after this piece of work.
 
@@ -135,8 +140,10 @@ def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
     reading, decoding, gathering = DiskFile.read, Frames.decode, packs.gather_rows
 
     def disk(file: DiskFile, wanted: Any, buffer: memoryview) -> None:
-        with turn, course.at("disk"):
-            reading(file, wanted, buffer)
+        with turn:
+            course.let_decode()
+            with course.at("disk"):
+                reading(file, wanted, buffer)
 
     def decode(frames: Frames, chunk: int, *arguments: Any) -> None:
         with course.at("decode"):
