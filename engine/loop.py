@@ -60,10 +60,11 @@ class Worker:
 class Loop:
     """One run of `program`; `out`: index of the edges sent along (degrees); `asynchronous`: updates seen at once.
 
-    What a run that is continued needs besides the devices' states: iteration, totals, unexplored, limit, direction and
-    before (the iteration's that ended last), everything (whether all vertices are active next), finished (nothing is
-    left to do), met (of triangles: the vertices before this one have met all of theirs). settled: the states are those
-    after `iteration` iterations, which they are not while several that one launch ran are told one by one.
+    What a run that is continued needs besides the devices' states: iteration, totals, unexplored (edges), unvisited
+    (vertices), limit, direction and before (the iteration's that ended last), everything (whether all vertices are
+    active next), finished (nothing is left to do), met (of triangles: the vertices before this one have met all of
+    theirs). settled: the states are those after `iteration` iterations, which they are not while several that one
+    launch ran are told one by one.
     """
 
     program: Program
@@ -86,6 +87,7 @@ class Loop:
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
+        self.unvisited = self.graph.vertices
         self.limit = self.program.bucket or math.inf
         self.iteration = 0
         self._noted_limit = math.nan
@@ -114,6 +116,7 @@ class Loop:
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges
+            self.unvisited -= frontier.vertices
             record.totals = dict(self.totals)
             record.seconds = time.perf_counter() - began
             self.before = frontier
@@ -166,6 +169,7 @@ class Loop:
                 for task in lane.records
             ]  # fmt: skip
             self.unexplored -= edges
+            self.unvisited -= vertices
             self.before = Frontier(vertices, edges)
             self.iteration += 1
             self.settled = self.iteration == first + len(done.frontiers)
@@ -211,6 +215,8 @@ class Loop:
             "pull" in self.workers[0].lanes,
             self.forced,
             any(lane.linked for lane in self.workers[0].lanes.values()),
+            self.unvisited,
+            all(lane.pipeline.device.reads_host for lane in self.workers[0].lanes.values()),
         )
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:

@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 
 MARKED = 1 << 22
 """Vertices whose bits are unpacked together."""
-_PLAIN = ("iteration", "totals", "unexplored", "limit", "direction", "everything", "converged", "finished", "met")
+_PLAIN = (
+    "iteration",
+    "totals",
+    "unexplored",
+    "unvisited",
+    "limit",
+    "direction",
+    "everything",
+    "converged",
+    "finished",
+    "met",
+)
 
 Fields = Mapping[str, "NDArray[Any]"]
 
@@ -59,6 +70,7 @@ def numbers_of(loop: Loop) -> dict[str, Any]:
         "iteration": loop.iteration,
         "totals": loop.totals,
         "unexplored": int(loop.unexplored),
+        "unvisited": int(loop.unvisited),
         "limit": float(loop.limit),
         "direction": loop.direction,
         "everything": bool(loop.everything),

@@ -30,6 +30,22 @@ def test_both_sides_of_each_threshold(situation, frontier, previous, growing, ex
     assert choose(situation, frontier, previous, growing) == expected
 
 
+@pytest.mark.parametrize("previous", ["push", "pull"])
+@pytest.mark.parametrize("growing", [True, False])
+@pytest.mark.parametrize(
+    ("unvisited", "unexplored", "pulled_above"),
+    [
+        (100, 15000, 844),  # 400 for the rows; 100 * 15000 / 844 edges until one is active, a quarter of them: 444
+        (1500, 10, 6002),  # rows that nobody reaches: hardly an edge is left, but each is visited
+        (0, 0, 0),
+    ],
+)
+def test_on_cores_a_pull_must_read_less(unvisited, unexplored, pulled_above, growing, previous) -> None:
+    situation = replace(BFS, on_cores=True, unvisited=unvisited, unexplored_edges=unexplored)
+    least = next(n for n in range(15001) if choose(situation, Frontier(1, n), previous, growing) == "pull")
+    assert least == pulled_above + 1
+
+
 def test_without_in_edges_there_is_no_pull_and_force_wins() -> None:
     everyone = Frontier(1800, 1000, everything=True)
     assert choose(Situation(1, 1, 1, True, can_pull=False), everyone, "pull", True) == "push"

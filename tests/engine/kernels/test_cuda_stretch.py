@@ -58,14 +58,14 @@ def lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def compare(name: str, edges: EdgeList, **options: Any) -> Any:
-    """Run it in stretches and on the host: right answers, and the host's record of every iteration.
+    """Run it in stretches and by host kernels on the same device: right answers, the same record of every iteration.
 
     Asynchronous programs see updates of the same iteration or do not, so their frontiers may differ.
     """
     graph = in_memory(edges)
     results = []
-    for device in ({}, DEVICE):
-        with Session(graph, **options, **(device or {"device": "cpu"})) as session:
+    for kernels in ("host", "cuda"):
+        with Session(graph, **options, **(DEVICE | {"kernels": kernels})) as session:
             results.append(session.run(program_of(name, edges)))
         check(name, edges, results[-1].fields)
     host, ours = ([(r.number, r.direction, r.vertices, r.edges) for r in result.records] for result in results)
