@@ -220,7 +220,7 @@ def test_pictures_are_taken_of_a_real_run(tmp_path: Path, capsys: pytest.Capture
     assert "--force" in capsys.readouterr().err
     assert cli.run_command([*arguments, "--force"]) == 0
     shown = capsys.readouterr().out
-    for words in ("bfs (source 0) on g.h5", "reading from disk", "resident", "r.html"):
+    for words in ("bfs (source 0) on g.h5", "reading from disk", "filter", "r.html"):
         assert words in shown
 
 
