@@ -1,4 +1,4 @@
-"""Faults, injected on purpose: damaged files, disks that fail, lie or crawl, too little of a thing.
+"""Faults, injected on purpose: damaged files, disks that fail, lie or crawl, too little of a thing; what stays open.
 
 Owns the making of trouble; what must come of it is each test's business. Faults that need a right
 of this machine (a mount, a cgroup) skip the test where the machine refuses.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,15 @@ def flip_bit(path: Path, offset: int, bit: int = 0) -> None:
 def cut_short(path: Path, size: int) -> None:
     """Keep the first `size` bytes (negative: all but the last -size)."""
     os.truncate(path, size if size >= 0 else path.stat().st_size + size)
+
+
+def open_files(place: Path) -> list[str]:
+    """The files at or below `place` that this process has open, with those whose name is gone; once for each handle."""
+    found = []
+    for handle in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing's own
+            found.append(os.readlink(f"/proc/self/fd/{handle}"))
+    return sorted(name for name in found if name.startswith(str(place)))
 
 
 class FaultyDisk:

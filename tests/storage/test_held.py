@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from faults import open_files
 from graph_files import CHUNK, Rows, whole, write_rows
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
@@ -18,10 +19,6 @@ from penstock.storage.held import HeldFile
 from penstock.storage.reader import Reader
 
 OLD, NEW = Rows(1), Rows(2, 9000)
-
-
-def opened() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 def test_its_name_opens_the_very_file(tmp_path: Path) -> None:
@@ -40,22 +37,20 @@ def test_its_name_opens_the_very_file(tmp_path: Path) -> None:
 
 def test_it_is_closed_when_nobody_holds_it(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "g.h5", OLD)
-    before = opened()
     graph: Any = Graph.open(path)
-    assert opened() > before
+    assert open_files(path)
     del graph
     gc.collect()
-    assert opened() == before
+    assert open_files(path) == []
 
 
 def test_a_refused_file_is_closed(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x")
-    before = opened()
     for name in ("text", "nothing", "."):
         with pytest.raises(InputError):
             Graph.open(tmp_path / name)
     gc.collect()
-    assert opened() == before
+    assert open_files(tmp_path) == []
 
 
 @pytest.mark.timeout(20)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import break_disk, cut_short, flip_bit
+from faults import break_disk, cut_short, flip_bit, open_files
 from graph_files import CHUNK, Rows, frame_places, write_rows
 from numpy.typing import NDArray
 from penstock.storage.errors import RunError
@@ -290,12 +290,13 @@ def test_a_slab_that_does_not_fit_is_refused(kept: Path, count: int, kind: Any, 
 
 def test_a_reader_leaves_no_thread_and_no_file_behind(kept: Path) -> None:
     graph = Graph.open(kept)
-    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    threads, files = set(threading.enumerate()), open_files(kept)
     with Reader(graph, decode_threads=2) as reader:
         fetch_all(graph, reader)
-        assert threading.active_count() > threads
-    assert threading.active_count() == threads
-    assert len(os.listdir("/proc/self/fd")) == files
+        assert set(threading.enumerate()) - threads
+        assert len(open_files(kept)) > len(files)
+    assert not set(threading.enumerate()) - threads
+    assert open_files(kept) == files
 
 
 def test_a_file_whose_name_is_gone_is_read_on(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Conversion equals plain Python for every option, in any budget, and leaves nothing when it fails."""
 
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conversions import Edge, Given, arrays, expected, stored
-from faults import python, small_disk
+from faults import open_files, python, small_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.convert import convert as story
@@ -279,7 +278,6 @@ def test_an_interrupt_anywhere_leaves_nothing(
     tiny: dict[str, int], tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
-    before = len(os.listdir("/proc/self/fd"))
     seen = []
 
     def interrupt(progress: ConvertProgress) -> None:
@@ -292,7 +290,7 @@ def test_an_interrupt_anywhere_leaves_nothing(
         convert(Given(edges, [50] * 5), tmp_path / "graph.h5", ConvertOptions(direction="both"), interrupt)
     assert seen[-1] == stage
     assert list(tmp_path.iterdir()) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files(tmp_path) == []
 
 
 def test_progress_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
