@@ -26,6 +26,7 @@ from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
+from penstock.transfer.share import Share
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
@@ -225,8 +226,10 @@ def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> 
     return layout(budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted)
 
 
-def cache_of(graph: Graph, needs: Needs, divided: Layout, allocate: Allocate = aligned_empty) -> HostCache | None:
-    """The host cache that a division leaves room for."""
+def cache_of(
+    graph: Graph, needs: Needs, divided: Layout | Share, allocate: Allocate = aligned_empty
+) -> HostCache | None:
+    """The cache that a division of the host's memory, or of a device's, leaves room for."""
     if not divided.slots:
         return None
     extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]

@@ -22,7 +22,7 @@ from penstock.engine.equipment import (
     index_bytes,
 )
 from penstock.engine.heads import head_bytes
-from penstock.engine.place import Place, device_cache, feed_options, first_ones, link_options, link_rates, place, shares
+from penstock.engine.place import Place, feed_options, first_ones, link_options, link_rates, place, shares
 from penstock.transfer.cost import RESOURCES, Cost
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import Layout, reader_bytes
@@ -181,7 +181,7 @@ def _linked(graph: Graph, config: Config, asks: Asks, needs: Needs, device: Devi
         host = replace(host, parts=host.parts | {"edges": edges * width})
     ahead = 0 if source is None else source.options.ahead
     options = link_options(config, device.kind, parts, ahead)
-    cache = device_cache(graph, needs, parts, _numbers)
+    cache = cache_of(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, None, device, cache, options, source)
     brought = 0 if cache is None else _fill(pipeline, config, needs) * width
     slab = parts.partition_edges * parts.combine * width

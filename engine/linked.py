@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.equipment import Equipment, Holdings, Needs, size_of
+from penstock.engine.equipment import Equipment, Holdings, Needs, cache_of, size_of
 from penstock.engine.feed import Feed
 from penstock.engine.heads import RowHeads
 from penstock.engine.lane import Lane
-from penstock.engine.place import device_cache, first_ones, link_options, link_rates, place, shares
+from penstock.engine.place import first_ones, link_options, link_rates, place, shares
 from penstock.engine.sides import AHEAD, Walk
 from penstock.storage.errors import InputError
 from penstock.storage.timeline import Timeline
@@ -77,7 +77,7 @@ class LinkedEquipment(Equipment):
         self.feedback = _feedback(config, device, self.feed)
         source = self.feed.source
         options = link_options(config, device.kind, parts, 0 if source is None else source.options.ahead)
-        cache = device_cache(graph, needs, parts, self._allocate)
+        cache = cache_of(graph, needs, parts, self._allocate)
         self.pipelines = [Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source)]
         if timeline is not None:
             self.pipelines[0].watch(timeline)

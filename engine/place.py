@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.equipment import Needs, divide, host_division, size_of
 from penstock.engine.heads import head_bytes, index_of, longest
-from penstock.storage.cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.cache import HostCache
 from penstock.storage.errors import InputError
 from penstock.transfer.layout import Layout
 from penstock.transfer.options import TransferOptions
@@ -128,16 +128,6 @@ def link_options(config: Config, kind: str, parts: Share, ahead: int) -> Transfe
 def feed_options(divided: Layout) -> TransferOptions:
     """What follows from a division of the host's memory for the pipeline that feeds a device."""
     return TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
-
-
-def device_cache(graph: Graph, needs: Needs, parts: Share, allocate: Allocate) -> HostCache | None:
-    """The places on the device for edges that stay, None where none do."""
-    if not parts.slots:
-        return None
-    extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
-    weights = graph.weight_dtype if needs.weighted else None
-    slots = None if parts.whole else parts.slots
-    return HostCache(extents, Arena(parts.partition_edges, graph.vertex_dtype, weights, slots), allocate)
 
 
 def first_ones(

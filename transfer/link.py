@@ -7,7 +7,7 @@ not wait for the copy but lets the next kernels wait for it. Refuses edges that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,50 +22,35 @@ Arrays = tuple[NDArray[Any], NDArray[Any] | None]
 class LinkTicket:
     """Copies under way; `result` lets kernels launched from now on start after them."""
 
-    def __init__(self, device: Device, carried: Carried, began: Any, ended: Any) -> None:
-        self.carried = carried
-        self.began, self.ended = began, ended
+    def __init__(self, device: Device, carried: Carried) -> None:
+        self._carried = carried
         self._device = device
 
     @property
     def done(self) -> bool:
         """Whether the copies are complete."""
-        return self._device.done(self.ended)
+        return self._device.done(self._carried.span[1])
 
     def result(self) -> Carried:
         """Order the device's kernels behind the copies; the host does not wait."""
-        self._device.follow(self.ended)
-        return self.carried
+        self._device.follow(self._carried.span[1])
+        return self._carried
 
     def cancel(self) -> None:
         """Wait until nothing is written any more: a copy that has started cannot be stopped."""
-        self._device.wait(self.ended)
+        self._device.wait(self._carried.span[1])
 
 
-class LinkReader:
-    """Brings chunks of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays.
+class Link:
+    """A stream of copies to a device; every copy has an event before and after it.
 
-    `keep_times`: keep every copy's begin and end (`intervals`), for measuring.
+    `keep_times`: keep these events of every copy, for measuring.
     """
 
-    def __init__(self, device: Device, arrays: Mapping[str, Arrays], *, keep_times: bool = False) -> None:
-        self._device = device
-        self._arrays = dict(arrays)
+    def __init__(self, device: Device, *, keep_times: bool = False) -> None:
+        self.device = device
         self._stream = device.stream()
-        self._mapped: dict[str, tuple[Any, Any]] = {}
         self.times: list[tuple[Any, Any]] | None = [] if keep_times else None
-
-    def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> LinkTicket:
-        """Start copying `chunks` (ascending) to where edge `first_edge` is item 0 of `neighbors` and `weights`."""
-        device, stream = self._device, self._stream
-        device.behind(stream)
-        began = device.event(stream)
-        held = self._arrays[adjacency.direction], 0
-        size = copy_runs(device, stream, (adjacency, chunks), held, ((neighbors, weights), first_edge))
-        ended = device.event(stream)
-        if self.times is not None:
-            self.times.append((began, ended))
-        return LinkTicket(device, Carried(size, (began, ended), chunks=len(chunks)), began, ended)
 
     def carry(
         self, pairs: list[tuple[Any, NDArray[Any]]], *, follow: bool = True, free: Any = None
@@ -75,10 +60,51 @@ class LinkReader:
         follow: kernels launched from now on wait for it. free: the event after which the targets may be written, None:
         when every kernel launched so far is done.
         """
-        size, span = carry(self._device, (self._stream, free), pairs, self.times)
+
+        def copy() -> int:
+            for target, source in pairs:
+                self.device.copy_in(target, source, self._stream)
+            return sum(source.nbytes for _, source in pairs)
+
+        size, span = self._between_events(copy, free)
         if follow:
-            self._device.follow(span[1])
+            self.device.follow(span[1])
         return size, span
+
+    def copy_chunks(
+        self,
+        wanted: tuple[Any, Ints],
+        sources: tuple[tuple[Any, Any], int],
+        targets: tuple[tuple[Any, Any], int],
+        free: Any = None,
+    ) -> tuple[int, tuple[Any, Any]]:
+        """Start copying chunks of an adjacency (`copy_runs`); the bytes, and the events around. free: as in `carry`."""
+        return self._between_events(lambda: copy_runs(self.device, self._stream, wanted, sources, targets), free)
+
+    def _between_events(self, copy: Callable[[], int], free: Any) -> tuple[int, tuple[Any, Any]]:
+        """Start what `copy` does once the targets may be written; what it returns, and the events around."""
+        self.device.behind(self._stream, free)
+        began = self.device.event(self._stream)
+        size = copy()
+        span = began, self.device.event(self._stream)
+        if self.times is not None:
+            self.times.append(span)
+        return size, span
+
+
+class LinkReader(Link):
+    """Brings chunks of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
+
+    def __init__(self, device: Device, arrays: Mapping[str, Arrays], *, keep_times: bool = False) -> None:
+        super().__init__(device, keep_times=keep_times)
+        self._arrays = dict(arrays)
+        self._mapped: dict[str, tuple[Any, Any]] = {}
+
+    def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> LinkTicket:
+        """Start copying `chunks` (ascending) to where edge `first_edge` is item 0 of `neighbors` and `weights`."""
+        held = self._arrays[adjacency.direction], 0
+        size, span = self.copy_chunks((adjacency, chunks), held, ((neighbors, weights), first_edge))
+        return LinkTicket(self.device, Carried(size, span, chunks=len(chunks)))
 
     def host_arrays(self, adjacency: Any, with_weights: bool) -> Arrays:
         """The whole adjacency's arrays, as the host reads them."""
@@ -90,24 +116,9 @@ class LinkReader:
         known = self._mapped.get(adjacency.direction)
         if known is None:
             neighbors, weights = self._arrays[adjacency.direction]
-            known = self._device.mapped(neighbors), None if weights is None else self._device.mapped(weights)
+            known = self.device.mapped(neighbors), None if weights is None else self.device.mapped(weights)
             self._mapped[adjacency.direction] = known
         return known[0], known[1] if with_weights else None
-
-
-def carry(
-    device: Device, way: tuple[Any, Any], pairs: list[tuple[Any, NDArray[Any]]], times: list[tuple[Any, Any]] | None
-) -> tuple[int, tuple[Any, Any]]:
-    """Start copying (target, source) arrays on a stream behind an event (`way`); the bytes, and the events around."""
-    stream, free = way
-    device.behind(stream, free)
-    began = device.event(stream)
-    for target, source in pairs:
-        device.copy_in(target, source, stream)
-    ended = device.event(stream)
-    if times is not None:
-        times.append((began, ended))
-    return sum(source.nbytes for _, source in pairs), (began, ended)
 
 
 def copy_runs(

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.storage.errors import RunError
 from penstock.transfer.device import Device
 from penstock.transfer.flight import Carried
-from penstock.transfer.link import carry, copy_runs
+from penstock.transfer.link import Link
 from penstock.transfer.parcel import Parcel
 from penstock.transfer.routes.filter import Wanted, bring
 from penstock.transfer.stage import Stage
@@ -53,14 +53,13 @@ class Shelf:
             parcel.release()
 
 
-class Relay:
+class Relay(Link):
     """A chunk reader with two legs; `sources`: the host's stage of each adjacency."""
 
     def __init__(self, device: Device, shelf: Shelf, sources: dict[str, Stage], *, keep_times: bool = False) -> None:
+        super().__init__(device, keep_times=keep_times)
         self.shelf = shelf
-        self.device, self._sources = device, sources
-        self._stream = device.stream()
-        self.times: list[tuple[Any, Any]] | None = [] if keep_times else None
+        self._sources = sources
 
     def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> _Legs | None:
         """Start bringing `chunks` (ascending, of one partition) to where edge `first_edge` is item 0."""
@@ -73,34 +72,6 @@ class Relay:
         if parcel is None:
             return None
         return _Legs(self, parcel, (adjacency, chunks, first_edge), (neighbors, weights))
-
-    def carry(
-        self, pairs: list[tuple[Any, Any]], *, follow: bool = True, free: Any = None
-    ) -> tuple[int, tuple[Any, Any]]:
-        """Start copying (target, source) arrays; the bytes, and the events around.
-
-        follow: kernels launched from now on wait for it. free: the event after which the targets may be written, None:
-        when every kernel launched so far is done.
-        """
-        size, span = carry(self.device, (self._stream, free), pairs, self.times)
-        if follow:
-            self.device.follow(span[1])
-        return size, span
-
-    def copy(
-        self, view: View, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any], free: Any
-    ) -> tuple[int, tuple[Any, Any]]:
-        """Copy what is wanted of a host view once the event `free` has passed; bytes, and the events around."""
-        adjacency, chunks, first_edge = wanted
-        device, stream = self.device, self._stream
-        device.behind(stream, free)
-        began = device.event(stream)
-        sources = (view.neighbors, view.weights)
-        size = copy_runs(device, stream, (adjacency, chunks), (sources, view.e0), (targets, first_edge))
-        ended = device.event(stream)
-        if self.times is not None:
-            self.times.append((began, ended))
-        return size, (began, ended)
 
 
 class _Legs:
@@ -134,7 +105,10 @@ class _Legs:
         """Wait for the host's chunks, and start the copy."""
         if self._carried is None:
             view = self._parcel.view()
-            size, span = self._relay.copy(view, self._wanted, self._targets, self._free)
+            adjacency, chunks, first_edge = self._wanted
+            held = (view.neighbors, view.weights), view.e0
+            targets = self._targets, first_edge
+            size, span = self._relay.copy_chunks((adjacency, chunks), held, targets, self._free)
             self._relay.shelf.take_back(self._parcel, span[1])
             record = view.record
             self._carried = Carried(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from penstock.engine.trace import IterationRecord
 from penstock.tools.iteration_lines import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.task import TaskRecord
 from samples import on_disk, shape
+from terminal import on_a_terminal
 
 
 class Clock:
@@ -103,20 +101,8 @@ def test_a_terminal_shows_every_iteration(tmp_path: Path) -> None:
     on_disk(shape("skewed"), tmp_path / "g.h5")
     command = [sys.executable, "-m", "penstock.tools.cli", "run", "bfs", "g.h5"]
     command += ["--source", "0", "--host-memory", "1GiB"]
-    parent, child = pty.openpty()
-    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=child, env=settings)
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(parent, 4096)
-        except OSError:
-            break
-        shown += piece
-    os.close(parent)
-    assert process.wait() == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    shown = on_a_terminal(command, columns=100, folder=tmp_path)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "iteration   way   vertices" in text
     assert "memory of 1.0 GiB" in text
     assert re.search(r" 0 +(push|pull) +1 ", text)

@@ -1,12 +1,10 @@
 """Progress shows on a terminal only, with amounts, rate and unit; elsewhere it costs nothing."""
 
-import os
-import pty
-import subprocess
 import sys
 
 import pytest
 from penstock.tools.progress import amounts, progress
+from terminal import on_a_terminal
 
 SHOWN = """
 import time
@@ -28,30 +26,12 @@ with waiting("pagerank on g.h5", quiet={quiet}):
 """
 
 
-def on_a_terminal(quiet: bool, shown_by: str = SHOWN) -> str:
-    parent, child = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", shown_by.format(quiet=quiet)],
-        stderr=child,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    )
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(parent, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(parent)
-    assert process.wait() == 0
-    return shown.decode()
+def shown_of(script: str = SHOWN, *, quiet: bool) -> str:
+    return on_a_terminal([sys.executable, "-c", script.format(quiet=quiet)], columns=120)
 
 
 def test_a_terminal_shows_amount_and_stage() -> None:
-    shown = on_a_terminal(quiet=False)
+    shown = shown_of(quiet=False)
     assert "reading" in shown
     assert "of 10.0 MiB" in shown
     assert "MiB/s" in shown
@@ -59,12 +39,12 @@ def test_a_terminal_shows_amount_and_stage() -> None:
 
 
 def test_a_run_shows_that_it_goes_on() -> None:
-    assert "pagerank on g.h5" in on_a_terminal(quiet=False, shown_by=WAITING)
-    assert on_a_terminal(quiet=True, shown_by=WAITING) == ""
+    assert "pagerank on g.h5" in shown_of(WAITING, quiet=False)
+    assert shown_of(WAITING, quiet=True) == ""
 
 
 def test_quiet_shows_nothing_even_there() -> None:
-    assert on_a_terminal(quiet=True) == ""
+    assert shown_of(quiet=True) == ""
 
 
 def test_without_a_terminal_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
