@@ -190,7 +190,7 @@ work = taking(
         "only",
         multiple=True,
         metavar="TEXT",
-        help="Only rows with this in their name, e.g. cel or 'auto'; repeatable.",
+        help="Only rows with this in their name, e.g. cel, or of just this name: =auto; repeatable.",
     ),
     option("--sweeps", type=click.IntRange(1), default=10, help="pagerank: sweeps over all edges."),
     option("--repeat", type=click.IntRange(1), default=5, help="Timed runs of each row; medians are shown."),

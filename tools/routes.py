@@ -145,12 +145,19 @@ def configurations(kind: str, case: Case, *, ablation: bool = False, on_disk: bo
 
 
 def chosen(rows: list[Configuration], only: Sequence[str]) -> list[Configuration]:
-    """Rows with one of these texts in their name, all where none is given. Raises InputError where no row has."""
-    found = [row for row in rows if not only or any(text in row.name for text in only)]
+    """Rows with one of these texts in their name, or `=` and all of it; all where none is given.
+
+    Raises InputError where there is no such row.
+    """
+    found = [row for row in rows if not only or any(_means(text, row.name) for text in only)]
     if not found:
         names = ", ".join(row.name.strip() for row in rows)
         raise InputError(f"no row has {' or '.join(map(repr, only))} in its name; the rows are {names}")
     return found
+
+
+def _means(text: str, name: str) -> bool:
+    return text[1:] == name.strip() if text.startswith("=") else text in name
 
 
 def _never_waits(case: Case, *, on_disk: bool) -> str | None:

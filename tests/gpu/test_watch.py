@@ -23,7 +23,7 @@ EDGES = weighed(EdgeList(5_000, *skewed(5_000, 400_000, 3), None, False), "uint8
 @pytest.mark.parametrize("route", ["auto", "filter", "compaction", "zero-copy"])
 def test_spans_of_a_gpu_lie_in_the_run_and_do_not_overlap(tmp_path: Path, route: str) -> None:
     timeline, path = Timeline(), tmp_path / "metrics.jsonl"
-    options = {"device": "cuda:0", "route": route, "device_edge_memory": 1 << 20, "partition_bytes": 1 << 17}
+    options = {"device": "cuda:0", "route": route, "device_edge_memory": 3 << 20, "partition_bytes": 1 << 17}
     options["direction"] = "push"
     with metering(path) as metrics, Session(in_memory(EDGES), timeline=timeline, **options) as session:
         metrics.begin(session, {"program": "sssp"})

@@ -84,6 +84,9 @@ def test_rows_are_chosen_by_name() -> None:
     rows = configurations("emulated", case_of("wcc", (), 1), ablation=True)
     assert chosen(rows, ()) == rows
     assert [row.name for row in chosen(rows, ("cel", "HyTGraph"))] == ["cel", "cel-structural", "HyTGraph hybrid"]
+    assert [row.name for row in chosen(rows, ("=cel", "=auto", "=+ priority"))] == ["cel", "auto", "  + priority"]
+    with pytest.raises(InputError, match="no row has '=HyTGraph' in its name"):
+        chosen(rows, ("=HyTGraph",))
     with pytest.raises(InputError, match="'warp' in its name; the rows are resident, filter"):
         chosen(rows, ("warp",))
 
