@@ -7,7 +7,6 @@ a program itself fills a field with NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from penstock.storage.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
+    from penstock.engine.state import State
 
 FIRST_LOOK = 64
 STEP = 1 << 20  # values looked at together
@@ -24,11 +25,8 @@ STEP = 1 << 20  # values looked at together
 
 def check_numbers(program: Program, fields: dict[str, NDArray[Any]], iterations: int) -> None:
     """Raise RunError if a field of floats holds a NaN and was not filled with them."""
-    for name, field in fields_of(program).items():
-        values = fields.get(name)
-        if values is None or values.dtype.kind != "f" or _is_nan(field.fill) or _is_nan(field.unreached):
-            continue
-        flat = values.reshape(-1)
+    for name in _suspects(program, fields):
+        flat = fields[name].reshape(-1)
         if any(np.isnan(flat[first : first + STEP]).any() for first in range(0, len(flat), STEP)):
             raise RunError(
                 f"{type(program).__name__}: {int(np.isnan(flat).sum()):,} of {len(flat):,} values of {name!r} are no "
@@ -36,10 +34,22 @@ def check_numbers(program: Program, fields: dict[str, NDArray[Any]], iterations:
             )
 
 
-def look(program: Program, fields: Callable[[], dict[str, NDArray[Any]]], iterations: int) -> None:
-    """As `check_numbers`, if it is time to; `fields` is called only then."""
+def look(program: Program, state: State | PlacedState, iterations: int) -> None:
+    """As `check_numbers`, if it is time to; values leave a device only if there is something to tell of them."""
     if iterations >= FIRST_LOOK and iterations & (iterations - 1) == 0:
-        check_numbers(program, fields(), iterations)
+        found = [name for name in _suspects(program, state.fields) if state.has_nan(name)]
+        if found:
+            check_numbers(program, {name: state.host_fields()[name] for name in found}, iterations)
+
+
+def _suspects(program: Program, fields: dict[str, Any]) -> list[str]:
+    """Fields of floats that were not filled with NaN; `fields`: arrays, of the host or of a device."""
+    return [
+        name
+        for name, field in fields_of(program).items()
+        if name in fields and fields[name].dtype.kind == "f" and not _is_nan(field.fill)
+        if not _is_nan(field.unreached)
+    ]
 
 
 def _is_nan(value: Any) -> bool:

@@ -102,6 +102,11 @@ class PlacedState:
         """Every field's values, copied to the host."""
         return {name: self.device.to_host(array) for name, array in self.fields.items()}
 
+    def has_nan(self, name: str) -> bool:
+        """As `State.has_nan`, found out on the device."""
+        values = self.fields[name]
+        return values.size > 0 and bool(np.isnan(float(values.min())))
+
     def empty(self, count: int, dtype: Any) -> Any:
         """An array of `count` items of the device, not filled."""
         return self.device.array(count, dtype)

@@ -209,7 +209,7 @@ class Session:
             if checkpoints is not None:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
-            numbers.look(program, first.host_fields, len(records))
+            numbers.look(program, first, len(records))
             yield record
         if self._device is not None:
             self._device.finish()

@@ -114,6 +114,11 @@ class State:
         """Every field's values in host memory, where they are."""
         return self.fields
 
+    def has_nan(self, name: str) -> bool:
+        """Whether a field of floats holds a NaN, which then is the smallest of its values."""
+        values = self.fields[name]
+        return values.size > 0 and bool(np.isnan(values.min()))
+
     def empty(self, count: int, dtype: Any) -> NDArray[Any]:
         """An array of `count` items where kernels compute, not filled."""
         return np.empty(count, dtype=dtype)

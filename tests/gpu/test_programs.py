@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from checkers import EdgeList
-from penstock.engine import Program, block, run
+from penstock.engine import Field, Program, block, run
 from penstock.engine.block import Block
 from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
@@ -33,6 +33,7 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
+from penstock.storage.errors import RunError
 from penstock.storage.index import from_offsets
 from penstock.transfer.cuda import CudaDevice
 from samples import on_disk, skewed, weighed
@@ -142,6 +143,25 @@ def test_rows_of_any_length_are_sorted(dtype: type[np.generic]) -> None:
         np.testing.assert_array_equal(found[first:last], np.sort(values[first:last]))
     kernels.close()
     device.close()
+
+
+class Spoiled(Program):
+    """Values that are no numbers from the first iteration on, and so change for ever."""
+
+    x = Field(np.float64, fill=1.0)
+    combine = "sum"
+
+    def edge(x):  # type: ignore[no-untyped-def]
+        return x
+
+    def vertex(x, incoming):  # type: ignore[no-untyped-def]
+        return incoming * np.nan
+
+
+def test_what_is_no_number_is_found_on_the_device(tmp_path: Path) -> None:
+    graph = on_disk(EdgeList(500, *skewed(500, 4000, 5), None, False), tmp_path / "graph.h5", chunk_edges=1 << 10)
+    with pytest.raises(RunError, match=r"are no numbers \(NaN\) after 64 iterations"):
+        run(Spoiled(), graph, device="cuda:0")
 
 
 class Unsorted(CDLP):
