@@ -42,7 +42,7 @@ def make_plan(
     words = _words(demand, table, numbers) if demand.packable else None
     capacity = options.partition_edges * options.combine
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
-    routes = _routes(counts, costs, residency.resident[numbers], packable, options)
+    routes = _routes((counts, costs, rates.kernel_latency), residency.resident[numbers], packable, options)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity, demand.waiting)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
@@ -87,12 +87,14 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
 
 
 def _routes(
-    counts: Counts, costs: dict[str, Floats], resident: Bools, packable: Bools, options: TransferOptions
+    models: tuple[Counts, dict[str, Floats], float], resident: Bools, packable: Bools, options: TransferOptions
 ) -> NDArray[np.str_]:
     """Name the route of every wanted partition: what is resident stays so, whatever is forced.
 
-    packable: which may be compacted; others travel whole where that was the choice.
+    models: what HyTGraph's looks at, ours, and the latency of a kernel in it. packable: which may be compacted; others
+    travel whole where that was the choice.
     """
+    counts, costs, latency = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
         chosen = np.full(len(resident), CARRIERS.get(options.route, options.route))
@@ -101,9 +103,19 @@ def _routes(
     elif options.model == "published":
         chosen = published(counts).routes(carried)
     else:
-        chosen = _balanced(costs, carried, resident, packable)
+        chosen = _balanced(_launched(costs, latency, options), carried, resident, packable)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
     return np.where(resident, "resident", chosen)
+
+
+def _launched(costs: dict[str, Floats], latency: float, options: TransferOptions) -> dict[str, Floats]:
+    """The costs with launches shared as tasks will share them: one for all that is read in place, one a full slab."""
+    shares = {"zero-copy": 1 / max(1, len(costs["zero-copy"])), "filter": 1 / options.combine}
+    found = dict(costs)
+    for route, share in shares.items():
+        found[route] = costs[route].copy()
+        found[route][:, KERNEL] -= (1 - share) * np.minimum(latency, costs[route][:, KERNEL])
+    return found
 
 
 def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:

@@ -1,4 +1,9 @@
-"""Disjoint-set forest kernels on a GPU: the same links as the host's `forest.py`, one thread an edge or a vertex."""
+"""Disjoint-set forest kernels on a GPU: the same links as the host's `forest.py`, one thread an edge or a vertex.
+
+Who climbs a tree lets every vertex on the way point to its grandparent: on a grid all rows grow at once, and
+their trees would else be as deep as they are long. ECL-CC's intermediate pointer jumping (Jaiganesh and Burtscher,
+HPDC 2018).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,11 @@ from penstock.engine.kernels.cuda_parts import ONE, all_threads, degree_of, find
 
 @device
 def link(forest, a, b):  # type: ignore[no-untyped-def]
-    """Join the trees of `a` and `b` (uint64 indices)."""
+    """Join the trees of `a` and `b` (uint64 indices).
+
+    A store may be overtaken by another's, and be undone: both are ancestors, and only what is no root is written, so
+    no link is lost.
+    """
     low, high = np.uint64(forest[a]), np.uint64(forest[b])
     while low != high:
         if low > high:
@@ -23,8 +32,10 @@ def link(forest, a, b):  # type: ignore[no-untyped-def]
             if before == high:
                 return
             parent = before
-        high = np.uint64(forest[parent])
-        low = np.uint64(forest[low])
+        above = np.uint64(forest[parent])
+        if above != parent:
+            forest[high] = above
+        high, low = above, np.uint64(forest[low])
 
 
 @kernel

@@ -16,11 +16,13 @@ from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.feedback import (
     CLIP,
     LINES,
+    PAUSE,
     QUANTITIES,
     Feedback,
     Threads,
     corrected,
     factors,
+    gaps,
     launches,
     measured,
     observed,
@@ -224,6 +226,17 @@ def test_events_become_seconds_once_they_have_passed() -> None:
     task.spans = ((LINK, 1.0, 3.0), (LINK, 3.0, 4.0), (KERNEL, 4.0, 4.5), (LINK, 5.0, 1e300))
     take_times(task, device)
     assert (task.link_seconds, task.kernel_seconds, task.spans) == (3.0, 0.5, ())
+
+
+def test_what_starting_a_copy_takes_counts_as_the_links() -> None:
+    device = EmulatedDevice(1 << 20)
+    ends = [(0.0, 1.0), (1.0 + PAUSE / 2, 2.0), (2.0 + 3 * PAUSE, 3.0)]
+    tasks = [record("filter", Cost(), kernel=1.0) for _ in ends]
+    for task, (first, last) in zip(tasks, ends, strict=True):
+        task.spans = ((KERNEL, first, last), (LINK, first, last))
+    assert gaps(tasks, device) == pytest.approx([0.0, PAUSE / 2, 0.0])
+    assert gaps([record("resident", None), *tasks[1:2]], device) == [0.0, 0.0]
+    assert measured(tasks[0], Threads(), gap=0.5) == Cost(link=0.5, kernel=1.0)
 
 
 @pytest.mark.parametrize(("route", "feedback"), [("auto", True), ("filter", True), ("zero-copy", False)])
