@@ -123,7 +123,7 @@ class Lane:
             elif plan.whole:
                 yield from arrivals
             else:
-                yield from self._timed(arrivals)
+                yield from self._timed(arrivals, kernels)
         finally:
             self.records = self.pipeline.records
         if not plan.whole:
@@ -156,16 +156,21 @@ class Lane:
             found.append(at[(at >= first) & (at < last)])
         return np.concatenate(found)
 
-    def _timed(self, arrivals: Iterator[View]) -> Iterator[View]:
-        """The same views; where kernels run behind the launching thread's back, with events around each one's."""
+    def _timed(self, arrivals: Iterator[View], kernels: Any) -> Iterator[View]:
+        """The same views; where kernels run behind the launching thread's back, with events around each one's.
+
+        Nothing is learnt from one whose kernel had to be compiled or loaded meanwhile.
+        """
         device = self.pipeline.device
         if device.kind != "cuda":
             yield from arrivals
             return
         for view in arrivals:
-            began = device.event(None)
+            loads, began = kernels.loads, device.event(None)
             yield view
             view.record.spans += ((KERNEL, began, device.event(None)),)
+            if kernels.loads != loads:
+                view.record.predicted = None
 
     def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
         if self.resident:

@@ -38,6 +38,7 @@ TILE = BLOCK * PER_THREAD
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _current = [""]
+_loads = [0]
 """The name of the device that kernels are launched on."""
 _namespaces: list[dict[str, Any]] = [globals()]
 """Globals of the modules whose device code says `cuda.`; the simulator puts its own there during a launch."""
@@ -88,6 +89,7 @@ class Kernel:
             key = (_current[0], *_kinds(arguments))
             if key not in self._loaded:
                 self._loaded[key] = _Loaded(self.function, arguments, together=self.together)
+                _loads[0] += 1
             self._recent = self._loaded[key]
             self._recent.take(arguments)
         self._recent.launch(blocks)
@@ -129,6 +131,11 @@ def forget() -> None:
     """Let go of all arrays that kernels remember from their last launches."""
     for known in list(_kernels):
         known.forget()
+
+
+def loads() -> int:
+    """How many versions of kernels this process has compiled or loaded so far, which takes longer than to run them."""
+    return _loads[0]
 
 
 def _kinds(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ from penstock.engine.kernels.cuda import (
     blocks_together,
     compile_author,
     forget,
+    loads,
     most_blocks,
     use,
 )
@@ -231,6 +232,11 @@ class CudaKernels:
         if known is None:
             known = self._shared[count] = self.device.shared_array(count, np.uint8)
         return known
+
+    @property
+    def loads(self) -> int:
+        """How many kernels have been compiled or loaded so far."""
+        return loads()
 
     def can_stretch(self, frontier: Frontier) -> bool:
         """Whether `stretch` serves the program, and this frontier, if all edges are on the device."""

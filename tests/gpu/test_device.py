@@ -129,6 +129,20 @@ def test_what_the_driver_refuses_is_compiled_anew(monkeypatch: pytest.MonkeyPatc
     assert asked
 
 
+@pytest.mark.parametrize("name", ["wcc", "sweeps"])
+def test_nothing_is_learnt_while_a_kernel_is_loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.engine.kernels import cuda_kernels
+
+    edges = weighed(EdgeList(50_000, *skewed(50_000, 1_000_000, 5), None, False), None)
+    monkeypatch.setattr(cuda_kernels, "_MADE", {})
+    with Session(in_memory(edges), device="cuda:0", device_edge_memory=4 << 20, partition_bytes=1 << 20) as session:
+        results = [session.run(program_of(name, edges)) for _ in range(2)]
+    for result, new in zip(results, (True, False), strict=True):
+        check(name, edges, result.fields)
+        travelled = [task for record in result.records for task in record.tasks if task.route != "resident"]
+        assert any(task.predicted is None for task in travelled) == new
+
+
 def test_runs_share_a_session() -> None:
     edges = shape("skewed", weights="uint8")
     with Session(in_memory(edges), device="cuda:0") as session:

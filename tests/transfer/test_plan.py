@@ -102,12 +102,12 @@ def test_dense_partitions_are_copied_and_sparse_ones_read_in_place():
 
 
 def test_where_kernels_are_the_limit_one_launch_in_place_beats_many_copies():
-    everything = demand_of([STEP] * 40, vertices=[1] * 40)
+    everything, held = demand_of([STEP] * 40, vertices=[1] * 40), residency_of(40, disk=[0] * 40)
     fast, slow = (
         Rates(copy_bytes=5e10, line_rate=3e8, kernel_edges=edges, kernel_latency=1e-5) for edges in (1e12, 1e9)
     )
     for rates, routes in ((fast, {"filter"}), (slow, {"zero-copy"})):
-        plan = make_plan(everything, table_of(40), residency_of(40), rates, options(routes=("filter", "zero-copy")))
+        plan = make_plan(everything, table_of(40), held, rates, options(routes=("filter", "zero-copy")))
         assert {task.route for task in plan.tasks} == routes
 
 
