@@ -1,9 +1,11 @@
-"""The front door of the engine: `run(program, graph, **options)`."""
+"""The front door of the engine: `run(program, graph, **options)`; and how a program is made of its parameters."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ from penstock.engine.program import Program
 from penstock.engine.programs.table import named
 from penstock.engine.result import Result
 from penstock.engine.session import Session
+from penstock.engine.slips import check_slips
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
+
+_OPTIONS = tuple(entry.name for entry in fields(Config))
 
 
 def run(
@@ -29,17 +34,17 @@ def run(
     """Run a program on a graph and return its Result.
 
     program: an instance, a class, or a name such as "bfs"; for the last two the program's own parameters are given
-    among the options. graph: a Graph, or the path of a graph file. options: see `engine.config.Config`.
+    among the options, and `max_iter`. graph: a Graph, or the path of a graph file. options: see `engine.config.Config`.
     checkpoint: a folder for checkpoints, which are removed when the run has ended. checkpoint_every: so many iterations
     (10), or a time ("30s", "5min"); by default 5 minutes. resume: go on from the newest one, if there is one.
     Raises InputError for bad options, parameters, graphs or checkpoints; RunError when a run fails.
     """
-    ours = {entry.name for entry in fields(Config)}
     if isinstance(program, str):
         program = named(program)
     if isinstance(program, type):
-        parameters = {name: options.pop(name) for name in list(options) if name not in ours}
+        parameters = {name: options.pop(name) for name in list(options) if name not in _OPTIONS}
         program = make(program, parameters)
+    check_slips(program)
     if checkpoint is None and (resume or checkpoint_every is not None):
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
     checkpoints = None if checkpoint is None else Checkpoints(checkpoint, checkpoint_every, resume=resume)
@@ -51,12 +56,40 @@ def run(
     return result
 
 
-def make(program: type[Program], parameters: dict[str, Any]) -> Program:
-    """An instance of a program from its parameters. Raises InputError naming what is missing or unknown."""
-    signature = inspect.signature(program)
+def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
+    """An instance of a program from its parameters; any whose iterations are its own takes `max_iter`.
+
+    Raises InputError naming what is missing or unknown, and the nearest name there is.
+    """
+    signature, given = inspect.signature(program), dict(parameters)
+    most = given.pop("max_iter", None) if limited_from_outside(program) else None
     try:
-        signature.bind(**parameters)
+        signature.bind(**given)
     except TypeError as error:
         known = ", ".join(signature.parameters) or "none"
-        raise InputError(f"{program.__name__}: {error}; its parameters are: {known}") from None
-    return program(**parameters)
+        meant = _nearest(set(given) - set(signature.parameters), [*signature.parameters, *_OPTIONS])
+        raise InputError(f"{program.__name__}: {error}{meant}; its parameters are: {known}") from None
+    check_kinds(program, given)
+    made = program(**given)
+    if most is not None:
+        made.max_iter = most
+    return made
+
+
+def limited_from_outside(program: type[Program]) -> bool:
+    """Whether `max_iter` is set on the program rather than given to it; one of phases has no iterations of its own."""
+    return "max_iter" not in inspect.signature(program).parameters and program.phases is Program.phases
+
+
+def check_kinds(program: type[Program], given: Mapping[str, Any]) -> None:
+    """Refuse, by name, a text given for a parameter that is annotated as a number. Raises InputError."""
+    for name, parameter in inspect.signature(program).parameters.items():
+        kinds = set(str(getattr(parameter.annotation, "__name__", parameter.annotation)).replace(" ", "").split("|"))
+        if isinstance(given.get(name), str) and kinds <= {"int", "float", "bool", "None"}:
+            wanted = "True or False" if kinds == {"bool"} else "a number"
+            raise InputError(f"{program.__name__}: {name} is {given[name]!r}; it must be {wanted}")
+
+
+def _nearest(strangers: Iterable[str], known: list[str]) -> str:
+    near = [match for name in sorted(strangers) for match in get_close_matches(name, known, 1)]
+    return f" (did you mean {', '.join(near)}?)" if near else ""

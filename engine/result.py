@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Result:
     """Fields by name, arrays (vertices, ...) by internal id; records: one an iteration; seconds: of the run itself.
 
-    before: how many iterations had run before it was resumed, of which there are no records.
+    before: how many iterations had run before it was resumed, of which there are no records. `ids` names the vertices.
     """
 
     program: Program
@@ -40,6 +40,24 @@ class Result:
     seconds: float
     converged: bool
     before: int = 0
+
+    def __repr__(self) -> str:
+        """One line: what ran, on how many vertices, and what there is."""
+        ended = "converged" if self.converged else "stopped before it converged"
+        return (
+            f"<Result of {type(self.program).__name__} on {self.graph.vertices:,} vertices: {', '.join(self.fields)}; "
+            f"{self.iterations:,} iterations, {ended}>"
+        )
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Original ids (vertices,), numbers or strings, in the order of `fields` (bipartite: sources first)."""
+        return vertex_column(self.graph)
+
+    @property
+    def measures(self) -> dict[str, list[float]]:
+        """What the program measured, a number an iteration, by name (`cf`: rmse)."""
+        return {name: list(getattr(self.program, name)) for name in getattr(self.program, "measures", ())}
 
     @property
     def iterations(self) -> int:
@@ -88,31 +106,36 @@ class Result:
     def top(self, count: int) -> list[tuple[int | str, Any]]:
         """The `count` vertices with the largest first field (distances and levels: the smallest).
 
-        Of a bipartite graph they are named with their sides: `"source:7"`.
+        Of a bipartite graph they are named with their sides: `"source:7"`. Vectors and names have no order: none.
         """
         name, values = next(iter(self.fields.items()))
-        if values.ndim > 1:
+        if values.ndim > 1 or values.dtype.kind == "T":
             return []
         present = np.flatnonzero(self.reached(name))
         nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
-        key = values[present] if nearest else -_signed(values[present])
+        key = values[present] if nearest else _descending(values[present])
         chosen = present[np.argsort(key, kind="stable")[:count]]
-        vertex = vertex_column(self.graph)[chosen].tolist()
-        if (left := self.graph.left) is not None:
-            sides = np.where(chosen < left, "source", "target").tolist()
-            vertex = [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
-        return list(zip(vertex, values[chosen].tolist(), strict=True))
+        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
 
     def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
         """Original id -> value of one field (the first) of every vertex that has one, as networkx's functions answer.
 
-        Vectors come as lists. Raises InputError for a field that is not in the answer.
+        Vectors come as lists; vertices of a bipartite graph are named as in `top`. Raises InputError for a field that
+        is not in the answer.
         """
         name = next(iter(self.fields)) if field is None else field
         if name not in self.fields:
             raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
-        present, vertex = self.reached(name), vertex_column(self.graph)
-        return dict(zip(vertex[present].tolist(), self.fields[name][present].tolist(), strict=True))
+        present = np.flatnonzero(self.reached(name))
+        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+
+    def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
+        """Original ids of vertices, with their sides where the graph is bipartite: the same id may be on both."""
+        vertex: list[int | str] = vertex_column(self.graph)[chosen].tolist()
+        if (left := self.graph.left) is None:
+            return vertex
+        sides = np.where(chosen < left, "source", "target").tolist()
+        return [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
 
     def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
         """Write the table in `format`, or in that which the name asks for.
@@ -161,5 +184,8 @@ def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[An
     return values if order is None else values[order]
 
 
-def _signed(values: NDArray[Any]) -> NDArray[Any]:
-    return values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)
+def _descending(values: NDArray[Any]) -> NDArray[Any]:
+    """Keys that sort the largest value first: unsigned ones are counted from their dtype's largest."""
+    if values.dtype.kind == "u":
+        return np.asarray(np.iinfo(values.dtype).max - values)
+    return np.asarray(-values if values.dtype.kind != "b" else ~values)

@@ -25,10 +25,6 @@ WEIGHTED = {"sssp", "widest", "php", "adsorption", "cf"}
 """Programs that use the weights there are; katz and hits do where they are asked to."""
 
 CATALOGUE, DEVICE = "engine/programs/test_catalogue.py", "gpu/test_programs.py"
-NOT_YET = {"cdlp", "triangles", "lcc", "cf"}
-"""Programs whose GPU kernels no GPU has run yet (2026-11-21: none was to be had since they were written)."""
-CHANGED = {"hits", "scc", "coloring"}
-"""Programs whose phases were changed on 2026-11-21, after the device had run them as they were."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ EVIDENCE = (
     Evidence("engine/kernels/test_cuda_rows.py", "test_vectors", COLUMNS[2:3], lambda: {"cf"}),
     Evidence(CATALOGUE, "test_simulated_gpu", COLUMNS[2:3], CASES.keys),
     Evidence("gpu/test_device.py", "test_every_shape", COLUMNS[3:], lambda: keys_of(DEVICE, "ELSEWHERE")),
-    Evidence(DEVICE, "test_the_hosts_answer", COLUMNS[3:], lambda: keys_of(DEVICE, "MAKERS") - NOT_YET),
+    Evidence(DEVICE, "test_the_hosts_answer", COLUMNS[3:], lambda: keys_of(DEVICE, "MAKERS")),
 )
 
 
@@ -110,18 +106,11 @@ def checked() -> dict[str, dict[str, set[str]]]:
     return found
 
 
-def cell(name: str, column: str, letters: set[str]) -> str:
-    """A cell of the table."""
-    if column == COLUMNS[3] and name in NOT_YET:
-        return "not yet"
-    return "".join(one for one in "duw" if one in letters) + ("*" if column == COLUMNS[3] and name in CHANGED else "")
-
-
 def table() -> list[str]:
     """The table's lines, in the order of the catalogue."""
     lines = [f"| program | {' | '.join(COLUMNS)} |", "|---|" + "---|" * len(COLUMNS)]
     for name, columns in checked().items():
-        cells = [cell(name, column, letters) or "–" for column, letters in columns.items()]
+        cells = ["".join(one for one in "duw" if one in letters) or "–" for letters in columns.values()]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return lines
 

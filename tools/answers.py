@@ -17,6 +17,8 @@ NAMES_OF_VERTICES = ("component", "label", "parent")
 """Fields whose values are vertices, so that their size says nothing."""
 GROUPS = ("component", "label", "color")
 """Fields whose values say who belongs together: they are counted."""
+FLAGS = ("member", "reached")
+"""Fields that are 1 or 0: those that have 1 are counted."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Answer:
             labels, sizes = np.unique(values, return_counts=True)
             facts[f"{name}s"] = len(labels)
             facts["largest"] = int(sizes.max(initial=0))
+        elif name in FLAGS:
+            facts["count"] = int(np.count_nonzero(values))
         elif name not in NAMES_OF_VERTICES and values.size:
             facts["min"], facts["max"] = values.min(), values.max()
             if values.dtype.kind == "f":
@@ -55,13 +59,18 @@ class Answer:
         rows = []
         for name, facts in self.summary().items():
             parts = []
+            if "count" in facts:
+                parts.append(f"{facts['count']:,} of {len(self.reached[name]):,} vertices")
             if "reached" in facts:
                 parts.append(f"{facts['reached']:,} of {len(self.reached[name]):,} vertices")
             if f"{name}s" in facts:
-                parts.append(f"{facts[f'{name}s']:,}, the largest of {facts['largest']:,} vertices")
+                many = facts[f"{name}s"]
+                parts.append(f"{many:,} {name}{'' if many == 1 else 's'}, the largest of {facts['largest']:,} vertices")
+            if self.fields[name].ndim > 1:
+                parts.append(f"{self.fields[name][0].size if len(self.fields[name]) else 0} numbers a vertex")
             if "max" in facts:
                 parts.append(f"{facts['min']:.6g} to {facts['max']:.6g}")
-            if "sum" in facts:
+            if "sum" in facts and self.fields[name].ndim == 1:
                 parts.append(f"sum {facts['sum']:.6g}")
             if name == "parent":
                 continue

@@ -106,11 +106,16 @@ def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertPr
 
 @dataclass(frozen=True)
 class Made:
-    """A conversion's report with what the command line adds to it."""
+    """A conversion's report with what the command line adds to it; one_based: whether the input counts from 1.
+
+    passed_over: what may have been the first edge's weight, which was not asked for.
+    """
 
     report: ConvertReport
     total_seconds: float
     peak_memory_bytes: int
+    one_based: bool = False
+    passed_over: str | None = None
 
     def facts(self) -> dict[str, Any]:
         """For machines."""
@@ -119,6 +124,7 @@ class Made:
         return {
             **facts,
             "bytes_per_edge": self.bytes_per_edge,
+            "one_based": self.one_based,
             "seconds": self.total_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
         }
@@ -136,7 +142,8 @@ class Made:
                 [
                     ("vertices", f"{report.vertices:,}"),
                     ("edges", f"{report.input_edges:,} ({kind}{stored})"),
-                    ("weights", report.weight_dtype),
+                    ("weights", report.weight_dtype or self._unasked()),
+                    ("ids", "from 0: vertex 1 of the input is 0 here" if self.one_based else None),
                     ("size", f"{format_bytes(report.output_bytes)}{self._per_edge()}"),
                     ("time", f"{seconds(self.total_seconds)} ({stages})"),
                     ("scratch", scratch),
@@ -151,6 +158,10 @@ class Made:
         """Bytes of the graph file for each edge stored in the out-adjacency."""
         return self.report.output_bytes / self.report.edges if self.report.edges else None
 
+    def _unasked(self) -> str | None:
+        number = self.passed_over
+        return None if number is None else f"none; the first edge has a third column, {number}: --weights takes it"
+
     def _per_edge(self) -> str:
         return "" if self.bytes_per_edge is None else f", {self.bytes_per_edge:.2f} bytes per edge"
 
@@ -161,8 +172,11 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
 
     began = time.perf_counter()
     with progress(quiet=speaker.silent) as update:
-        report = convert(open_source(), output, conversion, watching(update, speaker.note))
-    return Made(report, time.perf_counter() - began, peak_resident_bytes())
+        source = open_source()
+        report = convert(source, output, conversion, watching(update, speaker.note))
+    one_based = bool(getattr(source, "one_based", False))
+    passed_over = getattr(source, "passed_over", None)
+    return Made(report, time.perf_counter() - began, peak_resident_bytes(), one_based, passed_over)
 
 
 def check_paths(paths: tuple[Path, ...], output: Path) -> None:

@@ -43,6 +43,7 @@ class Outcome:
             "prediction": {route: asdict(found) for route, found in self.result.prediction.items()},
             "peak_memory_bytes": self.peak_memory_bytes,
             "fields": self.answer.summary(),
+            "measures": self.result.measures,
         }
 
     def lines(self, wanted: Wanted) -> list[str]:
@@ -52,10 +53,13 @@ class Outcome:
         read = format_bytes(result.bytes_read)
         if size and result.bytes_read:
             read += f" ({result.bytes_read / size:.2f} x the graph's {format_bytes(size)})"
-        ended = "" if result.converged else ", stopped before it converged"
+        counted = getattr(result.program, "tol", None) == 0  # so many were asked for, and no convergence
+        ended = "" if result.converged or counted else ", stopped before it converged"
         ended += f", {result.before:,} of them before it was resumed" if result.before else ""
         rows: list[tuple[str, object]] = [
             *self.answer.lines(),
+            *((name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last") for name, of in result.measures.items() if of),
+            ("weights", _weightless(result)),
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
@@ -65,6 +69,12 @@ class Outcome:
         top = self.answer.top(wanted.top)
         shown = table(list(top[0]), [[_cell(v) for v in row.values()] for row in top]) if top else []
         return [*pairs(rows, indent="  "), *(f"  {line}" for line in shown)]
+
+
+def _weightless(result: Result) -> str | None:
+    """That a program which counts by weights found none; None otherwise."""
+    wanting = result.program.needs_weights and result.graph.weight_dtype is None
+    return "none in this graph: each edge counts as 1" if wanting else None
 
 
 def outcome_of(result: Result, total_seconds: float) -> Outcome:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import ArrivingWeight
 from penstock.engine.vertices import internal_id, internal_ids
-from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 
@@ -41,10 +41,8 @@ class Adsorption(Program):
         *,
         alpha: float | None = None,
     ) -> None:
-        self.source, self.damping = source, damping if alpha is None else alpha
+        self.source, self.damping = source, damping_of(damping, alpha, usual=0.85)
         self.tol, self.max_iter = tol, max_iter
-        if not 0 <= self.damping < 1:
-            raise InputError(f"damping {self.damping} is outside [0, 1): 0.85 is usual")
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the in-edges, then spread."""

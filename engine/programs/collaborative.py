@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class CollaborativeFiltering(Program):
-    """`vector` (float64, rank + 1 numbers): the factors, and last the bias. `rmse`: a list of errors, epoch by epoch.
+    """`vector` (float64, rank + 1 numbers): the factors, and last the bias. `rmse`: a list of errors, epoch by epoch,
+    each of the vectors with which the epoch began.
 
     rank: how many factors. max_iter: epochs. regularization, rate, momentum: see the file. seed: of the first vectors,
     normal numbers of deviation `spread` in the order of the original ids. tol: stop when an epoch lowers the error by
@@ -41,6 +42,7 @@ class CollaborativeFiltering(Program):
     everywhere = True
     needs_weights = True
     tolerance = 1e-6
+    measures = ("rmse",)
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Katz centrality, as networkx defines it: beta plus alpha times the sum over in-neighbors, of all walks.
 
-Leo Katz, Psychometrika 1953. It exists for alpha below the inverse of the largest eigenvalue; above it nothing
-converges, and the result says so.
+Leo Katz, Psychometrika 1953. It exists for alpha below the inverse of the largest eigenvalue. Above it values grow
+without end, and the run says below which alpha they would not (the growth of a power iteration is the eigenvalue).
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
+
+BEYOND = 1e150
+"""A change that no sum of walks worth asking for reaches; squares of larger values overflow."""
 
 
 class Katz(Program):
@@ -42,11 +45,11 @@ class Katz(Program):
         self.alpha, self.beta, self.tol, self.max_iter = alpha, beta, tol, max_iter
         self.normalized = normalized
         self.needs_weights = bool(weight)  # type: ignore[misc]
-        self.enough = 0.0
+        self.enough = self.latest = 0.0
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Nobody has anything."""
-        self.enough = self.tol * graph.vertices
+        self.enough, self.latest = self.tol * graph.vertices, 0.0
         return Start(everything=True)
 
     def send(katz, alpha):  # type: ignore[no-untyped-def]
@@ -67,8 +70,16 @@ class Katz(Program):
         return abs(katz - old_katz)
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Whether the last sweep changed little enough."""
-        return totals["change"] < self.enough
+        """Whether the last sweep changed little enough. Raises InputError when values outgrow all bounds."""
+        change = totals["change"]
+        if change > BEYOND:
+            below = f"{self.alpha * self.latest / change:.3g}"
+            raise InputError(
+                f"alpha {self.alpha} is too large for this graph: values grew for {iteration + 1} iterations; it must "
+                f"be below the inverse of the largest eigenvalue, here about {below}"
+            )
+        self.latest = change
+        return change < self.enough
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Scale the L2 norm to 1."""

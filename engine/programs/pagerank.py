@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.damping import damping_of
 from penstock.engine.vertices import internal_id
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
@@ -41,12 +42,9 @@ class PageRank(Program):
         *,
         alpha: float | None = None,
     ) -> None:
-        damping = damping if alpha is None else alpha
-        if not 0 <= damping < 1:
-            raise InputError(f"damping {damping} is outside [0, 1): 0.85 is usual")
         if tol < 0 or max_iter < 0:
             raise InputError(f"tol {tol} and max_iter {max_iter} must not be negative")
-        self.damping = damping
+        self.damping = damping_of(damping, alpha, usual=0.85)
         self.tol = tol
         self.max_iter = max_iter
         self.personalization = personalization
@@ -176,6 +174,8 @@ class ResidualPersonalizedPageRank(ResidualPageRank):
 
 def teleport_vector(graph: Graph, personalization: Mapping[int, float]) -> NDArray[np.float64]:
     """The teleport vector, float64 (vertices,), sum 1. Raises InputError for weights that give none."""
+    if not isinstance(personalization, Mapping):
+        raise InputError(f"personalization {personalization!r} is no mapping; write {{id: weight}}, as networkx has it")
     vector = np.zeros(graph.vertices, dtype=np.float64)
     for vertex, weight in personalization.items():
         if not weight >= 0 or not np.isfinite(weight):

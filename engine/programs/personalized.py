@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.graph import Graph
@@ -16,7 +17,7 @@ class PPR(PageRank):
     def __init__(
         self, source: Any, damping: float = 0.85, tol: float = 1e-6, max_iter: int = 100, *, alpha: float | None = None
     ) -> None:
-        several = [source] if isinstance(source, int | str) else source
+        several = [source] if isinstance(source, int | np.integer | str) else source
         home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
         super().__init__(damping, tol, max_iter, home, alpha=alpha)
 

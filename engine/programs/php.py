@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import OutgoingWeight
 from penstock.engine.vertices import internal_id
 from penstock.storage.errors import InputError
@@ -38,10 +39,10 @@ class PHP(Program):
         *,
         alpha: float | None = None,
     ) -> None:
-        self.source, self.damping = source, damping if alpha is None else alpha
+        if not isinstance(source, int | np.integer | str):
+            raise InputError(f"source is {source!r}; php is the nearness to one vertex")
+        self.source, self.damping = source, damping_of(damping, alpha, usual=0.8)
         self.tol, self.max_iter = tol, max_iter
-        if not 0 <= self.damping < 1:
-            raise InputError(f"damping {self.damping} is outside [0, 1): 0.8 is usual")
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""

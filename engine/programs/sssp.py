@@ -1,4 +1,4 @@
-"""Single-source shortest paths over non-negative weights.
+"""Shortest paths from a source, or from the nearest of several, over non-negative weights.
 
 Relaxes by buckets of distance, nearest first, in the manner of delta-stepping (Meyer and Sanders, J. Algorithms
 2003) with near and far sets (Davidson et al., IPDPS 2014): a vertex waits until the bucket that holds its distance is
@@ -7,12 +7,13 @@ due, which avoids most relaxations that a shorter path would undo.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import LARGEST, Field, Program, Start
-from penstock.engine.vertices import internal_id
+from penstock.engine.vertices import internal_ids
 from penstock.storage.errors import RunError
 from penstock.storage.graph import Graph
 
@@ -20,10 +21,11 @@ CEILING = np.uint32(2**32 - 2)
 
 
 class SSSP(Program):
-    """Distances from `source` (original id); an unweighted graph counts edges.
+    """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
-    delta: width of a bucket, default from the weights and the mean degree. Integer weights give uint32 distances
-    (uint64 where those do not suffice), float weights float64.
+    delta: width of a bucket, default from the weights and the mean degree. weight: whether edges count by their weights
+    (networkx: None counts edges). Integer weights give uint32 distances (uint64 where those do not suffice), float
+    weights float64.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
@@ -33,23 +35,29 @@ class SSSP(Program):
     non_negative_weights = True
     starts_anywhere = True
 
-    def __init__(self, source: int, delta: float | None = None) -> None:
+    def __init__(
+        self, source: int | Sequence[int], delta: float | None = None, weight: bool | str | None = True
+    ) -> None:
         self.source = source
         self.delta = delta
+        if not weight:
+            self.needs_weights = False  # type: ignore[misc]
 
     def form(self, graph: Graph, mode: str) -> Program:
         """Float distances for float weights."""
-        if graph.weight_dtype is not None and graph.weight_dtype.kind == "f" and type(self) is SSSP:
+        weight = graph.weight_dtype if self.needs_weights else None
+        if weight is not None and weight.kind == "f" and type(self) is SSSP:
             return FloatSSSP(self.source, self.delta)
         return self
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """The source is at distance 0."""
-        first = internal_id(graph, self.source)
+        """The sources are at distance 0."""
+        first = internal_ids(graph, self.source)
         state["distance"][first] = 0
-        self.bucket = self.delta if self.delta is not None else default_delta(graph)
+        usual = default_delta(graph) if self.needs_weights else 1.0
+        self.bucket = self.delta if self.delta is not None else usual
         self.bucket_is_free = self.delta is None
-        return Start(active=np.array([first]))
+        return Start(active=first)
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it."""
@@ -62,7 +70,7 @@ class SSSP(Program):
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        return WideSSSP(self.source, self.delta) if bool(np.any(distance == CEILING)) else None
+        return WideSSSP(self.source, self.delta, self.needs_weights) if bool(np.any(distance == CEILING)) else None
 
 
 class WideSSSP(SSSP):

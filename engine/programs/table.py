@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from penstock.engine.program import Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -56,7 +58,8 @@ def named(name: str) -> type[Program]:
     try:
         return PROGRAMS[name]
     except KeyError:
+        near = get_close_matches(name, PROGRAMS, 1)
         raise InputError(
-            f"there is no program {name!r}; choose one of {', '.join(sorted(PROGRAMS))}, or give your own as "
-            "path/to/file.py:ClassName"
+            f"there is no program {name!r}{f' (did you mean {near[0]}?)' if near else ''}; choose one of "
+            f"{', '.join(sorted(PROGRAMS))}, or give your own as path/to/file.py:ClassName"
         ) from None

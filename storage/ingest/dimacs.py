@@ -65,6 +65,7 @@ class DimacsSource:
             raise InputError(f"{self.name}: edges of a 'p edge' file have no weights to take")
         self.known_vertices = self._problem.vertices
         self.undirected = self._problem.columns is _EDGES
+        self.one_based = self._problem.vertices is not None
 
     @property
     def bytes_done(self) -> int:

@@ -83,24 +83,29 @@ def what_is_wrong(line: str, columns: Columns) -> str:
                 f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the {role} is column "
                 f"{column} counted from 0; --columns names others, --format adjacency reads lines of neighbors"
             )
-        reason = bad_weight(fields[column]) if role == "weight" else bad_id(fields[column])
+        reason = bad_weight(fields[column]) if role == "weight" else bad_id(fields[column], choose=True)
         if reason:
             return f"{role} {shown(fields[column], SHOWN_FIELD)!r} {reason}"
     return "it cannot be read; --columns names the columns to take"
 
 
-def bad_id(field: str) -> str:
-    """Why a field is no vertex id; empty if it is one."""
+def bad_id(field: str, *, choose: bool = False) -> str:
+    """Why a field is no vertex id; empty if it is one. choose: whether options could take it, or another column."""
+    other = " (--columns names other columns)" if choose else ""
     if field.isascii() and field.isdigit():
         if int(field) > LARGEST_ID:
             return "is larger than 2^64 - 1, the largest id there can be"
         return ""
     if field == "":
-        return "is an empty field; --columns names other columns"
+        return f"is an empty field{other}"
     if is_number(field):
         if field.startswith("-"):
-            return "is negative; ids are 0 or more (--columns names other columns)"
-        return "is not a whole number of digits only; --columns names other columns"
+            return f"is negative; ids are 0 or more{other}"
+        return f"is not a whole number of digits only{other}"
+    if not choose:
+        return (
+            "is not a number; ids of this format are whole numbers (a text with an edge a line may have names for ids)"
+        )
     return (
         "is not a number; ids are whole numbers (--string-ids takes ids that are text, --columns "
         "names other columns, --header skips a first line of column names)"

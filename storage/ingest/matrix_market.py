@@ -47,6 +47,8 @@ def has_banner(first: bytes) -> bool:
 class MatrixMarketSource:
     """One MatrixMarket file. See `options.Source`."""
 
+    one_based = True
+
     def __init__(self, path: str | Path, options: IngestOptions) -> None:
         self.name = str(path)
         self._path = path

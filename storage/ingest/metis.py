@@ -36,6 +36,7 @@ class MetisSource:
     """One METIS graph. See `options.Source`; ``known_vertices`` is known once reading has begun."""
 
     undirected = True
+    one_based = True
 
     def __init__(self, path: str | Path, options: IngestOptions) -> None:
         if options.columns is not None:

@@ -24,7 +24,8 @@ class Source(Protocol):
     ``total_bytes`` is the size of the input as it lies on disk (None if unknown, as on a pipe) and
     ``bytes_done`` how much of it was read; ``known_vertices`` is a vertex count that the input
     states (None if it must be found); ``undirected`` says that the input states that each edge is
-    undirected.
+    undirected. Where the input counts vertices from 1 (and the edges given from 0), there is also a
+    true ``one_based``.
     """
 
     @property

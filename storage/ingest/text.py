@@ -107,7 +107,10 @@ def narrow_batch(
 
 
 class TextSource:
-    """Edge lists in text, one file after another. See `options.Source`."""
+    """Edge lists in text, one file after another. See `options.Source`.
+
+    ``passed_over``: once reading has begun, what may be the first edge's weight, if none was asked for nor refused.
+    """
 
     known_vertices: int | None = None
     undirected = False
@@ -118,6 +121,7 @@ class TextSource:
         self._options = options
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self.passed_over: str | None = None
         self._closed_bytes = 0
         self._open: Stream | None = None
 
@@ -144,6 +148,7 @@ class TextSource:
                 for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
                     if number == 0:
                         block, file.columns, file.lines = read_layout(block, self._options, stream.name)
+                        self.passed_over = self.passed_over or _third_number(block, self._options)
                     yield file, block
                 self._closed_bytes += stream.raw_done
                 self._open = None
@@ -214,6 +219,13 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
     if not names:
         return block, columns, 0
     return block[at:], columns, passed
+
+
+def _third_number(block: Bytes, options: IngestOptions) -> str | None:
+    """The third field of the first edge, if it is a number and nothing is said of weights."""
+    line = None if options.weights is not None or options.columns is not None else first_data(block)
+    third = explain.split_fields(line)[2:3] if line is not None else []
+    return explain.shown(third[0], explain.SHOWN_FIELD) if third and explain.is_number(third[0]) else None
 
 
 def _is_header(line: str, following: str | None) -> bool:

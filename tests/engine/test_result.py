@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, Result, run
+from penstock.engine import Graph, Result, from_edges, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.widest import WidestPath
@@ -72,6 +72,29 @@ def test_graphalytics(result: Result, tmp_path: Path) -> None:
     assert (tmp_path / "a.out").read_text() == f"5 2\n30 9223372036854775807\n70 0\n{2**63} 1\n"
     with pytest.raises(InputError, match="'ldbc' is not a format by name; there is graphalytics"):
         result.write(tmp_path / "b.out", format="ldbc")
+
+
+def test_ids_are_those_of_the_fields(result: Result) -> None:
+    assert result.ids.tolist() == [70, 2**63, 5, 30]
+    assert dict(zip(result.ids.tolist(), result.fields["level"].tolist(), strict=True))[5] == 2
+
+
+def test_sides_are_told_apart() -> None:
+    """User 1 rates items 1 and 2: two vertices have the id 1."""
+    found = run("degrees", from_edges([1, 1], [1, 2], bipartite=True))
+    assert found.to_dict() == {"source:1": 2, "target:1": 1, "target:2": 1}
+    assert found.ids.tolist() == [1, 1, 2]
+
+
+def test_it_shows_itself_in_a_line(result: Result) -> None:
+    assert repr(result) == "<Result of BFS on 4 vertices: level, parent; 3 iterations, converged>"
+    assert result.measures == {}
+
+
+def test_top_of_names_and_of_large_numbers() -> None:
+    numbers = Graph.from_arrays([0, 1, 1, 1], [1], original_id=np.array([2**63, 5, 2**64 - 2], dtype=np.uint64))
+    assert run("wcc", numbers).top(2) == [(2**64 - 2, 2**64 - 2), (2**63, 5)]
+    assert run("wcc", from_edges(["a", "c"], ["b", "d"])).top(2) == []
 
 
 def test_top_is_the_nearest_or_the_largest(result: Result) -> None:

@@ -111,7 +111,7 @@ def test_programs_by_name_and_by_class(graph: Graph) -> None:
     by_name = run("bfs", graph, source=5)
     by_class = run(BFS, graph, source=5)
     assert by_name.fields["level"].tolist() == by_class.fields["level"].tolist()
-    with pytest.raises(InputError, match="no program 'dfs'; choose one of adsorption"):
+    with pytest.raises(InputError, match=r"no program 'dfs' \(did you mean bfs\?\); choose one of adsorption"):
         run("dfs", graph)
     with pytest.raises(InputError, match=r"BFS: .*'source'.*parameters are: source"):
         run("bfs", graph)

@@ -30,7 +30,17 @@ def test_components_are_counted_and_the_largest_named() -> None:
     found = answer(component=np.array([5, 5, 8, 5, 9, 9]))
     assert found.summary() == {"component": {"components": 3, "largest": 3}}
     assert found.top(2) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
-    assert found.lines() == [("component", "3, the largest of 3 vertices")]
+    assert found.lines() == [("component", "3 components, the largest of 3 vertices")]
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert answer(color=np.zeros(4, int)).lines() == [("color", "1 color, the largest of 4 vertices")]
+
+
+def test_flags_are_counted() -> None:
+    found = answer(member=np.array([1, 0, 1], np.uint8))
+    assert found.summary() == {"member": {"count": 2}}
+    assert found.lines() == [("member", "2 of 3 vertices")]
 
 
 def test_ranks_have_a_sum() -> None:
@@ -42,6 +52,8 @@ def test_vectors_have_no_order() -> None:
     found = answer([(0, 1)], x=np.ones((2, 3)))
     assert found.top(1) == []
     assert found.summary()["x"]["sum"] == 6
+    assert found.lines() == [("x", "3 numbers a vertex, 1 to 1")]
+    assert answer(x=np.ones((0, 3))).lines() == [("x", "0 numbers a vertex")]
 
 
 def test_empty_graphs_have_empty_answers() -> None:

@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from commands import answered
 from penstock.storage.graph import Graph
 from penstock.storage.ingest import source
 from penstock.tools import cli, convert
@@ -26,19 +26,9 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """Run a command that must succeed; return its JSON."""
-    code = cli.run_command([*map(str, arguments), "--json"])
-    shown = capsys.readouterr()
-    assert code == 0, shown.err
-    assert shown.out.count("\n") == 1
-    facts: dict[str, Any] = json.loads(shown.out)
-    return facts
-
-
 def test_a_conversion_says_what_it_made(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = text.with_suffix(".h5")
-    facts = told(capsys, "convert", text, output, "--renumber", "--weights")
+    facts = answered(capsys, "convert", text, output, "--renumber", "--weights")
     assert (facts["vertices"], facts["edges"], facts["input_edges"]) == (3, 4, 4)
     assert facts["output_bytes"] == output.stat().st_size
     assert facts["bytes_per_edge"] == facts["output_bytes"] / 4
@@ -70,7 +60,7 @@ def test_options_reach_storage(
     both: bool,
 ) -> None:
     output = text.with_suffix(".h5")
-    told(capsys, "convert", text, output, "--renumber", *options)
+    answered(capsys, "convert", text, output, "--renumber", *options)
     graph = Graph.open(output)
     assert (graph.edges, graph.directed, graph.into is not None) == (edges, directed, both)
 
@@ -81,7 +71,7 @@ def test_columns_header_and_several_inputs(tmp_path: Path, capsys: pytest.Captur
     second.write_text("weight,from,to\n300,1,2\n")
     output = tmp_path / "g.h5"
     columns = ["--columns", "from,to,weight", "--header"]
-    facts = told(capsys, "convert", first, second, output, *columns, "--weights")
+    facts = answered(capsys, "convert", first, second, output, *columns, "--weights")
     assert (facts["edges"], facts["weight_dtype"]) == (2, "uint16")
 
 
@@ -89,7 +79,7 @@ def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     np.array([0, 2, 3], "<u8").tofile(tmp_path / "offsets")
     np.array([0, 1, 0], "<u4").tofile(tmp_path / "neighbors")
     names = [tmp_path / name for name in ("offsets", "neighbors", "g.h5")]
-    facts = told(capsys, "convert", "--format", "csr", *names)
+    facts = answered(capsys, "convert", "--format", "csr", *names)
     assert (facts["vertices"], facts["edges"]) == (2, 3)
 
 
@@ -113,15 +103,15 @@ def test_stripes_and_plain_encoding(text: Path, tmp_path: Path, capsys: pytest.C
         folder.mkdir()
     asked = [word for folder in stripes for word in ("--stripe", folder)]
     output = tmp_path / "g.h5"
-    told(capsys, "convert", text, output, "--renumber", "--encoding", "plain", *asked)
+    answered(capsys, "convert", text, output, "--renumber", "--encoding", "plain", *asked)
     assert all(len(list(folder.iterdir())) == 1 for folder in stripes)
-    facts = told(capsys, "info", output)
+    facts = answered(capsys, "info", output)
     assert facts["adjacencies"][0]["encoding"] == "plain"
     assert len(facts["files"]) == 3
     stripes[0].rename(tmp_path / "elsewhere")
     assert cli.run_command(["info", str(output)]) == 2
     assert "--stripe" in capsys.readouterr().err
-    told(capsys, "info", output, "--stripe", tmp_path / "elsewhere", "--stripe", stripes[1])
+    answered(capsys, "info", output, "--stripe", tmp_path / "elsewhere", "--stripe", stripes[1])
 
 
 def test_existing_output_needs_force(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +120,7 @@ def test_existing_output_needs_force(text: Path, capsys: pytest.CaptureFixture[s
     assert cli.run_command(["convert", str(text), str(output), "--renumber"]) == 2
     assert "--force" in capsys.readouterr().err
     assert output.read_text() == "precious"
-    told(capsys, "convert", text, output, "--renumber", "--force")
+    answered(capsys, "convert", text, output, "--renumber", "--force")
 
 
 def test_an_input_is_never_the_output(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +178,7 @@ def test_generated_graphs_are_graphs(
     directed: bool,
 ) -> None:
     output = tmp_path / "g.h5"
-    facts = told(capsys, "generate", *model, "--output", output)
+    facts = answered(capsys, "generate", *model, "--output", output)
     assert facts["command"] == "generate"
     assert facts["model"].startswith(model[0])
     assert (facts["vertices"], facts["input_edges"]) == (vertices, edges)
@@ -198,20 +188,20 @@ def test_generated_graphs_are_graphs(
 
 def test_a_generated_file_and_its_text_are_one_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = ["generate", "rmat", "--scale", "9", "--weights", "1..63"]
-    told(capsys, *model, "--output", tmp_path / "a.h5")
-    told(capsys, *model, "--output", tmp_path / "g.txt.gz")
+    answered(capsys, *model, "--output", tmp_path / "a.h5")
+    answered(capsys, *model, "--output", tmp_path / "g.txt.gz")
     (tmp_path / "ids").write_text("511\n")
-    told(capsys, "convert", tmp_path / "g.txt.gz", tmp_path / "b.h5", "--weights",
+    answered(capsys, "convert", tmp_path / "g.txt.gz", tmp_path / "b.h5", "--weights",
          "--vertices", tmp_path / "ids")  # fmt: skip
-    a, b = (told(capsys, "info", tmp_path / name, "--degrees") for name in ("a.h5", "b.h5"))
+    a, b = (answered(capsys, "info", tmp_path / name, "--degrees") for name in ("a.h5", "b.h5"))
     for name in ("vertices", "edges", "weight_dtype", "adjacencies", "degrees"):
         assert a[name] == b[name]
 
 
 def test_info_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "g.h5"
-    told(capsys, "generate", "grid", "--rows", "5", "--columns", "5", "--output", output)
-    facts = told(capsys, "info", output, "--degrees")
+    answered(capsys, "generate", "grid", "--rows", "5", "--columns", "5", "--output", output)
+    facts = answered(capsys, "info", output, "--degrees")
     degrees = facts["degrees"]["out"]
     assert (degrees["max"], degrees["empty"], degrees["mean"]) == (4, 0, 80 / 25)
     assert degrees["percentiles"]["50"] == 3
@@ -225,8 +215,8 @@ def test_info_says_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_info_hints_at_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "g.h5"
-    told(capsys, "generate", "uniform", "--vertices", "3", "--edges", "0", "--output", output)
-    hints = " ".join(told(capsys, "info", output, "--degrees")["hints"])
+    answered(capsys, "generate", "uniform", "--vertices", "3", "--edges", "0", "--output", output)
+    hints = " ".join(answered(capsys, "info", output, "--degrees")["hints"])
     assert "--direction both" in hints
     assert "no weights" in hints
     assert "no edges" in hints
@@ -242,10 +232,10 @@ def test_a_foreign_file_is_refused_by_name(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("options", [["--renumber"], ["--string-ids"]])
 def test_strings_are_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
     (tmp_path / "names.txt").write_text("zoe ann\nann bob\n")
-    told(capsys, "convert", tmp_path / "names.txt", tmp_path / "g.h5", *options)
-    facts = told(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "zoe", "--top", 3)
+    answered(capsys, "convert", tmp_path / "names.txt", tmp_path / "g.h5", *options)
+    facts = answered(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "zoe", "--top", 3)
     assert [entry["vertex"] for entry in facts["top"]] == ["zoe", "ann", "bob"]
-    assert told(capsys, "info", tmp_path / "g.h5")["renumbered"]
+    assert answered(capsys, "info", tmp_path / "g.h5")["renumbered"]
 
 
 def test_strings_unasked_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,29 +246,70 @@ def test_strings_unasked_name_the_option(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_two_sides_have_ids_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ratings.csv").write_text("user,film,stars\n1,1,4.5\n1,9,2\n5,1,3\n")
-    told(capsys, "convert", tmp_path / "ratings.csv", tmp_path / "g.h5", "--bipartite", "--weights")
-    facts = told(capsys, "info", tmp_path / "g.h5")
+    answered(capsys, "convert", tmp_path / "ratings.csv", tmp_path / "g.h5", "--bipartite", "--weights")
+    facts = answered(capsys, "info", tmp_path / "g.h5")
     assert (facts["vertices"], facts["sources"]) == (4, 2)
     assert cli.run_command(["info", str(tmp_path / "g.h5")]) == 0
     assert "2 sources, 2 targets" in capsys.readouterr().out
-    facts = told(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "source:1", "--top", 9)
+    facts = answered(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "source:1", "--top", 9)
     assert [entry["vertex"] for entry in facts["top"]] == ["source:1", "target:1", "target:9"]
     assert cli.run_command(["run", "bfs", str(tmp_path / "g.h5"), "--source", "1"]) == 2
     assert "both sides" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "vertices", "edges"),
+    ("name", "content", "vertices", "edges", "one_based"),
     [
-        ("a.gr", "p sp 3 2\na 1 2 5\na 2 3 1\n", 3, 2),
-        ("a.metis", "3 2 1\n2 5\n1 5 3 7\n2 7\n", 3, 2),
-        ("a.adj", "0: 1 2\n7\n", 8, 2),
-        ("a.graph-txt", "3\n1 2\n\n0\n", 3, 3),
+        ("a.gr", "p sp 3 2\na 1 2 5\na 2 3 1\n", 3, 2, True),
+        ("b.gr", "a 1 2 5\na 2 3 1\n", 4, 2, False),
+        ("a.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 3\n", 3, 1, True),
+        ("a.metis", "3 2 1\n2 5\n1 5 3 7\n2 7\n", 3, 2, True),
+        ("a.adj", "0: 1 2\n7\n", 8, 2, False),
+        ("a.graph-txt", "3\n1 2\n\n0\n", 3, 3, False),
     ],
 )
 def test_formats_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: str, vertices: int, edges: int
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    content: str,
+    vertices: int,
+    edges: int,
+    one_based: bool,
 ) -> None:
     (tmp_path / name).write_text(content)
-    facts = told(capsys, "convert", tmp_path / name, tmp_path / "g.h5")
-    assert (facts["vertices"], facts["input_edges"]) == (vertices, edges)
+    facts = answered(capsys, "convert", tmp_path / name, tmp_path / "g.h5")
+    assert (facts["vertices"], facts["input_edges"], facts["one_based"]) == (vertices, edges, one_based)
+    assert cli.run_command(["convert", str(tmp_path / name), str(tmp_path / "h.h5")]) == 0
+    assert ("vertex 1 of the input is 0 here" in capsys.readouterr().out) == one_based
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("1 2 0.5\n", [], True),
+        ("from,to,km\n1,2,7.25\n", [], True),
+        ("a b 7\n", ["--renumber"], True),
+        ("1 2 0.5\n", ["--weights"], False),
+        ("1 2 0.5\n", ["--no-weights"], False),
+        ("1 2 0.5\n", ["--columns", "0,1"], False),
+        ("1 2 road\n", [], False),
+        ("1 2\n", [], False),
+        ("", [], False),
+    ],
+)
+def test_weights_that_were_not_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, options: list[str], told: bool
+) -> None:
+    (tmp_path / "a.txt").write_text(content)
+    assert cli.run_command(["convert", str(tmp_path / "a.txt"), str(tmp_path / "g.h5"), *options]) == 0
+    assert ("--weights takes it" in capsys.readouterr().out) == told
+
+
+def test_names_in_a_format_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No option is recommended that the format refuses."""
+    (tmp_path / "a.adj").write_text("ann: bob\n")
+    assert cli.run_command(["convert", str(tmp_path / "a.adj"), str(tmp_path / "g.h5"), "--renumber"]) == 2
+    told = capsys.readouterr().err
+    assert "vertex 'ann' is not a number; ids of this format are whole numbers" in told
+    assert "--" not in told

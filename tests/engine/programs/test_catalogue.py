@@ -153,7 +153,7 @@ def test_collaborative_filtering(way: Fields, directed: bool, tmp_path: Path) ->
     first[:, :3] = np.random.default_rng(0).normal(0.0, 0.1, (21, 3))
     vectors, errors = right.factorize(ratings(), first, 8, rate=0.3, momentum=0.5, regularization=2.0)
     near(result.fields["vector"], vectors)
-    near(result.program.rmse, errors)
+    near(result.measures["rmse"], errors)
     assert errors[-1] < errors[0] * 0.9
     pairs = np.array([[0, 9], [8, 20]])
     wanted = [float(vectors[u, :3] @ vectors[i, :3] + vectors[u, 3] + vectors[i, 3]) for u, i in pairs]
@@ -208,6 +208,32 @@ def test_what_does_not_converge_says_so() -> None:
     assert run(Katz(alpha=0.01), graph).converged
     for program in (Katz(alpha=0.9, max_iter=20), HITS(max_iter=2), PHP(SOURCE, max_iter=2)):
         assert not run(program, graph).converged
+
+
+@pytest.mark.parametrize("weights", [np.array([5, -2, 7], np.float32), np.array([5, 2, 7], np.uint8)])
+def test_paths_that_count_edges(weights: Any) -> None:
+    """`weight=None` is networkx's; it runs where weights are negative, too."""
+    graph = in_memory(EdgeList(3, np.array([0, 1, 0]), np.array([1, 2, 2]), weights, True))
+    found = run("sssp", graph, source=0, weight=None, kernels="reference")
+    assert found.to_dict() == {0: 0, 1: 1, 2: 1}
+    assert found.fields["distance"].dtype == np.uint32
+    assert run("sssp", in_memory(EdgeList(3, *np.array([[0, 1], [1, 2]]), None, True)), source=0).to_dict()[2] == 2
+
+
+def test_paths_from_the_nearest_of_several() -> None:
+    edges = tangle(directed=True)
+    graph = in_memory(edges)
+    found, one, other = (run("sssp", graph, source=s).fields["distance"] for s in ([SOURCE, OTHER], SOURCE, OTHER))
+    np.testing.assert_array_equal(found, np.minimum(one, other))
+
+
+def test_katz_that_grows_without_end_says_so() -> None:
+    """The bound that it names is that of the matrix: a clique of 5 has the eigenvalue 4."""
+    ends = np.array([(u, v) for u in range(5) for v in range(5) if u < v]).T
+    graph = in_memory(EdgeList(5, ends[0], ends[1], None, False))
+    with pytest.raises(InputError, match=r"alpha 0.3 is too large for this graph: .* eigenvalue, here about 0.25$"):
+        run(Katz(alpha=0.3, max_iter=10_000), graph)
+    assert run(Katz(alpha=0.24, max_iter=10_000), graph).converged
 
 
 @pytest.mark.parametrize(

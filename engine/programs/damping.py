@@ -1,0 +1,21 @@
+"""Owns the damping of rankings: the share that follows edges, which some call alpha, and its range.
+
+Refuses two values under its two names: nobody can know which one was meant.
+"""
+
+from __future__ import annotations
+
+from penstock.storage.errors import InputError
+
+
+def damping_of(damping: float, alpha: float | None, usual: float) -> float:
+    """The damping that is meant, in [0, 1); alpha: its other name, where that was used; usual: the default.
+
+    Raises InputError for a value outside, and for two that differ.
+    """
+    if alpha is not None and damping not in (usual, alpha):
+        raise InputError(f"damping {damping} and alpha {alpha} are two names of one number; give one of them")
+    meant = damping if alpha is None else alpha
+    if not 0 <= meant < 1:
+        raise InputError(f"damping {meant} is outside [0, 1): {usual} is usual")
+    return meant

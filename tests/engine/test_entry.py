@@ -1,0 +1,55 @@
+"""The front door: programs by name, parameters as users name them, and what a slip of the pen is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, run
+from penstock.engine.entry import make
+from penstock.engine.programs.table import PROGRAMS
+from penstock.storage.errors import InputError
+
+CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
+
+
+def test_any_program_takes_max_iter() -> None:
+    found = run("bfs", CHAIN, source=0, max_iter=2, kernels="reference")
+    assert (found.to_dict(), found.iterations, found.converged) == ({0: 0, 1: 1, 2: 2}, 2, False)
+    assert make(PROGRAMS["pagerank"], {"max_iter": 7}).max_iter == 7
+    with pytest.raises(InputError, match="Betweenness: got an unexpected keyword argument 'max_iter'"):
+        make(PROGRAMS["betweenness"], {"max_iter": 7})
+
+
+def test_sources_may_be_numpys() -> None:
+    for source in (np.int64(0), np.array([0]), [np.uint32(0)]):
+        assert len(run("bfs", CHAIN, source=source, kernels="reference").to_dict()) == 4
+        assert make(PROGRAMS["personalized_pagerank"], {"source": source}).personalization == {0: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "message"),
+    [
+        ("bfs", {}, "BFS: missing a required argument: 'source'; its parameters are: source"),
+        ("bfs", {"source": 0, "hostmemory": "1GiB"}, r"'hostmemory' \(did you mean host_memory\?\)"),
+        ("pagerank", {"dampin": 0.9}, r"'dampin' \(did you mean damping\?\); its parameters are: damping"),
+        ("pagerank", {"zzz": 0.9}, "unexpected keyword argument 'zzz'; its"),
+        ("pagerank", {"damping": 0.5, "alpha": 0.9}, "damping 0.5 and alpha 0.9 are two names of one number"),
+        ("php", {"source": 0, "damping": 0.5, "alpha": 0.9}, "damping 0.5 and alpha 0.9 are two names"),
+        ("pagerank", {"personalization": [0, 1]}, r"personalization \[0, 1\] is no mapping; write {id: weight}"),
+        ("pagerank", {"tol": "abc"}, "PageRank: tol is 'abc'; it must be a number"),
+        ("betweenness", {"normalized": "no"}, "Betweenness: normalized is 'no'; it must be True or False"),
+        ("php", {"source": [0, 1]}, r"source is \[0, 1\]; php is the nearness to one vertex"),
+        ("pagerang", {}, r"no program 'pagerang' \(did you mean pagerank\?\); choose one of adsorption"),
+        ("qqq", {}, "no program 'qqq'; choose one of adsorption"),
+    ],
+)
+def test_what_is_not_understood_is_named(program: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(program, CHAIN, kernels="reference", **options)
+
+
+def test_one_name_of_the_damping_is_enough() -> None:
+    assert make(PROGRAMS["pagerank"], {"alpha": 0.9}).damping == 0.9  # type: ignore[attr-defined]
+    assert make(PROGRAMS["php"], {"source": 0, "damping": 0.5, "alpha": 0.5}).damping == 0.5  # type: ignore[attr-defined]
