@@ -71,6 +71,22 @@ def replacing(path: Path | str, *, force: bool) -> Iterator[Path]:
             raise RunError(f"{target} could not be written: {error.strerror or error}; free space and retry") from error
 
 
+@contextmanager
+def whole_file(path: Path | str, *, force: bool) -> Iterator[Path]:
+    """As `replacing`, for a block that does nothing but write the file: what fails in it is a RunError too."""
+    with replacing(path, force=force) as partial:
+        try:
+            yield partial
+        except OSError as error:
+            raise RunError(f"{path} could not be written: {error.strerror or error}; free space and retry") from error
+
+
+def write_text(path: Path | str, text: str, *, force: bool) -> None:
+    """Write a text in UTF-8, whole or not at all. Raises as `replacing`."""
+    with whole_file(path, force=force) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 def partial_name(target: Path) -> Path:
     """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet."""
     suffix = "".join(target.suffixes[-2:])

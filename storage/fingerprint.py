@@ -29,8 +29,7 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
 def _rows(graph: Graph) -> list[str]:
     if graph.out.arrays is not None:
         return [graph.graph_id]
-    adjacencies = [graph.out] if graph.into is None or graph.into is graph.out else [graph.out, graph.into]
-    arrays = [(a.neighbors, a.weights, a.degrees) for a in adjacencies]
+    arrays = [(a.neighbors, a.weights, a.degrees) for a in graph.adjacencies]
     return [_of_frames(frames) for several in arrays for frames in several if frames is not None]
 
 

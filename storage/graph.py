@@ -223,6 +223,11 @@ class Graph:
         return self.out.weight_dtype
 
     @property
+    def adjacencies(self) -> tuple[Adjacency, ...]:
+        """The adjacencies that are stored, the out-adjacency first; an undirected graph has only that one."""
+        return (self.out,) if self.into is None or self.into is self.out else (self.out, self.into)
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The names of the graph's files, the manifest's first; none of a graph in memory."""
         return tuple(held.path for held in self.held)

@@ -26,6 +26,8 @@ from penstock.storage.slots import aligned_empty
 from penstock.storage.ticket import ReadRecord, Ticket
 from penstock.storage.timeline import Timeline, Work
 
+BATCH_CHUNKS = 256
+"""Chunks that are asked for at a time when all of them are."""
 DECODER_BYTES = 3 << 20
 """What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
 
@@ -138,6 +140,12 @@ class Reader:
                 out = slab[first : first + frames.spec.chunk_length(chunk)]
                 pieces.append((frames, chunk, out))
         return self._submit(pieces)
+
+    def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
+        """Fetch every edge of an adjacency into arrays of its length, and wait for them. Raises RunError."""
+        for first in range(0, adjacency.chunks, BATCH_CHUNKS):
+            chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
+            self.fetch(adjacency, chunks, 0, neighbors, weights).result()
 
     def _submit(self, pieces: list[tuple[Frames, int, NDArray[Any]]]) -> Ticket:
         shard, offsets, lengths = (

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -112,13 +112,12 @@ class Scan:
             self._files[read.shard].read(read, view)
         except RunError as error:
             if len(read.members) == 1:
-                problem = Problem(frames.name(group[read.members[0]]), _short(error))
+                problem = Problem(frames.name(group[read.members[0]]), reason(error))
                 yield read.members[0], problem
                 return
             for member in read.members:
                 chunk = group[member]
-                (alone,) = self._plan(frames, np.array([chunk]))
-                alone = ReadRange(alone.shard, alone.start, alone.length, alone.needed, (member,))
+                alone = replace(self._plan(frames, np.array([chunk]))[0], members=(member,))
                 room = memoryview(aligned_empty(alone.length, np.uint8).data)
                 yield from self._frames(frames, group, alone, room)
             return
@@ -158,6 +157,9 @@ class Scan:
         return memoryview(self._own.buffer.data)[:size]
 
 
-def _short(error: RunError) -> str:
+def reason(error: Exception) -> str:
     """What an error says, without the way out, which is told once."""
-    return str(error).removesuffix(f"; {WAY_OUT}").removesuffix("; check the disk")
+    text = str(error)
+    for way in (WAY_OUT, "check the disk", "convert the input again"):
+        text = text.removesuffix(f"; {way}")
+    return text

@@ -16,11 +16,11 @@ from typing import Any
 from penstock.storage.budget import cores
 from penstock.storage.edge_facts import EdgeFacts, facts_of
 from penstock.storage.errors import DamagedError, RunError
-from penstock.storage.frames import WAY_OUT, Frames
+from penstock.storage.frames import Frames
 from penstock.storage.graph import Adjacency, Graph
 from penstock.storage.index import Index
 from penstock.storage.name_frames import NameFrames
-from penstock.storage.scan import Items, Problem, Scan, Seen
+from penstock.storage.scan import Items, Problem, Scan, Seen, reason
 from penstock.storage.unique import repeated_name, repeated_number
 
 MOST_PROBLEMS = 100
@@ -74,7 +74,7 @@ def verify(
     try:
         graph = Graph.open(path, stripes=stripes)
     except DamagedError as error:
-        verdict.note([Problem(str(path), _reason(error))])
+        verdict.note([Problem(str(path), reason(error))])
     else:
         workers = threads or max(4, 2 * cores())
         with ThreadPoolExecutor(workers, "verify") as pool:
@@ -107,16 +107,13 @@ class _Inspection:
 
     def run(self) -> None:
         """Check everything."""
-        sums = [self._adjacency(adjacency) for adjacency in self._adjacencies()]
+        sums = [self._adjacency(adjacency) for adjacency in self.graph.adjacencies]
         self._compare(sums)
         self._ids()
 
-    def _adjacencies(self) -> list[Adjacency]:
-        into = self.graph.into
-        return [self.graph.out] if into is None or into is self.graph.out else [self.graph.out, into]
-
     def _arrays(self) -> list[Frames]:
-        found = [a for one in self._adjacencies() for a in (one.degrees, one.neighbors, one.weights) if a is not None]
+        several = [(one.degrees, one.neighbors, one.weights) for one in self.graph.adjacencies]
+        found = [frames for arrays in several for frames in arrays if frames is not None]
         original = self.graph.original
         if isinstance(original, NameFrames):
             found += [original.ends, original.text]
@@ -136,7 +133,7 @@ class _Inspection:
                     self.progress(name, self.verdict.bytes, self._total)
                     yield seen
         except RunError as error:
-            self.verdict.note([Problem(name, _reason(error))])
+            self.verdict.note([Problem(name, reason(error))])
 
     def _adjacency(self, adjacency: Adjacency) -> _Sums | None:
         """Check degrees and edges; the sums of all edges, None if some could not be read."""
@@ -161,7 +158,7 @@ class _Inspection:
         try:
             return adjacency.index()
         except RunError as error:
-            self.verdict.note([Problem(f"{adjacency.direction}/degrees", _reason(error))])
+            self.verdict.note([Problem(f"{adjacency.direction}/degrees", reason(error))])
             return None
         finally:
             adjacency.drop_index()
@@ -219,7 +216,7 @@ class _Inspection:
         try:
             self.verdict.note([Problem("original_id", what) for what in self._id_complaints(original)])
         except RunError as error:
-            self.verdict.note([Problem("original_id", _reason(error))])
+            self.verdict.note([Problem("original_id", reason(error))])
 
     def _id_complaints(self, original: Any) -> Iterator[str]:
         graph = self.graph
@@ -258,8 +255,3 @@ def _complaints(place: str, facts: EdgeFacts, *, follows: bool, first: int) -> I
         yield Problem(place, f"edge {facts.stays} does not lead from a source to a target")
     if not facts.weights_are_finite:
         yield Problem(place, "a weight is not finite")
-
-
-def _reason(error: Exception) -> str:
-    """What an error says, without the way out, which is told once."""
-    return str(error).removesuffix(f"; {WAY_OUT}").removesuffix("; convert the input again")

@@ -84,7 +84,7 @@ def test_the_least_device_memory_is_taken_at_its_word(name: str, route: str, pat
         with Session(graph, device="emulated", device_memory=size, route=route) as session:
             check(name, EDGES, session.run(program_of(name, EDGES)).fields)
             assert session._device is not None
-            held: int = session._device.used_bytes  # type: ignore[attr-defined]
+            held: int = session._device.used_bytes
         return held
 
     with pytest.raises(InputError, match="--device-memory 1 B is too small: vertex state and index take") as caught:

@@ -11,10 +11,13 @@ from typing import Any
 
 import click
 from penstock.storage.atomic import check_target
+from penstock.storage.errors import InputError
 from penstock.tools.options import (
     ANY,
+    DEVICE_MEMORY,
     FILE,
     FOLDER,
+    PARTITION_BYTES,
     SIZE,
     THREADS,
     VERTEX,
@@ -23,6 +26,7 @@ from penstock.tools.options import (
     stripe_option,
     taking,
 )
+from penstock.tools.output import short
 from penstock.tools.programs import parse_setting, read_weights
 from penstock.tools.rates import Choice
 
@@ -49,12 +53,7 @@ class Parameters:
         return self.given | ({"personalization": read_weights(path)} if isinstance(path, Path) else {})
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={_short(value)}" for name, value in self.given.items())
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+        return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())
 
 
 parameters = taking(
@@ -111,11 +110,11 @@ execution = taking(
         is_flag=True,
         help="Searches may read later what brings little: fewer bytes on long paths, more rounds.",
     ),
-    option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB)."),
+    PARTITION_BYTES,
     THREADS,
     option("--devices", type=click.IntRange(1), default=1, help="Host devices, for tests."),
     option("--device", default="auto", help="cpu, cuda:N, or auto: the first GPU if there is one."),
-    option("--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."),
+    DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(
         "--route",
@@ -144,6 +143,8 @@ class Wanted:
 
     def check(self, *, force: bool, there: bool = True) -> None:
         """Refuse, before the run, what could not be written; there: whether its folder is made already."""
+        if self.path is None and self.format is not None:
+            raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
         if self.path is not None:
             from penstock.storage.tables import writer_for
 

@@ -9,7 +9,7 @@ import click
 import numpy as np
 from penstock.storage.budget import format_bytes
 from penstock.tools.options import ANY, speaking, stripe_option, taking
-from penstock.tools.output import Speaker, pairs
+from penstock.tools.output import Speaker, pairs, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Spea
     opened = Graph.open(graph, stripes=stripes)
     facts = describe(opened)
     if degrees:
-        facts["degrees"] = {a.direction: degree_statistics(a) for a in _adjacencies(opened)}
+        facts["degrees"] = {a.direction: degree_statistics(a) for a in opened.adjacencies}
     speaker.answer(facts, _lines(facts))
 
 
@@ -58,15 +58,10 @@ def describe(graph: Graph) -> dict[str, Any]:
         "files": list(graph.files),
         "file_bytes": graph.file_bytes,
         "bytes_per_edge": graph.file_bytes / graph.edges if graph.edges else None,
-        "adjacencies": [_describe_adjacency(a) for a in _adjacencies(graph)],
+        "adjacencies": [_describe_adjacency(a) for a in graph.adjacencies],
         "provenance": graph.provenance,
         "hints": hints(graph),
     }
-
-
-def _adjacencies(graph: Graph) -> list[Adjacency]:
-    distinct = graph.into is not None and graph.into is not graph.out
-    return [graph.out, graph.into] if distinct and graph.into is not None else [graph.out]
 
 
 def _describe_adjacency(adjacency: Adjacency) -> dict[str, Any]:
@@ -160,7 +155,7 @@ def _per_edge(bytes_per_edge: float | None) -> str:
 
 
 def _adjacency_line(found: dict[str, Any]) -> str:
-    encoding, chunks = found["encoding"], f"{found['chunks']:,} chunks"
+    encoding, chunks = found["encoding"], f"{found['chunks']:,} chunk{'s' * (found['chunks'] != 1)}"
     each = f", {found['neighbor_bytes'] / found['edges']:.2f} per neighbor" if found["edges"] else ""
     return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}"
 
@@ -174,5 +169,4 @@ def _degree_line(found: dict[str, Any]) -> str:
 def _short(value: object) -> str:
     if isinstance(value, dict):
         value = ", ".join(f"{name}={item}" for name, item in value.items())
-    text = str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return short(value, 120)

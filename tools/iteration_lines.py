@@ -130,9 +130,9 @@ class Lines(Silent):
 
     def _tell(self, tally: Tally | None) -> None:
         if tally is not None and self._session is not None:
-            linked = self._session.device is not None
-            held = int(getattr(self._session.device, "used_bytes", 0)) if linked else resident_bytes() - self._before
-            self._write(line(tally, held, linked=linked))
+            device = self._session.device
+            held = resident_bytes() - self._before if device is None else device.used_bytes
+            self._write(line(tally, held, linked=device is not None))
 
 
 def heading(session: Session) -> str:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.errors import InputError
 from penstock.tools.checkpoint_options import Checkpointing, checkpointing
 from penstock.tools.execution import Execution, Keeping, Parameters, Wanted, execution, keeping
-from penstock.tools.metrics import Watching, watching
+from penstock.tools.metrics import METRICS, Watching, watching
 from penstock.tools.programs import find_program, make_program
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
 
-METRICS = "metrics.jsonl"
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
 """Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""
 

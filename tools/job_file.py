@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,9 +158,7 @@ class _Reading:
 
     def _program(self, name: str, keys: Keys) -> str:
         """A program's name; a file of the user's relative to the job's."""
-        place, colon, class_name = name.rpartition(":")
-        file = place if colon else name
-        return f"{self.existing(file, keys)}{colon}{class_name}" if file.endswith(".py") else name
+        return _moved(name, lambda file: self.existing(file, keys))
 
     def _settings(self, option: Option, value: Any, keys: Keys) -> dict[str, Any] | tuple[str, ...]:
         if isinstance(value, dict):
@@ -249,16 +247,17 @@ def text_of(job: Job, values: Mapping[str, Any]) -> str:
     written.update({"graph": str(job.graph.absolute()), **_given(told)})
     programs = tomlkit.aot()
     for step in job.steps:
-        programs.append(tomlkit.item({"name": _absolute(step.program), **_of_step(step)}))
+        program = _moved(step.program, lambda file: Path(file).absolute())
+        programs.append(tomlkit.item({"name": program, **_of_step(step)}))
     written.add("programs", programs)
     return tomlkit.dumps(written)
 
 
-def _absolute(program: str) -> str:
-    """The name of a program, of a user's file from anywhere."""
-    place, colon, class_name = program.rpartition(":")
-    file = place if colon else program
-    return f"{Path(file).absolute()}{colon}{class_name}" if file.endswith(".py") else program
+def _moved(program: str, place: Callable[[str], Path]) -> str:
+    """The name of a program; if it is in a file of the user's, with that file where `place` has it."""
+    before, colon, class_name = program.rpartition(":")
+    file = before if colon else program
+    return f"{place(file)}{colon}{class_name}" if file.endswith(".py") else program
 
 
 def _of_step(step: Step) -> dict[str, Any]:
@@ -275,13 +274,11 @@ def _of_step(step: Step) -> dict[str, Any]:
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that say something: flags that are not set, and lists of nothing, do not."""
-    return {
-        key: _plain(value) for key, value in options.items() if not (value is None or value is False or _empty(value))
-    }
+    return {key: _plain(value) for key, value in options.items() if _says(value)}
 
 
-def _empty(value: Any) -> bool:
-    return isinstance(value, list | tuple | dict) and not value
+def _says(value: Any) -> bool:
+    return bool(value) if isinstance(value, bool | list | tuple | dict) else value is not None
 
 
 def _plain(value: Any) -> Any:

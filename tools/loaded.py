@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.storage.budget import cores, default_host_memory
 from penstock.storage.convert.options import ConvertOptions
 from penstock.storage.graph import Graph
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 KINDS = ("rmat", "web", "grid")
 WEIGHTS = (1, 63)
-BATCH_CHUNKS = 256
 
 
 def source_of(kind: str, scale: int, edge_factor: int) -> SyntheticSource:
@@ -55,13 +53,12 @@ def generated(source: SyntheticSource, folder: Path, speaker: Speaker) -> Graph:
 
 def in_memory(graph: Graph) -> Graph:
     """The same graph with its edges in host memory; the graph itself where they do not fit, or are there already."""
-    adjacencies = [graph.out] if graph.into is None or graph.into is graph.out else [graph.out, graph.into]
     weight = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
-    size = sum(adjacency.edges for adjacency in adjacencies) * (graph.vertex_dtype.itemsize + weight)
+    size = sum(adjacency.edges for adjacency in graph.adjacencies) * (graph.vertex_dtype.itemsize + weight)
     if graph.out.arrays is not None or size > default_host_memory():
         return graph
     with Reader(graph, decode_threads=cores()) as reader:
-        out, *into = [_arrays(reader, adjacency) for adjacency in adjacencies]
+        out, *into = [_arrays(reader, adjacency) for adjacency in graph.adjacencies]
     return Graph.from_arrays(
         *out, into=into[0] if into else None, directed=graph.directed, original_id=graph.original_ids()
     )
@@ -71,7 +68,5 @@ def _arrays(reader: Reader, adjacency: Adjacency) -> tuple[NDArray[Any], NDArray
     """Offsets, neighbors, weights."""
     neighbors = aligned_empty(adjacency.edges, adjacency.neighbor_dtype)
     weights = None if adjacency.weight_dtype is None else aligned_empty(adjacency.edges, adjacency.weight_dtype)
-    for first in range(0, adjacency.chunks, BATCH_CHUNKS):
-        chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
-        reader.fetch(adjacency, chunks, 0, neighbors, weights).result()
+    reader.fetch_all(adjacency, neighbors, weights)
     return adjacency.index().starts(0, adjacency.vertices + 1), neighbors, weights

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.storage.timeline import Timeline
 
 FORMAT = 1
+METRICS = "metrics.jsonl"
+"""In the folder of a run."""
 SAMPLED = 0.05
 """Seconds for which a reading of the process's memory serves: asking takes as long as a small iteration."""
 
@@ -160,7 +162,7 @@ class Metrics:
         assert session is not None, "iterations lie between begin and end"
         found = {"process": self._resident}
         if session.device is not None:
-            found["device"] = int(getattr(session.device, "used_bytes", 0))
+            found["device"] = session.device.used_bytes
         if (holdings := session.holdings) is not None:
             found |= {"edges": holdings.edges, "edges_host": holdings.host, "edges_device": holdings.device}
             found["chunk"] = holdings.chunk

@@ -163,6 +163,11 @@ speaking = taking(
 """Every command takes --json, --quiet and --verbose, and receives a `Speaker`."""
 
 THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+PARTITION_BYTES = option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB).")
+DEVICE_MEMORY = option(
+    "--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."
+)
+FORCE = option("--force", is_flag=True, help="Replace existing files.")
 
 
 def host_memory_option() -> Option:

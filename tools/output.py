@@ -81,6 +81,17 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     return lines
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things: ``1 iteration``, ``12,000 iterations``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def short(value: object, most: int) -> str:
+    """Write a value in at most so many characters; dots stand for what is left out."""
+    text = str(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def seconds(duration: float) -> str:
     """Write a duration with three digits: ``431 ms``, ``2.51 s``, ``3 min 20 s``."""
     if duration < 0.9995:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.storage.atomic import check_target, replacing
+from penstock.storage.atomic import check_target, whole_file
 from penstock.storage.errors import InputError
 from penstock.tools.route_outcome import brought
+from penstock.transfer.routes.table import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,6 +86,12 @@ def as_svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
+def save(figure: Any, path: Path, *, force: bool) -> None:
+    """Write a figure in the format that the name asks for. Raises InputError as `check` does, RunError."""
+    with whole_file(path, force=force) as partial:
+        figure.savefig(partial)
+
+
 def draw_routes(outcomes: Sequence[Outcome], title: str, path: Path, *, force: bool = False) -> None:
     """Draw one line of panels for each program: time, bytes over edge bytes, partitions by route and iteration.
 
@@ -92,7 +99,7 @@ def draw_routes(outcomes: Sequence[Outcome], title: str, path: Path, *, force: b
     """
     heights = [0.9 + 0.28 * len(outcome.rows) for outcome in outcomes]
     height = 1.2 + sum(heights)
-    figure = _matplotlib()(figsize=(16, height), dpi=120, layout="constrained")
+    figure = canvas(16, height)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.12, rect=(0, 0.4 / height, 1, 1 - 0.8 / height))
     figure.text(0.008, 1 - 0.28 / height, title, fontsize=12, fontweight="bold")
     panels = figure.subplots(
@@ -103,8 +110,7 @@ def draw_routes(outcomes: Sequence[Outcome], title: str, path: Path, *, force: b
         _bytes(middle, outcome)
         _iterations(right, outcome)
     _legend(figure, outcomes)
-    with replacing(path, force=force) as partial:
-        figure.savefig(partial)
+    save(figure, path, force=force)
 
 
 def colour_of(row: Row) -> str:
@@ -225,7 +231,7 @@ def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], NDArray[np
     """
     counted = [brought(iteration) for iteration in trace]
     seen = {route for iteration in counted for route in iteration}
-    names = [route for route in COLOURS if route in seen] + sorted(seen - set(COLOURS))
+    names = in_order(seen)
     counts = np.array([[iteration.get(name, 0) for iteration in counted] for name in names], dtype=np.float64)
     counts = counts.reshape(len(names), len(trace))
     return names, 100 * counts / np.maximum(1, counts.sum(axis=0))
@@ -250,8 +256,7 @@ def _legend(figure: Any, outcomes: Sequence[Outcome]) -> None:
     seen |= {
         route for outcome in outcomes for row in outcome.rows if row.typical is not None for route in row.typical.shares
     }
-    names = [name for name in COLOURS if name in seen] + sorted(seen - set(COLOURS))
-    marks: list[Any] = [Patch(color=COLOURS.get(name, OTHER), label=name) for name in names]
+    marks: list[Any] = [Patch(color=COLOURS.get(name, OTHER), label=name) for name in in_order(seen)]
     marks += [Patch(color=AUTO, label="auto"), Patch(color=PART, label="auto, one part changed")]
     marks.append(Line2D([], [], color="black", linewidth=1.3, label="active edges, % of the largest iteration"))
     marks.append(Line2D([], [], color="#666666", linestyle="--", linewidth=1, label="best single route"))

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.atomic import replacing
+from penstock.storage.atomic import write_text
 from penstock.storage.errors import InputError, PenstockError
 from penstock.tools.output import plain, seconds
 
@@ -88,8 +88,7 @@ def store(calibration: Calibration) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path.parent} cannot be made: {error.strerror}; set XDG_CACHE_HOME") from error
-    with replacing(path, force=True) as partial:
-        partial.write_text(json.dumps(plain(calibration.facts()), indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(plain(calibration.facts()), indent=1) + "\n", force=True)
     return path
 
 

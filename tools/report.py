@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.atomic import check_target, replacing
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.atomic import check_target, write_text
+from penstock.storage.errors import InputError
 from penstock.tools import plots, report_page, report_plots
-from penstock.tools.options import ANY, FOLDER, option, speaking, taking
+from penstock.tools.options import ANY, FOLDER, FORCE, option, speaking, taking
 from penstock.tools.output import Speaker
 from penstock.tools.report_runs import Run, read
 
@@ -36,7 +36,7 @@ class Drawn:
         if self.html is not None:
             drawn = [report_plots.pictures(run, alone=False) for run in runs]
             svgs = [{name: plots.as_svg(figure) for name, figure in figures.items()} for figures in drawn]
-            _save_text(report_page.page(list(zip(runs, svgs, strict=True))), self.html, force=self.force)
+            write_text(self.html, report_page.page(list(zip(runs, svgs, strict=True))), force=self.force)
             written.append(self.html)
         if self.png is not None:
             pictures = [report_plots.pictures(run, alone=True) for run in runs]
@@ -44,8 +44,7 @@ class Drawn:
             for number, figures in enumerate(pictures):
                 for name, figure in figures.items():
                     path = self.png / (f"{name}.png" if len(runs) == 1 else f"{number}-{name}.png")
-                    with replacing(path, force=self.force) as partial:
-                        figure.savefig(partial)
+                    plots.save(figure, path, force=self.force)
                     written.append(path)
         return written
 
@@ -57,20 +56,12 @@ def _make(folder: Path) -> None:
         raise InputError(f"{folder} cannot be made: {error.strerror}; name another folder for --png") from error
 
 
-def _save_text(text: str, path: Path, *, force: bool) -> None:
-    with replacing(path, force=force) as partial:
-        try:
-            partial.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise RunError(f"{path} could not be written: {error.strerror}; free space and retry") from error
-
-
 drawing = taking(
     "drawn",
     Drawn,
     option("--html", type=ANY, help="Write one page with pictures, which needs no other file."),
     option("--png", type=FOLDER, help="Write time.png and iterations.png into this folder, made if need be."),
-    option("--force", is_flag=True, help="Replace existing files."),
+    FORCE,
 )
 
 

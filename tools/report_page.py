@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from penstock.storage.budget import format_bytes
-from penstock.tools.output import pairs, seconds, table
+from penstock.tools.output import counted, pairs, seconds, table
 from penstock.tools.report_plots import TOLD
 from penstock.tools.report_runs import Run
 from penstock.tools.report_verdict import STAGES, per_second, percent
@@ -96,9 +96,7 @@ def _html(heads: Sequence[str], rows: Rows) -> str:
 
 
 def _how(run: Run) -> str:
-    count = len(run.iterations)
-    times = "1 iteration" if count == 1 else f"{count:,} iterations"
-    return f"{times} in {seconds(run.seconds)}, {run.ended}"
+    return f"{counted(len(run.iterations), 'iteration')} in {seconds(run.seconds)}, {run.ended}"
 
 
 def _facts(run: Run) -> list[tuple[str, object]]:

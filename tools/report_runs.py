@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
-from penstock.tools.metrics import FORMAT
+from penstock.tools.metrics import FORMAT, METRICS
+from penstock.tools.output import short
 from penstock.tools.report_verdict import STAGES, Spent, Verdict, judge
-from penstock.transfer.routes.table import ROUTES
+from penstock.transfer.routes.table import in_order
 
-NAME = "metrics.jsonl"
-"""In the folder of a run."""
-LINE_BYTES = 128
 Floats = NDArray[np.float64]
 
 
@@ -40,7 +38,7 @@ class Run:
     def title(self) -> str:
         """Program and graph."""
         given = self.job.get("parameters") or {}
-        told = ", ".join(f"{name} {_short(value)}" for name, value in given.items())
+        told = ", ".join(f"{name} {short(value, 24)}" for name, value in given.items())
         path = self.job["graph"].get("path")
         where = "a graph in memory" if path is None else Path(path).name
         return f"{self.job.get('program', 'a program')}{f' ({told})' if told else ''} on {where}"
@@ -99,7 +97,7 @@ class Run:
     def routes(self) -> list[str]:
         """Routes that brought anything, in the order of the route table."""
         seen = {route for iteration in self.iterations for route in iteration["routes"]}
-        return [name for name in ROUTES if name in seen] + sorted(seen - set(ROUTES))
+        return in_order(seen)
 
     def by_route(self, name: str) -> Floats:
         """One number of every route and iteration, float64 (routes, iterations)."""
@@ -162,7 +160,7 @@ class Run:
 
 def read(path: Path) -> list[Run]:
     """Read a file of metrics, or that in the folder of a run. Raises InputError naming file, line and the way out."""
-    file = path / NAME if path.is_dir() else path
+    file = path / METRICS if path.is_dir() else path
     try:
         lines = file.read_bytes().splitlines(keepends=True)
     except OSError as error:
@@ -209,8 +207,3 @@ def _take(runs: list[Run], facts: dict[str, Any]) -> None:
 def _need(facts: dict[str, Any], names: Sequence[str]) -> None:
     for name in names:
         facts[name]
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 24 else text[:21] + "..."

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.storage.budget import format_bytes
-from penstock.tools.output import seconds
+from penstock.tools.output import counted, seconds
 
 STAGES = ("plan", "disk", "decode", "gather", "link", "kernel", "vertices")
 """What may be at work, in its order; plan: what is wanted and how it travels; vertices: frontier, applying values."""
@@ -93,7 +93,7 @@ def _disk(spent: Spent, share: float) -> str:
 
 
 def _decode(spent: Spent, share: float) -> str:
-    threads = "1 thread" if spent.threads == 1 else f"{spent.threads} threads"
+    threads = counted(spent.threads, "thread")
     what = f"decode-bound: {threads} decoded {percent(share)} of the time{_at_rate(spent, 'decode')}"
     if spent.passes <= 1.05:
         return f"{what}; more cores (--threads) would help, or convert --encoding packed, which decodes fastest."
@@ -142,8 +142,7 @@ def _waiting(shares: Mapping[str, float]) -> str:
 
 def _latency(spent: Spent, ideal: float) -> str:
     each = spent.seconds / spent.iterations
-    count, edges = spent.iterations, spent.edges / spent.iterations
-    times = "1 iteration" if count == 1 else f"{count:,} iterations"
+    times, edges = counted(spent.iterations, "iteration"), spent.edges / spent.iterations
     planned = spent.share("plan")
     told = f"; planning alone took {percent(planned)}" if planned >= 0.1 else ""
     return (

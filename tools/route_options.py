@@ -12,10 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.atomic import check_target, replacing, scratch_folder
+from penstock.storage.atomic import check_target, scratch_folder, write_text
 from penstock.storage.budget import parse_bytes
 from penstock.storage.errors import InputError
-from penstock.tools.options import ANY, FILE, FOLDER, SIZE, THREADS, option, taking
+from penstock.tools.options import (
+    ANY,
+    DEVICE_MEMORY,
+    FILE,
+    FOLDER,
+    FORCE,
+    PARTITION_BYTES,
+    SIZE,
+    THREADS,
+    option,
+    taking,
+)
 from penstock.tools.output import Speaker, plain
 
 if TYPE_CHECKING:
@@ -131,7 +142,7 @@ place = taking(
         default="25%",
         help="Most edges on the device, staged ones included; % of the edges that the program reads.",
     ),
-    option("--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."),
+    DEVICE_MEMORY,
     option(
         "--link-rate",
         type=SIZE,
@@ -139,7 +150,7 @@ place = taking(
     ),
     option("--host-memory", type=SIZE, help="Leave the edges on disk, and take at most so much host memory: 4GiB."),
     option("--direct-io", is_flag=True, default=None, help="Read past the page cache, where possible."),
-    option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB)."),
+    PARTITION_BYTES,
     THREADS,
     option("--rates", type=FILE, help="Use these rates, of `penstock calibrate`, not those stored for this machine."),
     option("--no-calibrate", is_flag=True, help="Where none are stored, do not measure any: use built-in ones."),
@@ -229,8 +240,7 @@ class Files:
     def write(self, outcomes: list[Outcome], title: str, facts: dict[str, Any]) -> None:
         """Write and draw the figures of all programs."""
         if self.output is not None:
-            with replacing(self.output, force=self.force) as partial:
-                partial.write_text(json.dumps(plain(facts), allow_nan=False) + "\n", encoding="utf-8")
+            write_text(self.output, json.dumps(plain(facts), allow_nan=False) + "\n", force=self.force)
         if self.plot is not None:
             from penstock.tools.plots import draw_routes
 
@@ -242,5 +252,5 @@ writing = taking(
     Files,
     option("--plot", type=ANY, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'),
     option("-o", "--output", type=ANY, metavar="FILE.json", help="Write to a file what --json says."),
-    option("--force", is_flag=True, help="Replace existing files."),
+    FORCE,
 )

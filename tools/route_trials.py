@@ -116,7 +116,7 @@ def _visit(row: Row, case: Case, opened: Callable[[], Session], expected: _Expec
 
 def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience: float) -> Trial:
     """Run the case once from every source."""
-    seconds = link = disk = iterations = 0.0
+    seconds = disk = iterations = 0.0
     trace: list[dict[str, Any]] = []
     tasks: list[TaskRecord] = []
     for number, make in enumerate(case.makers):
@@ -125,7 +125,6 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
         if wrong:
             row.problem, row.failed = f"wrong answer: {wrong}", True
         seconds += result.seconds
-        link += sum(task.bytes_link for record in result.records for task in record.tasks)
         disk += result.bytes_read
         iterations += result.iterations
         tasks += [task for record in result.records for task in record.tasks]
@@ -134,6 +133,7 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
     by_route: dict[str, float] = {}
     for task in tasks:
         by_route[task.route] = by_route.get(task.route, 0.0) + task.bytes_link / runs
+    link = sum(task.bytes_link for task in tasks)
     means = seconds / runs, link / runs, disk / runs, iterations / runs
     return Trial(*means, trace, accuracy(tasks), by_route, sum(task.edges for task in tasks) / runs)
 

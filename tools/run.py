@@ -30,7 +30,8 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     """Run a graph algorithm, or the programs of a job file.
 
     PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
-    Vertices are named by the ids of the input. Other parameters of a program go by --set.
+    Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
+    of a program go by --set.
 
     \b
     paths       bfs sssp reachability widest betweenness

@@ -27,11 +27,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.atomic import replacing
+from penstock.storage.atomic import write_text
 from penstock.storage.budget import available_memory
 from penstock.storage.errors import InputError
 from penstock.tools import job_file
-from penstock.tools.job import METRICS, Job
+from penstock.tools.job import Job
+from penstock.tools.metrics import METRICS
 from penstock.tools.output import plain
 from penstock.tools.rates import Used
 from penstock.tools.stop import NOTHING, Stopped
@@ -98,8 +99,7 @@ class Record:
 
     def _write(self, name: str, text: str) -> None:
         assert self.folder is not None
-        with replacing(self.folder / name, force=True) as partial:
-            partial.write_text(text, encoding="utf-8")
+        write_text(self.folder / name, text, force=True)
 
 
 @contextmanager

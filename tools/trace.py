@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from penstock.storage.atomic import replacing
-from penstock.storage.errors import PenstockError, RunError
+from penstock.storage.atomic import whole_file
+from penstock.storage.errors import PenstockError
 from penstock.storage.timeline import LEVELS, Span, Timeline
 from penstock.tools.output import plain
 
@@ -54,12 +54,8 @@ def tracing(path: Path | None, *, force: bool, facts: Mapping[str, Any] | None =
 
 def write(timeline: Timeline, path: Path, *, force: bool = False, facts: Mapping[str, Any] | None = None) -> None:
     """Write a timeline nobody adds to any more. Raises InputError or RunError where it cannot be written."""
-    with replacing(path, force=force) as partial:
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                _write(timeline, file, {"dropped_events": timeline.dropped, **(facts or {})})
-        except OSError as error:
-            raise RunError(f"{path} could not be written: {error.strerror or error}; free space and retry") from error
+    with whole_file(path, force=force) as partial, partial.open("w", encoding="utf-8") as file:
+        _write(timeline, file, {"dropped_events": timeline.dropped, **(facts or {})})
     if timeline.dropped:
         _log.warning("%s lacks the first %d events: a trace holds the last ones only", path, timeline.dropped)
 

@@ -9,7 +9,7 @@ import click
 from penstock.storage.budget import format_bytes
 from penstock.storage.errors import RunError
 from penstock.tools.options import ANY, THREADS, option, speaking, stripe_option, taking
-from penstock.tools.output import Speaker, seconds
+from penstock.tools.output import Speaker, counted, seconds
 from penstock.tools.progress import progress
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
     speaker.answer(_facts(verdict), _lines(verdict))
     if not verdict.whole:
         listed = "without --quiet they are listed; " if speaker.quiet else ""
-        raise RunError(f"{graph} is damaged: {_count(verdict)}; {listed}{WAY_OUT}")
+        raise RunError(f"{graph} is damaged: {counted(verdict.count, 'problem')}; {listed}{WAY_OUT}")
 
 
 def _facts(verdict: Verdict) -> dict[str, Any]:
@@ -81,7 +81,3 @@ def _lines(verdict: Verdict) -> list[str]:
 
 def _line(place: str, what: str) -> str:
     return what if place in what else f"{place}: {what}"
-
-
-def _count(verdict: Verdict) -> str:
-    return "1 problem" if verdict.count == 1 else f"{verdict.count:,} problems"

@@ -23,9 +23,9 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.storage.errors import InputError
 from penstock.transfer import packs
-from penstock.transfer.layout import Layout
 from penstock.transfer.routes import cel
 from samples import in_memory, on_disk, shape, skewed, weighed
+from small_host import keeping
 from trials import start_of
 
 RULES = ("cel", "cel-structural")
@@ -47,17 +47,6 @@ class Labels(Program):
     def edge(label):  # type: ignore[no-untyped-def]
         """Travels along an edge: the label."""
         return label
-
-
-def shelves(partition_edges: int, slabs: int, slots: int) -> Any:
-    """A stand-in for `divide`: a host that keeps `slots` partitions, however small the graph."""
-
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
-        edges = min(partition_edges, max(1, partition_bytes // (4 * 32)) * 32)
-        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
-
-    return divide
 
 
 def programs(edges: EdgeList) -> dict[str, Program]:
@@ -107,7 +96,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
     seen: list[tuple[Any, int]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(place, "divide", shelves(*shelf))
+            patch.setattr(place, "divide", keeping(*shelf))
         concatenated = cel.Concatenated._copy
 
         def counted(parcel: Any, plan: Any, slab: Any, stage: Any) -> None:

@@ -17,17 +17,14 @@ from checkers import EdgeList
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.engine import Graph, equipment, place
 from penstock.engine.session import Session
 from penstock.storage.reader import Reader
-from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
 from penstock.transfer.task import Demand
 from samples import on_disk, shape, skewed, weighed
+from small_host import CHUNK, small_memory
 from trials import PROGRAMS, check, program_of
-
-CHUNK = 32
 
 
 class Watched(Session):
@@ -44,18 +41,6 @@ class Watched(Session):
         """Whoever was active in the iteration that ended last."""
         bits = np.unpackbits(self.loop.workers[0].state.active.words.view(np.uint8), bitorder="little")
         return np.flatnonzero(bits)
-
-
-def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
-    """Let the host keep `slots` partitions, however small the graph."""
-
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
-        edges = min(partition_edges, max(1, partition_bytes // (4 * CHUNK)) * CHUNK)
-        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
-
-    patch.setattr(equipment, "divide", divide)
-    patch.setattr(place, "divide", divide)
 
 
 def counted_reads(patch: pytest.MonkeyPatch) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from checkers import EdgeList, check_sssp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine import Graph, equipment, place, run
+from penstock.engine import Graph, run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.loop import may_wait
 from penstock.engine.program import Program
@@ -24,24 +24,17 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.transfer import waiting
-from penstock.transfer.layout import Layout
 from samples import in_memory, on_disk, shape, skewed, weighed
+from small_host import small_memory
 from trials import start_of
 
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 ASYNCHRONOUS = {"sssp": SSSP, "reachability": Reachability, "widest": WidestPath}
 
 
-def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
+def patient(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
     """Let the host keep `slots` partitions, however small the graph, and let partitions wait for the least gain."""
-
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
-        edges = min(partition_edges, max(1, partition_bytes // (4 * 32)) * 32)
-        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
-
-    patch.setattr(equipment, "divide", divide)
-    patch.setattr(place, "divide", divide)
+    small_memory(patch, partition_edges, slabs, slots)
     patch.setattr(waiting, "WORTH", 0.0)
     patch.setattr(waiting, "THIN", 1e12)
 
@@ -97,7 +90,7 @@ def test_the_answer_is_that_of_the_reference_and_no_wait_is_long(
     source = start_of(edges)
     expected = run(ASYNCHRONOUS[name](source), in_memory(edges), device="cpu", kernels="reference").fields
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        small_memory(patch, *memory)
+        patient(patch, *memory)
         patch.setattr(waiting, "MOST", most)
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         for waits in (False, True):
@@ -117,7 +110,7 @@ def graph(tmp_path: Path) -> Graph:
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
 def test_partitions_on_disk_wait_for_cached_ones(graph: Graph, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a vertex whose row is cut by the end of a partition sends from all of it in the end."""
-    small_memory(monkeypatch, 512, 2, 8)
+    patient(monkeypatch, 512, 2, 8)
     expected = run(SSSP(0), graph, device="cpu", waiting=False).fields["distance"]
     options: dict[str, Any] = {"device": device, "partition_bytes": 2048, "direction": "push"}
     if device == "emulated":
@@ -133,7 +126,7 @@ def test_every_kind_of_kernels(kernels: Any, tmp_path: Path, monkeypatch: pytest
     """With a row that is longer than a partition."""
     hub = np.stack([np.full(70, 3), np.arange(70)])
     edges = weighed(EdgeList(70, *np.concatenate([skewed(70, 120, 5), hub, hub[::-1]], axis=1)), "uint8")
-    small_memory(monkeypatch, 32, 2, 4)
+    patient(monkeypatch, 32, 2, 4)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
     options: dict[str, Any] = {"device_edge_memory": 600, "partition_bytes": 128, "direction": "push"}
     result = run(SSSP(start_of(edges)), graph, device="emulated", kernels=kernels, waiting=True, **options)
@@ -149,7 +142,7 @@ def test_every_kind_of_kernels(kernels: Any, tmp_path: Path, monkeypatch: pytest
 def test_synchronous_programs_never_wait(
     program: Program, options: dict[str, Any], graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small_memory(monkeypatch, 512, 2, 8)
+    patient(monkeypatch, 512, 2, 8)
     result = run(program, graph, device="cpu", waiting=True, direction="push", **options)
     assert result.records
     assert longest_wait(result) == 0

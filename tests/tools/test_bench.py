@@ -4,15 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import answered
 from penstock.tools import cli
 from penstock.tools.compare import READY
 from penstock.tools.peers import TASKS
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:
-    assert cli.run_command(["bench", *map(str, arguments), "--json"]) == 0
-    facts: dict[str, object] = json.loads(capsys.readouterr().out)
-    return facts
+    return answered(capsys, "bench", *arguments)
 
 
 def test_compare_finds_penstock_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

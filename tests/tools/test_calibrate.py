@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import answered
 from penstock.engine import calibrate as story
 from penstock.engine import timing
 from penstock.storage.errors import InputError
@@ -49,9 +50,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert cli.run_command(["calibrate", "--device", "cpu", *map(str, arguments), "--json"]) == 0
-    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return facts
+    return answered(capsys, "calibrate", "--device", "cpu", *arguments)
 
 
 def test_it_measures_stores_and_shows_what_is_stored(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

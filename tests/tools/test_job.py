@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import answered, refused
 from penstock.engine.session import Session
 from penstock.tools import cli
 from samples import on_disk, shape
@@ -46,19 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     """Run to success; the JSON."""
-    code = cli.run_command(["run", *map(str, arguments), "--json"])
-    shown = capsys.readouterr()
-    assert code == 0, shown.err
-    facts: dict[str, Any] = json.loads(shown.out)
-    return facts
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Run to a refusal; the message."""
-    assert cli.run_command(["run", *map(str, arguments)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    return shown.err
+    return answered(capsys, "run", *arguments)
 
 
 def test_programs_run_in_order_and_share_what_was_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,19 +97,19 @@ def test_the_command_line_overrides_the_file(
 def test_what_belongs_to_a_program_is_not_said_beside_the_file(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], named: str
 ) -> None:
-    assert named in refused(capsys, folder / "job.toml", *arguments)
+    assert named in refused(capsys, "run", folder / "job.toml", *arguments)
     assert not (folder / "levels.csv").exists()
 
 
 def test_a_file_that_names_no_graph_takes_one_beside_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = folder / "short.toml"
     short.write_text('[[programs]]\nname = "wcc"\n')
-    assert 'names no graph: write graph = "..."' in refused(capsys, short)
+    assert 'names no graph: write graph = "..."' in refused(capsys, "run", short)
     assert run(capsys, short, folder / "g.h5")["programs"][0]["program"] == "wcc"
 
 
 def test_a_program_without_a_graph_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Missing argument 'GRAPH.h5': on which graph is wcc to run?" in refused(capsys, "wcc")
+    assert "Missing argument 'GRAPH.h5': on which graph is wcc to run?" in refused(capsys, "run", "wcc")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +133,7 @@ def test_bad_jobs_are_refused_before_anything_is_written(
     job = folder / "bad.toml"
     job.write_text(f'graph = "g.h5"\n{text}\n')
     before = sorted(folder.iterdir())
-    assert named in refused(capsys, job)
+    assert named in refused(capsys, "run", job)
     assert sorted(folder.iterdir()) == before
 
 

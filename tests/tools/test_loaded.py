@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from penstock.storage import reader
 from penstock.storage.graph import Graph
 from penstock.tools import cli, loaded
 from penstock.tools.loaded import in_memory
@@ -11,7 +12,7 @@ from penstock.tools.loaded import in_memory
 
 @pytest.mark.parametrize("options", [["--undirected"], ["--direction", "both"], ["--direction", "both", "--weights"]])
 def test_a_graph_is_the_same_in_memory(tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loaded, "BATCH_CHUNKS", 1)
+    monkeypatch.setattr(reader, "BATCH_CHUNKS", 1)
     text, path = tmp_path / "edges.txt", tmp_path / "graph.h5"
     edges = ["10 20", "10 30", "30 20", "40 40"]
     text.write_text("\n".join(f"{edge} 7" if "--weights" in options else edge for edge in edges))

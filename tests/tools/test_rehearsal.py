@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import answered
 from penstock.storage.reader import Reader
 from penstock.tools import cli, rates
 from samples import on_disk, shape
@@ -27,8 +27,7 @@ def nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rehearse(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert cli.run_command(["run", *map(str, arguments), "--dry-run", "--json"]) == 0, capsys.readouterr()
-    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    facts = answered(capsys, "run", *arguments, "--dry-run")
     assert [path.name for path in Path.cwd().iterdir() if path.suffix != ".toml"] == ["g.h5"]
     return facts
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList
+from commands import answered
 from penstock.engine import run
 from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
@@ -377,11 +378,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    code = cli.run_command(["bench", "routes", *map(str, arguments)])
-    shown = capsys.readouterr()
-    assert code == 0, shown.err
-    found: dict[str, Any] = json.loads(shown.out)
-    return found
+    return answered(capsys, "bench", "routes", *arguments)
 
 
 def test_the_command_measures_every_program(

@@ -1,6 +1,5 @@
 """`penstock run`: answers in original ids, files of every kind, user's programs, and what it took."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
+from commands import answered, refused
 from penstock.tools import cli
 
 EDGES = """
@@ -57,21 +57,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     """Run `penstock run` to success; return its JSON."""
-    code = cli.run_command(["run", *map(str, arguments), "--json"])
-    shown = capsys.readouterr()
-    assert code == 0, shown.err
-    assert shown.err == ""
-    facts: dict[str, Any] = json.loads(shown.out)
-    return facts
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Run `penstock run` to a refusal; return the message."""
-    assert cli.run_command(["run", *map(str, arguments)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Traceback" not in shown.err
-    return shown.err
+    return answered(capsys, "run", *arguments, silent=True)
 
 
 def test_bfs_writes_levels_and_parents_in_original_ids(
@@ -192,14 +178,14 @@ def test_bad_runs_are_refused_by_name(
     named: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert named in refused(capsys, *(text.format(g=graph) for text in arguments))
+    assert named in refused(capsys, "run", *(text.format(g=graph) for text in arguments))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_results_need_force(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "c.csv"
     output.write_text("precious")
-    assert "--force" in refused(capsys, "wcc", graph, "--output", output)
+    assert "--force" in refused(capsys, "run", "wcc", graph, "--output", output)
     assert output.read_text() == "precious"
     told(capsys, "wcc", graph, "--output", output, "--force")
 

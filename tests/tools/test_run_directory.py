@@ -13,6 +13,7 @@ import h5py
 import numba
 import numpy as np
 import pytest
+from commands import refused
 from penstock.engine.session import Session
 from penstock.storage.errors import RunError
 from penstock.tools import cli
@@ -31,11 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: object) -> None:
     assert cli.run_command(["run", *map(str, arguments), "-q"]) == 0
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert cli.run_command(["run", *map(str, arguments)]) == 2
-    return capsys.readouterr().err
 
 
 def told(place: str) -> dict[str, Any]:
@@ -107,27 +103,29 @@ def test_outputs_of_several_programs_have_names_of_their_own() -> None:
 def test_a_directory_that_holds_something_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     run("wcc", "g.h5", "--run-dir", "out", "--trace", "trace.json")
     first = Path("out/run.json").read_text()
-    message = refused(capsys, "bfs", "g.h5", "--source", 1, "--run-dir", "out")
+    message = refused(capsys, "run", "bfs", "g.h5", "--source", 1, "--run-dir", "out")
     assert "out holds a run already; --force replaces it, or name another --run-dir" in message
-    assert "out holds a run already" in refused(capsys, "out/job.toml")
+    assert "out holds a run already" in refused(capsys, "run", "out/job.toml")
     assert Path("out/run.json").read_text() == first
     run("wcc", "g.h5", "--run-dir", "out", "--force")
     assert "trace.json" not in names("out"), "a trace of another run is not left"
     Path("mine").mkdir()
     Path("mine/log.txt").write_text("precious")
     for force in ([], ["--force"]):
-        assert "mine is not empty, and no run directory" in refused(capsys, "wcc", "g.h5", "--run-dir", "mine", *force)
+        assert "mine is not empty, and no run directory" in refused(
+            capsys, "run", "wcc", "g.h5", "--run-dir", "mine", *force
+        )
     assert Path("mine/log.txt").read_text() == "precious"
     Path("file").touch()
-    assert "Directory 'file' is a file" in refused(capsys, "wcc", "g.h5", "--run-dir", "file")
+    assert "Directory 'file' is a file" in refused(capsys, "run", "wcc", "g.h5", "--run-dir", "file")
 
 
 @pytest.mark.parametrize("arguments", [["bfs", "g.h5", "--source", 7777], ["wcc", "g.h5", "--host-memory", "1MiB"]])
 def test_bad_input_leaves_no_directory(capsys: pytest.CaptureFixture[str], arguments: list[Any]) -> None:
-    refused(capsys, *arguments, "--run-dir", "a/b")
+    refused(capsys, "run", *arguments, "--run-dir", "a/b")
     assert not Path("a/b").exists()
     Path("kept").mkdir()
-    refused(capsys, *arguments, "--run-dir", "kept")
+    refused(capsys, "run", *arguments, "--run-dir", "kept")
     assert names("kept") == set()
 
 
@@ -178,7 +176,7 @@ def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
         assert cli.run_command(["run", *command]) == 1
     assert "checkpoints" in names("out")
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
-    assert "its damping was 0.85" in refused(capsys, *command, "--damping", "0.5")
+    assert "its damping was 0.85" in refused(capsys, "run", *command, "--damping", "0.5")
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
     run(*command)
     facts = told("out")
@@ -186,7 +184,7 @@ def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
     assert facts["programs"][0]["iterations_before"] == 4
     assert json.loads(Path("out/earlier-1/run.json").read_text())["status"] == "failed"
     assert "earlier-1" in names("out")
-    assert "a run that is done, there is nothing to resume" in refused(capsys, *command)
+    assert "a run that is done, there is nothing to resume" in refused(capsys, "run", *command)
     assert told("out") == facts
     run("pagerank", "g.h5", "--tol", 0, "--max-iter", 6, "-o", "whole.parquet")
     assert Path("whole.parquet").read_bytes() == Path("out/pagerank.parquet").read_bytes()

@@ -1,0 +1,32 @@
+"""A host whose memory keeps only so many partitions, however small the graph.
+
+Owns what takes the place of the engine's division of the host's budget, which on a graph of a few hundred edges would
+depend on every overhead. Graphs must have chunks of CHUNK edges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from penstock.engine import Graph, equipment, place
+from penstock.transfer.layout import Layout
+
+CHUNK = 32
+
+
+def keeping(partition_edges: int, slabs: int, slots: int) -> Any:
+    """A stand-in for `divide`: a host that keeps `slots` partitions, but not all."""
+
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
+        edges = min(partition_edges, max(1, partition_bytes // (4 * CHUNK)) * CHUNK)
+        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
+
+    return divide
+
+
+def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
+    """Let the host keep `slots` partitions, whether it computes or feeds a device."""
+    for owner in (equipment, place):
+        patch.setattr(owner, "divide", keeping(partition_edges, slabs, slots))
