@@ -20,7 +20,12 @@ _CHOICES = {
     "model": ("measured", "published"),
     "residency": ("value", "first", "none"),
 }
-_OVER_A_LINK = ("route", "model", "combine", "residency", "device_memory", "device_edge_memory")
+_OVER_A_LINK = ("route", "model", "combine", "residency", "device_memory", "device_edge_memory", "link_rate")
+_IDLE = {
+    "host": (_OVER_A_LINK, "the CPU reads edges where they are", "emulated or cuda:0"),
+    "cuda": (("link_rate",), "a GPU's link is as fast as it is", "emulated"),
+}
+"""By kind of device: options that could change nothing on it, why, and on which devices they would."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Config:
     simulator. throttle: bytes per second and stripe, for tests.
     device: "auto", "cpu", "cuda:N", or "emulated" (a host device behind a link, for tests, of `link_rate` bytes per
     second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
-    route: force one of the ways to the device. model: the cost model. keep_times: keep the begin and end of copies.
+    route: force one of the ways to the device. model: the cost model.
     combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
     ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). waiting: partitions
     that take long to read from disk and would bring little may wait some iterations (asynchronous programs). residency:
@@ -58,7 +63,6 @@ class Config:
     route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
-    keep_times: bool = False
     feedback: bool = True
     combine: int = 4
     priority: bool = True
@@ -93,17 +97,12 @@ class Config:
 
         Raises InputError naming the option, its value and the way out.
         """
-        idle, why = _OVER_A_LINK if kind == "host" else (), "the CPU reads edges where they are"
-        if kind != "emulated":
-            idle = (*idle, "link_rate")
-        for name in idle:
+        names, why, where = _IDLE.get(kind, ((), "", ""))
+        for name in names:
             value = getattr(self, name)
             if value != getattr(Config, name):
-                if kind != "host":
-                    why = "a GPU's link is as fast as it is"
                 raise InputError(
-                    f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with "
-                    f"--device emulated{' or cuda:0' if kind == 'host' else ''}"
+                    f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with --device {where}"
                 )
 
     @property

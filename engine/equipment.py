@@ -96,14 +96,7 @@ class Equipment:
         cache = None
         divided = host_division(graph, config, needs)
         if divided is not None:
-            self.reader = Reader(
-                graph,
-                decode_threads=config.thread_count,
-                reads_in_flight=divided.reads_in_flight,
-                direct_io=config.direct_io,
-                throttle=config.throttle,
-                timeline=timeline,
-            )
+            self.reader = reader_of(graph, config, divided, timeline)
             cache = cache_of(graph, needs, divided)
         options = host_options(graph, config, divided)
         self.pipelines = [
@@ -163,19 +156,20 @@ class Equipment:
 
     def _edge_bytes(self) -> int:
         sizes = [size_of(adjacency) for adjacency in self.needs.adjacencies]
-        return sum(size.edges * (size.neighbor_bytes + size.weight_bytes * self.needs.weighted) for size in sizes)
+        return sum(size.edges * size.edge_bytes(self.needs.weighted) for size in sizes)
 
     def _chunk_bytes(self) -> int:
-        size = size_of(self.graph.out)
-        return self.graph.out.chunk_edges * (size.neighbor_bytes + size.weight_bytes * self.needs.weighted)
+        return self.graph.out.chunk_edges * size_of(self.graph.out).edge_bytes(self.needs.weighted)
 
     def log(self) -> None:
         """Tell the log how edges will travel."""
         held, pipeline = self.holdings, self.pipelines[0]
         places = f"{format_bytes(held.host)} of them have room in host memory, {format_bytes(held.device)} on a device"
         options = pipeline.options
+        ways = ", ".join(options.routes) if options.route == "auto" else options.route
         cut = f"partitions of {options.partition_edges} edges, {options.slabs} slabs, {options.ahead} tasks ahead"
-        _log.info("%s: %s of edges, %s; %s", pipeline.device.name, format_bytes(held.edges), places, cut)
+        name, edges = pipeline.device.name, format_bytes(held.edges)
+        _log.info("%s: %s of edges, %s; routes %s; %s", name, edges, places, ways, cut)
 
     def settle(self) -> None:
         """Complete the records of the last walk, once the devices have done."""
@@ -192,6 +186,18 @@ class Equipment:
 def host_division(graph: Graph, config: Config, needs: Needs) -> Layout | None:
     """How the host's memory is divided where its own cores compute; None for a graph that lies in memory already."""
     return None if graph.out.arrays is not None else divide(config, needs, graph, config.partition_bytes)
+
+
+def reader_of(graph: Graph, config: Config, divided: Layout, timeline: Timeline | None) -> Reader:
+    """The reader that a division of the host's memory has room for."""
+    return Reader(
+        graph,
+        decode_threads=config.thread_count,
+        reads_in_flight=divided.reads_in_flight,
+        direct_io=config.direct_io,
+        throttle=config.throttle,
+        timeline=timeline,
+    )
 
 
 def host_options(graph: Graph, config: Config, divided: Layout | None) -> TransferOptions:

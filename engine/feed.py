@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.engine.equipment import cache_of
+from penstock.engine.equipment import cache_of, reader_of
 from penstock.engine.place import feed_options
 from penstock.storage.reader import Reader
 from penstock.storage.timeline import Timeline
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from penstock.storage.graph import Adjacency, Graph
     from penstock.transfer.device import Device
     from penstock.transfer.layout import Layout
-
-BATCH_CHUNKS = 64  # chunks that are decoded at a time when a graph on disk is brought into host memory
 
 
 class PageLocked(HostDevice):
@@ -79,20 +76,13 @@ class Feed:
         self.reader: LinkReader | Relay
         if divided is None or divided.whole:
             arrays = {a.direction: self._whole(graph, config, a, needs.weighted) for a in needs.adjacencies}
-            self.reader = LinkReader(device, arrays, keep_times=config.keep_times)
+            self.reader = LinkReader(device, arrays)
             return
-        self.disk = Reader(
-            graph,
-            decode_threads=config.thread_count,
-            reads_in_flight=divided.reads_in_flight,
-            direct_io=config.direct_io,
-            throttle=config.throttle,
-            timeline=timeline,
-        )
+        self.disk = reader_of(graph, config, divided, timeline)
         cache = cache_of(graph, needs, divided, self._host.host_array)
         self.source = Pipeline(graph, self.disk, self._host, cache, feed_options(divided))
         stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
-        self.reader = Relay(device, Shelf(device), stages, keep_times=config.keep_times)
+        self.reader = Relay(device, Shelf(device), stages)
 
     def _whole(self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool) -> tuple[Any, Any]:
         """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
@@ -107,9 +97,7 @@ class Feed:
         weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
         threads, direct = config.thread_count, config.direct_io
         with Reader(graph, decode_threads=threads, direct_io=direct, timeline=self._timeline) as reader:
-            for first in range(0, adjacency.chunks, BATCH_CHUNKS):
-                chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
-                reader.fetch(adjacency, chunks, 0, neighbors, weights).result()
+            reader.fetch_all(adjacency, neighbors, weights)
         return neighbors, weights
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from penstock.transfer.cost import RESOURCES, Cost
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import Layout, reader_bytes
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.rates import LINE_BYTES
 from penstock.transfer.task import whole_demand
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _linked(graph: Graph, config: Config, asks: Asks, needs: Needs, device: Devi
     pipeline = Pipeline(graph, None, device, cache, options, source)
     brought = 0 if cache is None else _fill(pipeline, config, needs) * width
     slab = parts.partition_edges * parts.combine * width
-    if "compaction" in pipeline.options.routes and parts.slabs:
+    if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
     budget, heads = _device_memory(placed, needs, graph, device)
     held_here = heads | {"slabs": parts.slabs * slab} | _held("cache", cache)
@@ -260,9 +261,12 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
         demand = whole_demand(stage.table, edge_bytes=stage.edge_bytes(weighted), with_weights=weighted)
         if not pipeline.whole(key, weighted):
             disk += int(pipeline.fetching(demand).disk.sum())
-        if not pipeline.device.reads_host:
-            link += int(stage.table.lengths[~pipeline.here(key, weighted)].sum()) * stage.edge_bytes(weighted)
+        copied = stage.table.lengths * ~pipeline.here(key, weighted) * stage.edge_bytes(weighted)
+        in_place = demand.lines * LINE_BYTES
         for task in pipeline.plan(demand, paper.rates).tasks:
             seconds += task.cost.seconds
             routes[task.route] += len(task.partitions)
+            if not pipeline.device.reads_host:
+                moved = in_place if task.route == "zero-copy" else copied
+                link += int(moved[list(task.partitions)].sum())
     return Sweep(Cost.of(seconds), disk, link, dict(routes))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.direction import Direction
 from penstock.engine.frontier import Frontier
-from penstock.transfer.cost import KERNEL, Cost
+from penstock.transfer.cost import KERNEL, Cost, line_seconds
 from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
 from penstock.transfer.waiting import Prospect, waiting
 
@@ -23,15 +23,27 @@ if TYPE_CHECKING:
     from penstock.engine.heads import RowHeads
     from penstock.engine.state import State
     from penstock.storage.index import Index
-    from penstock.transfer.feedback import Feedback
+    from penstock.transfer.feedback import Basis, Feedback
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.rates import Rates
     from penstock.transfer.view import View
+    from penstock.transfer.walk import Walk
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
+
+
+@dataclass(frozen=True)
+class Started:
+    """A walk that was begun before its iteration: what it brings, by what it was foretold, seconds of planning."""
+
+    demand: Demand
+    plan: Plan
+    walk: Walk
+    basis: Basis
+    seconds: float
 
 
 @dataclass
@@ -60,6 +72,7 @@ class Lane:
     records: list[TaskRecord] = field(default_factory=list)
     plan_seconds: float = 0.0
     _waited: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _started: Started | None = None
 
     @property
     def resident(self) -> bool:
@@ -100,23 +113,17 @@ class Lane:
         """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
         began = time.perf_counter()
         self.waiting = ()
-        rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
-        if only is None and self.slight(frontier):
-            demand, plan = self._at_once(state, frontier, rates)
+        started, self._started = self._started, None
+        if started is None:
+            rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
+            demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            walk, basis = None, self.feedback.basis
+            self.plan_seconds = time.perf_counter() - began
         else:
-            demand = self._demand(kernels, state, frontier, scalars)
-            if only is not None:
-                demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
-            packable = self.direction == "push" and kernels.author.combine != "union"
-            demand = replace(demand, packable=packable)
-            if self.may_wait:
-                demand = self._let_wait(demand, kernels, state, rates)
-            plan = self.pipeline.plan(demand, rates)
-            if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
-                demand = replace(demand, marks=kernels.marks(state))
-        self.plan_seconds = time.perf_counter() - began
+            demand, plan, walk, basis = started.demand, started.plan, started.walk, started.basis
+            self.plan_seconds = started.seconds
         try:
-            arrivals = self.pipeline.arrivals(plan, demand)
+            arrivals = self.pipeline.arrivals(plan, demand, walk)
             if self.mine is not None:
                 for view in arrivals:
                     yield from self._narrowed(view)
@@ -127,7 +134,57 @@ class Lane:
         finally:
             self.records = self.pipeline.records
         if not plan.whole:
-            self.feedback.note(self.records)
+            self.feedback.note(self.records, basis)
+
+    def read_ahead(self, kernels: Any, state: State, free: Any) -> None:
+        """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
+
+        free: the event behind which none reads what the last walk brought. Without further `views`, `abandon` it.
+        """
+        if self.resident:
+            return
+        began = time.perf_counter()
+        everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
+        rates = self.feedback.begin(self.pipeline.device, self._kind(everyone))
+        demand, plan = self._planned(kernels, state, everyone, ((), rates), None)
+        walk = self.pipeline.start(plan, demand, free)
+        self._started = Started(demand, plan, walk, self.feedback.basis, time.perf_counter() - began)
+
+    def abandon(self) -> list[TaskRecord]:
+        """End what was started for a walk that does not come; what it moved."""
+        started, self._started = self._started, None
+        return [] if started is None else started.walk.abandon()
+
+    def release(self) -> None:
+        """Give back what was started, without waiting for more than has to be."""
+        started, self._started = self._started, None
+        if started is not None:
+            started.walk.release()
+
+    def _planned(
+        self,
+        kernels: Any,
+        state: State,
+        frontier: Frontier,
+        known: tuple[tuple[Any, ...], Rates],
+        only: NDArray[np.bool_] | None,
+    ) -> tuple[Demand, Plan]:
+        """What this iteration wants, and how it comes; known: scalars and rates; only: of which partitions."""
+        scalars, rates = known
+        if only is None and self.slight(frontier):
+            return self._at_once(state, frontier, rates)
+        demand = self._demand(kernels, state, frontier, scalars)
+        if only is not None:
+            demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
+        packable = self.direction == "push" and kernels.author.combine != "union"
+        if demand.packable != packable:
+            demand = replace(demand, packable=packable)
+        if self.may_wait:
+            demand = self._let_wait(demand, kernels, state, rates)
+        plan = self.pipeline.plan(demand, rates)
+        if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
+            demand = replace(demand, marks=kernels.marks(state))
+        return demand, plan
 
     def _let_wait(self, demand: Demand, kernels: Any, state: Any, rates: Rates) -> Demand:
         """Leave out partitions that had better wait; whoever is active there stays pending, with all of its row."""
@@ -215,7 +272,7 @@ class Lane:
         demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
         run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
         cost = Cost(
-            link=float(rates.line_seconds(np.float64(lines[0]), run_bytes)),
+            link=float(line_seconds(np.float64(lines[0]), np.float64(frontier.vertices), run_bytes, rates)),
             kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges + frontier.vertices / rates.kernel_rows,
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))

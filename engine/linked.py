@@ -50,8 +50,8 @@ def fits(graph: Graph, budget: int) -> bool:
     """Whether all edges of a graph, decoded, fit host memory (or are there already)."""
     if graph.out.arrays is not None:
         return True
-    sizes = [size_of(adjacency) for adjacency in {id(a): a for a in (graph.out, graph.into) if a}.values()]
-    return sum(size.edges * (size.neighbor_bytes + size.weight_bytes) for size in sizes) <= budget
+    sizes = [size_of(adjacency) for adjacency in graph.adjacencies]
+    return sum(size.edges * size.edge_bytes(with_weights=True) for size in sizes) <= budget
 
 
 class LinkedEquipment(Equipment):

@@ -11,18 +11,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine import cel
-from penstock.engine.direction import Direction, Situation, certain_push, choose
+from penstock.engine.behind import link_of
+from penstock.engine.direction import Direction, Situation, certain_push, choose, weighs
 from penstock.engine.exchange import Exchange
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import scalar_values
 from penstock.engine.program import Program, globals_of, words_of
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.engine.trace import IterationRecord
+from penstock.engine.weighing import sampled
 from penstock.transfer.task import TaskRecord
 
 if TYPE_CHECKING:
@@ -92,9 +95,19 @@ class Loop:
         self.iteration = 0
         self._noted_limit = math.nan
         self._small_buckets = False
+        weighed = self.program.early_exit and {"push", "pull"} <= set(self.workers[0].lanes) and self._linked
+        self._degrees = sampled(self.workers[0].lanes["pull"].index) if weighed else None
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until nobody is active, the program is done, or its max_iter is reached."""
+        try:
+            yield from self._iterations()
+        finally:
+            for worker in self.workers:
+                for lane in worker.lanes.values():
+                    lane.release()
+
+    def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
             self.reduce()
         while not self.finished and self.iteration < self.program.max_iter:
@@ -105,7 +118,7 @@ class Loop:
                 return
             self._note_bucket(frontier)
             growing = frontier.vertices > self.before.vertices
-            self.direction = choose(self._situation(), frontier, self.direction, growing)
+            self.direction = choose(self._situation(frontier), frontier, self.direction, growing)
             if self.direction == "push" and self._can_stretch(frontier) and (yield from self._stretch(frontier)):
                 continue
             record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
@@ -122,6 +135,9 @@ class Loop:
             self.before = frontier
             self.everything = self.everything and self.program.everywhere
             self.end_iteration(record.number)
+            if self.finished:
+                for worker in self.workers:
+                    record.tasks.extend(worker.lanes[self.direction].abandon())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -138,19 +154,22 @@ class Loop:
     def _can_stretch(self, frontier: Frontier) -> bool:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
-        lane = worker.lanes["push"]
+        lane, kernels = worker.lanes["push"], worker.kernels
         here = len(self.workers) == 1 and not worker.against and lane.index is self.out
-        return here and worker.kernels.can_stretch(frontier) and (lane.resident or lane.slight(frontier))
+        able = here and kernels.can_stretch(frontier)
+        return able and (lane.resident or (kernels.over_links and lane.slight(frontier)))
 
     def _stretch(self, frontier: Frontier) -> Generator[IterationRecord, None, bool]:
         """Run several iterations in one launch; returns whether at least one could run."""
         began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
         lane = worker.lanes["push"]
-        edges, alpha = certain_push(self._situation())
+        edges, alpha, per_row = certain_push(self._situation(frontier))
         left = self.program.max_iter - self.iteration
         bucket = self.program.bucket if self._small_buckets else 0.0
-        bounds = Bounds(left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket)
+        bounds = Bounds(
+            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
+        )
         done = Stretch([], self.limit)
         worker.kernels.use()
         for view in lane.views(worker.kernels, worker.state, frontier, scalars):
@@ -164,7 +183,7 @@ class Loop:
             record.tasks = [
                 TaskRecord(
                     task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=seconds,
-                    bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0,
+                    bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0, hits=task.hits,
                 )
                 for task in lane.records
             ]  # fmt: skip
@@ -206,18 +225,27 @@ class Loop:
             selected.append(worker.kernels.select(worker.state, self.out, scalars, self.limit))
         return selected[0]
 
-    def _situation(self) -> Situation:
-        return Situation(
+    @property
+    def _linked(self) -> bool:
+        return any(lane.linked for lane in self.workers[0].lanes.values())
+
+    def _situation(self, frontier: Frontier) -> Situation:
+        lanes = self.workers[0].lanes
+        situation = Situation(
             self.graph.vertices,
             self.graph.edges,
             self.unexplored,
             self.program.early_exit,
-            "pull" in self.workers[0].lanes,
+            "pull" in lanes,
             self.forced,
-            any(lane.linked for lane in self.workers[0].lanes.values()),
+            self._linked,
             self.unvisited,
-            all(lane.pipeline.device.reads_host for lane in self.workers[0].lanes.values()),
+            all(lane.pipeline.device.reads_host for lane in lanes.values()),
         )
+        if not weighs(situation, frontier):
+            return situation
+        assert self._degrees is not None, "what is linked now was linked when the run began"
+        return replace(situation, link=link_of(lanes["push"], lanes["pull"], self._degrees, frontier))
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
         """Every device sends, then runs its kernels over the edges that its lane brings."""
@@ -265,12 +293,29 @@ class Loop:
         scalars = self.scalars()
         for worker in self.workers:
             worker.kernels.use()
-            worker.kernels.apply(worker.state, frontier, self.out, scalars)
+            with self._reading_ahead(worker, frontier):
+                worker.kernels.apply(worker.state, frontier, self.out, scalars)
         if self.totals_declared:
             if frontier.everything:
                 self.total()
             else:
                 self.reduce()
+
+    @contextmanager
+    def _reading_ahead(self, worker: Worker, frontier: Frontier) -> Iterator[None]:
+        """Let the edges of the next sweep be on their way while this one's last kernels run."""
+        lane = worker.lanes[self.direction]
+        if not (frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter):
+            yield
+            return
+        device = lane.pipeline.device
+        free = device.event(None)
+        if device.reads_host:  # its kernels are done when they return: the disk begins before them
+            lane.read_ahead(worker.kernels, worker.state, free)
+            yield
+        else:
+            yield
+            lane.read_ahead(worker.kernels, worker.state, free)
 
     def reduce(self) -> None:
         """Add up the Globals over the present values."""

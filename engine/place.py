@@ -87,24 +87,28 @@ def _divisions(graph: Graph, config: Config, needs: Needs, wish: Wish, left: int
 def _heads(graph: Graph, config: Config, needs: Needs, wish: Wish, budget: int) -> tuple[int, Index | None]:
     """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
     sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
-    total = sum(size.edges * (size.neighbor_bytes + size.weight_bytes * needs.weighted) for size in sizes)
+    total = sum(size.edges * size.edge_bytes(needs.weighted) for size in sizes)
     by_value = config.residency == "value" and wish.cached
     if not (needs.heads and by_value) or total <= budget:
         return 0, None
     pulled = graph.into
     assert pulled is not None
-    width = pulled.neighbor_dtype.itemsize
-    each = longest(pulled.index(), width, budget - staging_bytes(budget, wish, graph.out.chunk_edges * width))
+    staged = staging_bytes(budget, wish, max(size.chunk_edges * size.edge_bytes(needs.weighted) for size in sizes))
+    each = longest(pulled.index(), pulled.neighbor_dtype.itemsize, budget - staged)
     return each, index_of(pulled.index(), each) if each else None
 
 
 def room_for(graph: Graph, config: Config, needs: Needs, device: Device | None) -> int:
-    """2 where all edges find room, on the device if there is one behind a link; 1 where some do; 0 where none can."""
+    """3 where all edges find room, on the device if there is one behind a link; 2 where some do; 1 where none does.
+
+    0 where the run would be refused.
+    """
     try:
         if device is None:
             divided = host_division(graph, config, needs)
-            return 2 if divided is None or divided.whole else 1
-        return 2 if place(graph, config, needs, device.memory_bytes).parts.whole else 1
+            return 3 if divided is None or divided.whole else 2
+        parts = place(graph, config, needs, device.memory_bytes).parts
+        return 3 if parts.whole else 2 if parts.slabs else 1
     except InputError:
         return 0
 
@@ -119,7 +123,7 @@ def link_options(config: Config, kind: str, parts: Share, ahead: int) -> Transfe
         priority=config.priority,
         gather_threads=config.thread_count,
         moving=config.residency == "value",
-        routes=serving(kind),
+        routes=serving(kind, slabs=parts.slabs > 0),
         route=config.route,
         model=config.model,
     )
@@ -137,7 +141,7 @@ def first_ones(
     if config.residency == "first":
         return np.arange(count)
     size = size_of(adjacency)
-    values = prior(table.lengths, table.v1 - table.v0, size.neighbor_bytes + size.weight_bytes * needs.weighted)
+    values = prior(table.lengths, table.v1 - table.v0, size.edge_bytes(needs.weighted))
     return np.sort(np.argsort(-values, kind="stable")[:count])
 
 

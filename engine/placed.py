@@ -42,8 +42,10 @@ class PlacedBitmap:
 class PlacedState:
     """What a device knows about the vertices [first, last); see `state.State`.
 
-    told, told_rest, told_lines: what the host reads after `select`. partial: the Globals' sums, of the host. arrays:
-    the fields' arrays in declared order, as kernels take them (the same tuple until fields are swapped).
+    told, told_rest, told_lines: what the host reads after `select`. partial_here float64[1, globals]: where kernels put
+    the Globals' sums; adding: whether some are on the way. sent_ahead: where `sent` already holds what every vertex
+    sends next, the numbers that the author's `send` read; else None. arrays: the fields' arrays in declared order, as
+    kernels take them (the same tuple until fields are swapped).
     """
 
     def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
@@ -70,9 +72,13 @@ class PlacedState:
         self.lines = 0
         self.totals = device.array(3, np.int64)
         self.told, self.told_here = device.shared_array(4, np.int64)
-        self.told_rest, self.told_rest_here = device.shared_array(1, np.float64)
+        floats, floats_here = device.shared_array(1 + max(1, len(author.totals)), np.float64)
+        self.told_rest, self.told_rest_here = floats[:1], floats_here[:1]
+        self._partial: NDArray[np.float64] = floats[1:].reshape(1, -1)
+        self.partial_here = floats_here[1:].reshape(1, -1)
         self.told_lines, self.told_lines_here = device.shared_array(TALLIES, np.int64)
-        self.partial = np.zeros((1, max(1, len(author.totals))), dtype=np.float64)
+        self.adding = False
+        self.sent_ahead: tuple[float, ...] | None = None
 
     def accumulate_apart(self) -> None:
         """Give messages a place of their own (synchronous runs); else they go into the first field."""
@@ -87,6 +93,14 @@ class PlacedState:
     def target(self) -> Any:
         """Where messages are combined."""
         return self.arrays[0] if self.incoming is None else self.incoming
+
+    @property
+    def partial(self) -> NDArray[np.float64]:
+        """The Globals' sums, float64 (1, globals), of the host: waits for the kernels that add them up."""
+        if self.adding:
+            self.device.finish()
+            self.adding = False
+        return self._partial
 
     def window(self, field: str, first: int, last: int) -> Any:
         """The values of vertices [first, last) of a field. Raises RunError where the state does not hold them all."""
@@ -118,10 +132,12 @@ class PlacedState:
 
     def from_host(self, array: Any, values: NDArray[Any]) -> None:
         """Copy values of host memory into an array of the device."""
+        self.sent_ahead = None
         self.device.copy_in(array, values, None)
 
     def swap(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Use these arrays of the device as fields, which are like ours; returns ours."""
+        self.sent_ahead = None
         ours = {name: self.fields[name] for name in fields}
         self.fields.update(fields)
         self.arrays = tuple(self.fields.values())
@@ -135,6 +151,7 @@ class PlacedState:
 
     def take(self, fields: dict[str, NDArray[Any]]) -> None:
         """Adopt values from the host."""
+        self.sent_ahead = None
         for name, values in fields.items():
             self.device.copy_in(self.fields[name], values, None)
 

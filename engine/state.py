@@ -100,6 +100,11 @@ class State:
         """Words of a bitmap for who sends once more (`kernels/rounds.py`); made at first use."""
         return np.zeros_like(self.active.words)
 
+    @cached_property
+    def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Room for a priority for every word and for every span of `pending` (`host_stretch.py`); made at first use."""
+        return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
+
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """The fields' arrays in declared order, as kernels take them."""
@@ -200,6 +205,8 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
         total += message * vertices + bitmap
     if author_function(program, "send") is not None:
         total += message * vertices
+    if author_function(program, "priority") is not None:
+        total += bitmap  # `State.lows`
     listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)

@@ -20,7 +20,7 @@ from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES, Rates
 FORMAT = 1
 MARK = "penstock_rates"
 Samples = tuple[Sample, ...]
-LEARNT = {"kernel_rows"}  # rates that a run finds out, and no probe measures
+LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
 THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
 TABLES = ("copy", "lines", "launch", *THREADED)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.transfer.rates import Rates
 
 Floats = NDArray[np.float64]
+_Some = Floats | np.float64
 
 RESOURCES = ("disk", "decode", "gather", "link", "kernel")
 DISK, DECODE, GATHER, LINK, KERNEL = range(5)
@@ -141,7 +142,7 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     filtered[:, LINK] = copy_seconds(full, rates, together)
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)
-    in_place[:, LINK] = rates.line_seconds(counts.lines, run_bytes)
+    in_place[:, LINK] = line_seconds(counts.lines, counts.active_vertices, run_bytes, rates)
     return {
         "resident": resident,
         "filter": filtered,
@@ -163,6 +164,15 @@ def _base(counts: Counts, rates: Rates) -> Floats:
 def copy_seconds(size: Floats, rates: Rates, together: int = 1) -> Floats:
     """Return the seconds of copying `size` bytes over the link, `together` of them at once; nothing takes no time."""
     return np.asarray((size > 0) * (rates.copy_latency / together) + size / rates.copy_bytes, dtype=np.float64)
+
+
+def line_seconds(lines: _Some, rows: _Some, run_bytes: _Some, rates: Rates) -> Floats:
+    """Return the seconds of one kernel each that reads `lines` lines of `rows` active rows in place.
+
+    Arrays of shape (p,) or (), as is the answer; `run_bytes` as in `Rates.line_seconds`.
+    """
+    read = rates.line_seconds(lines, run_bytes) + rows / rates.line_rows
+    return np.asarray(read + (lines > 0) * rates.line_latency, dtype=np.float64)
 
 
 def cel(carrier: Floats, successors: Successors, counts: Counts, rates: Rates) -> Floats:

@@ -42,6 +42,10 @@ class Device(Protocol):
         """Return the ceiling on what is allocated on it, in bytes."""
 
     @property
+    def used_bytes(self) -> int:
+        """Return the bytes that are allocated on it now."""
+
+    @property
     def reads_host(self) -> bool:
         """Return whether kernels read host memory without a copy."""
 

@@ -8,6 +8,7 @@ have passed. HyTGraph calibrates its constants once; correcting them during the 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -22,10 +23,9 @@ from penstock.transfer.task import TaskRecord
 Sums = list[tuple[float, float]]
 """Predicted and measured seconds of each of QUANTITIES."""
 
-QUANTITIES = (*RESOURCES, "lines")
-"""What has a factor of its own: every resource, and apart from copies what is read in place over the link. That of the
-kernels stays 1: they have laws of their own."""
-LINES = len(RESOURCES)
+QUANTITIES = RESOURCES
+"""What has a factor of its own. That of the kernels stays 1, and what is read in place over the link is not the link's:
+both have laws of their own."""
 CLIP = 64.0
 """A factor lies between 1/CLIP and CLIP: what is further off is not a rate that is wrong."""
 PRIOR_SECONDS = 1e-3
@@ -52,6 +52,37 @@ class Threads:
     gather: int = 1
 
 
+@dataclass(frozen=True)
+class Fits:
+    """What is learnt of the kernels of a program and a kind of walk: by their work, and by what they read in place."""
+
+    kernel: Fit
+    lines: Fit
+
+
+@dataclass(frozen=True)
+class Basis:
+    """By what a walk's tasks were foretold: the laws of kernel and lines, `fits` where they are learnt, the factors."""
+
+    fits: Fits | None
+    kernel: Law
+    lines: Law
+    factors: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A walk that is over on the host: its records, how busy the disk was in it, and by what it was foretold."""
+
+    records: list[TaskRecord]
+    disk_share: float
+    basis: Basis
+
+    def passed(self, device: Device) -> bool:
+        """Whether the device has come to its end as well."""
+        return all(device.done(last) for record in reversed(self.records) for _, _, last in record.spans)
+
+
 class Feedback:
     """Predicted and measured seconds, remembered, and what they make of `rates`.
 
@@ -66,28 +97,31 @@ class Feedback:
         self._threads, self._disk, self._corrects = threads, disk, corrects
         self._sums: Sums = [(0.0, 0.0)] * len(QUANTITIES)
         self._factors = [1.0] * len(QUANTITIES)
-        self._fits: dict[tuple[Hashable, Hashable], Fit] = {}
+        self._fits: dict[tuple[Hashable, Hashable], Fits] = {}
         self._program: Hashable = None
-        self._law = Law(rates.kernel_latency)
-        self._fit: Fit | None = None
+        self._begun = self._basis_of(None)
         self._rates = rates
-        self._noted: list[TaskRecord] = []
-        self._noted_share = 0.0
+        self._noted: deque[Walked] = deque()
         self._busy = 0.0
         self._walks = 0
 
     @property
     def factors(self) -> dict[str, float]:
-        """By what the seconds of each quantity are multiplied now; the kernels' are a matter of `kernels`."""
+        """By what the seconds of each quantity are multiplied now; for kernels see `kernels` and `lines`."""
         return dict(zip(QUANTITIES, self._factors, strict=True))
 
     @property
     def kernels(self) -> dict[Hashable, Law]:
         """What was learnt of the kernels of this program, by the kind of walk."""
-        return {kind: fit.law for (program, kind), fit in self._fits.items() if program == self._program}
+        return {kind: fits.kernel.law for (program, kind), fits in self._fits.items() if program == self._program}
+
+    @property
+    def lines(self) -> dict[Hashable, Law]:
+        """The same of what they read in place over the link."""
+        return {kind: fits.lines.law for (program, kind), fits in self._fits.items() if program == self._program}
 
     def begin(self, device: Device, kind: Hashable = None) -> Rates:
-        """Learn from the walk before, and return the rates for the next one, which begins now.
+        """Learn from the walks before, and return the rates for the next one, which begins now.
 
         kind: of walk; those of one kind have kernels that take alike (a direction, many edges or few).
         """
@@ -95,39 +129,55 @@ class Feedback:
         if self._disk is not None:
             self._busy = self._disk.busy_seconds
         given = Law(self.given.kernel_latency)
-        self._fit = self._fits.setdefault((self._program, kind), Fit(given)) if self._corrects else None
-        law = given if self._fit is None else self._fit.law
-        if law != self._law:
-            self._law = law
+        fits = self._fits.setdefault((self._program, kind), Fits(Fit(given), Fit(given))) if self._corrects else None
+        basis = self._basis_of(fits)
+        if basis != self._begun:
+            self._begun = basis
             self._rates = self._corrected()
         return self._rates
 
-    def note(self, records: Sequence[TaskRecord]) -> None:
-        """Take the records of a walk whose views have all been used; events may still be to come."""
+    def _basis_of(self, fits: Fits | None) -> Basis:
+        if fits is None:
+            return Basis(None, Law(self.given.kernel_latency), Law(self.given.line_latency), self._factors)
+        return Basis(fits, fits.kernel.law, fits.lines.law, self._factors)
+
+    @property
+    def basis(self) -> Basis:
+        """By what is foretold now."""
+        return self._begun
+
+    def note(self, records: Sequence[TaskRecord], basis: Basis | None = None) -> None:
+        """Take the records of a walk whose views have all been used; events may still be to come.
+
+        basis: what held when it was planned, None for what holds now.
+        """
         total = sum(record.disk_seconds for record in records)
         busy = 0.0 if self._disk is None else self._disk.busy_seconds - self._busy
-        self._noted, self._noted_share = list(records), busy / total if total > 0 else 0.0
+        self._noted.append(Walked(list(records), busy / total if total > 0 else 0.0, basis or self.basis))
         self._walks += 1
         for record in records:
             record.walk = self._walks
         if self.stamps is not None:
-            self.stamps.note(self._noted)
+            self.stamps.note(self._noted[-1].records)
 
     def settle(self, device: Device) -> None:
-        """Complete the records that were noted, as far as the device has come, and learn from them."""
-        noted, self._noted = self._noted, []
-        if not noted:
-            return
+        """Complete the records of walks that the device has passed, in their order, and learn from them."""
+        while self._noted and self._noted[0].passed(device):
+            self._learn(self._noted.popleft(), device)
+
+    def _learn(self, walked: Walked, device: Device) -> None:
+        noted, basis = walked.records, walked.basis
         starts = gaps(noted, device)
         for record, start in zip(noted, starts, strict=True):
             take_times(record, device)
-            record.measured = measured(record, self._threads, self._noted_share, start)
-        if self._fit is None:
+            record.measured = measured(record, self._threads, walked.disk_share, start)
+        if basis.fits is None:
             return
-        for task in launches(noted, self._law):
-            self._fit.saw(*task)
-        self._fit.learn()
-        new = [(before / by, after) for (before, after), by in zip(observed(noted), self._factors, strict=True)]
+        for fit, law, at in ((basis.fits.kernel, basis.kernel, KERNEL), (basis.fits.lines, basis.lines, LINK)):
+            for task in launches(noted, law, at):
+                fit.saw(*task)
+            fit.learn()
+        new = [(before / by, after) for (before, after), by in zip(observed(noted), basis.factors, strict=True)]
         self._remember(remembered(self._sums, new))
 
     def turn_to(self, program: Hashable) -> None:
@@ -141,20 +191,25 @@ class Feedback:
         self._remember(other._sums)
 
     def _remember(self, sums: Sums) -> None:
-        self._sums = sums
-        found = factors(sums)
-        if found != self._factors:
-            self._factors = found
-            self._rates = self._corrected()
+        self._sums, self._factors = sums, factors(sums)
 
     def _corrected(self) -> Rates:
-        law = self._law
+        kernel, lines, given = self._begun.kernel, self._begun.lines, self.given
         return replace(
-            corrected(self.given, self._factors),
-            kernel_edges=self.given.kernel_edges / law.slope,
-            kernel_latency=law.launch,
-            kernel_rows=1.0 / law.row if law.row > 0 else float("inf"),
+            corrected(given, self._begun.factors),
+            kernel_edges=given.kernel_edges / kernel.slope,
+            kernel_latency=kernel.launch,
+            kernel_rows=_rate(kernel.row),
+            line_rate=given.line_rate / lines.slope,
+            sector_rate=given.sector_rate / lines.slope,
+            line_runs=tuple((length, rate / lines.slope) for length, rate in given.line_runs),
+            line_latency=lines.launch,
+            line_rows=_rate(lines.row),
         )
+
+
+def _rate(seconds: float) -> float:
+    return 1.0 / seconds if seconds > 0 else float("inf")
 
 
 def gaps(records: Sequence[TaskRecord], device: Device) -> list[float]:
@@ -185,9 +240,8 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
     """Return what a task took of each resource, in the terms of its prediction.
 
     disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
-    what the link took to start the copy besides (`gaps`). Where
-    a kernel reads over the link in place and no device says how long the link was busy, the kernel's seconds
-    are those of whichever of the two was predicted to take longer.
+    what the link took to start the copy besides (`gaps`). Where a kernel reads over the link in place and no device
+    says how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted
@@ -203,33 +257,32 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
 
 
 def observed(records: Iterable[TaskRecord]) -> Sums:
-    """Add up, for each quantity but the kernels, predicted and measured seconds, where there are both."""
+    """Add up, for each quantity that has a factor, predicted and measured seconds, where there are both."""
     sums = [(0.0, 0.0)] * len(QUANTITIES)
     for record in records:
         if record.predicted is None or record.measured is None:
             continue
         for at, (before, after) in enumerate(zip(record.predicted.seconds, record.measured.seconds, strict=True)):
-            if at != KERNEL and before > 0 and after > 0:
-                quantity = LINES if at == LINK and record.route == "zero-copy" else at
-                sums[quantity] = sums[quantity][0] + before, sums[quantity][1] + after
+            by_law = at == KERNEL or (at == LINK and record.route == "zero-copy")
+            if not by_law and before > 0 and after > 0:
+                sums[at] = sums[at][0] + before, sums[at][1] + after
     return sums
 
 
-def launches(records: Iterable[TaskRecord], law: Law) -> list[tuple[float, float, float]]:
-    """Return rows, what the given rates said of the edges, and seconds of every kernel that was predicted and measured.
+def launches(records: Iterable[TaskRecord], law: Law, at: int = KERNEL) -> list[tuple[float, float, float]]:
+    """Return rows, what the given rates said of the work, and seconds of every kernel that was predicted and measured.
 
-    law: by which it was predicted.
+    law: by which it was predicted. at: KERNEL, for the edges that it walks, or LINK, for lines that it reads in place.
     """
-    return [
-        (
-            float(record.rows),
-            max(0.0, record.predicted.kernel - law.launch - law.row * record.rows) / law.slope,
-            record.measured.kernel,
-        )
-        for record in records
-        if record.predicted is not None and record.measured is not None
-        if record.predicted.kernel > 0 and record.measured.kernel > 0
-    ]
+    found = []
+    for record in records:
+        if record.predicted is None or record.measured is None or (at == LINK and record.route != "zero-copy"):
+            continue
+        before, after = record.predicted.seconds[at], record.measured.seconds[at]
+        if before > 0 and after > 0:
+            base = max(0.0, before - law.launch - law.row * record.rows) / law.slope
+            found.append((float(record.rows), base, after))
+    return found
 
 
 def remembered(past: Sums, new: Sums) -> Sums:
@@ -252,7 +305,7 @@ def factors(sums: Sums) -> list[float]:
 
 def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
     """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long."""
-    disk, decode, gather, copy, kernel, lines = factor
+    disk, decode, gather, copy, kernel = factor
     return replace(
         rates,
         disk_bytes=rates.disk_bytes / disk,
@@ -260,9 +313,6 @@ def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
         gather_bytes=rates.gather_bytes / gather,
         copy_bytes=rates.copy_bytes / copy,
         copy_latency=rates.copy_latency * copy,
-        line_rate=rates.line_rate / lines,
-        sector_rate=rates.sector_rate / lines,
         kernel_edges=rates.kernel_edges / kernel,
         kernel_latency=rates.kernel_latency * kernel,
-        line_runs=tuple((length, rate / lines) for length, rate in rates.line_runs),
     )

@@ -30,6 +30,10 @@ class AdjacencySize:
     weight_bytes: int = 0
     chunk_edges: int = 262_144
 
+    def edge_bytes(self, with_weights: bool) -> int:
+        """Bytes of an edge over the arrays that a run reads."""
+        return self.neighbor_bytes + (self.weight_bytes if with_weights else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -73,7 +77,7 @@ def layout(budget: Budget, sizes: Sequence[AdjacencySize], *, with_weights: bool
 
     The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
     """
-    edge_bytes = max((_edge_bytes(size, with_weights) for size in sizes), default=4)
+    edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
     left = budget.host_memory - budget.fixed
@@ -89,10 +93,6 @@ def layout(budget: Budget, sizes: Sequence[AdjacencySize], *, with_weights: bool
                 return Layout(step, fitted, min(slots, entries - 1), reads, False, edge_bytes)
     least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
     raise InputError(_too_small(budget, least, chunk * edge_bytes))
-
-
-def _edge_bytes(size: AdjacencySize, with_weights: bool) -> int:
-    return size.neighbor_bytes + (size.weight_bytes if with_weights else 0)
 
 
 def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> Iterator[int]:

@@ -7,7 +7,8 @@ not wait for the copy but lets the next kernels wait for it. Refuses edges that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,22 @@ class LinkTicket:
 class Link:
     """A stream of copies to a device; every copy has an event before and after it.
 
-    `keep_times`: keep these events of every copy, for measuring.
+    free: the event after which targets of what is fetched may be written; None: after all kernels launched so far.
     """
 
-    def __init__(self, device: Device, *, keep_times: bool = False) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
+        self.free: Any = None
         self._stream = device.stream()
-        self.times: list[tuple[Any, Any]] | None = [] if keep_times else None
+
+    @contextmanager
+    def freed(self, event: Any) -> Iterator[None]:
+        """Let what is fetched meanwhile be written after the event, whatever was launched behind it."""
+        before, self.free = self.free, event
+        try:
+            yield
+        finally:
+            self.free = before
 
     def carry(
         self, pairs: list[tuple[Any, NDArray[Any]]], *, follow: bool = True, free: Any = None
@@ -86,24 +96,21 @@ class Link:
         self.device.behind(self._stream, free)
         began = self.device.event(self._stream)
         size = copy()
-        span = began, self.device.event(self._stream)
-        if self.times is not None:
-            self.times.append(span)
-        return size, span
+        return size, (began, self.device.event(self._stream))
 
 
 class LinkReader(Link):
     """Brings chunks of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
 
-    def __init__(self, device: Device, arrays: Mapping[str, Arrays], *, keep_times: bool = False) -> None:
-        super().__init__(device, keep_times=keep_times)
+    def __init__(self, device: Device, arrays: Mapping[str, Arrays]) -> None:
+        super().__init__(device)
         self._arrays = dict(arrays)
         self._mapped: dict[str, tuple[Any, Any]] = {}
 
     def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> LinkTicket:
         """Start copying `chunks` (ascending) to where edge `first_edge` is item 0 of `neighbors` and `weights`."""
         held = self._arrays[adjacency.direction], 0
-        size, span = self.copy_chunks((adjacency, chunks), held, ((neighbors, weights), first_edge))
+        size, span = self.copy_chunks((adjacency, chunks), held, ((neighbors, weights), first_edge), self.free)
         return LinkTicket(self.device, Carried(size, span, chunks=len(chunks)))
 
     def host_arrays(self, adjacency: Any, with_weights: bool) -> Arrays:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from penstock.storage.errors import InputError
 from penstock.storage.timeline import Timeline, during
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
+from penstock.transfer.link import Link
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.packs import Packs
 from penstock.transfer.plan import make_plan
@@ -28,7 +31,6 @@ from penstock.transfer.rates import Rates
 from penstock.transfer.relay import Relay
 from penstock.transfer.residency import LINE_BYTES, Residency
 from penstock.transfer.routes import cel
-from penstock.transfer.routes.table import serving
 from penstock.transfer.slabs import Slabs
 from penstock.transfer.stage import Adjacency, Stage
 from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
@@ -55,9 +57,9 @@ class Pipeline:
     """Brings the edges of one graph to one device.
 
     `reader` and `cache` may be None for a graph in memory. Pipelines of several devices may share both.
-    `options.routes` becomes what serves the device. `source`: the host's own pipeline, where a device behind a link is
-    fed from a host that does not hold every edge, and `reader` is a Relay. `records`: the records of the last plan's
-    views, in the order in which they were yielded. One thread uses a pipeline.
+    `source`: the host's own pipeline, where a device behind a link is fed from a host that does not hold every edge,
+    and `reader` is a Relay. `records`: the records of the last plan's views, in the order in which they were yielded.
+    One thread uses a pipeline.
     """
 
     def __init__(
@@ -72,12 +74,12 @@ class Pipeline:
         self.device = device
         self.source = source
         self.cache = cache
-        self.options = replace(options, routes=serving(device.kind))
+        self.options = options
         self.records: list[TaskRecord] = []
         self._graph = graph
         self._reader = reader
         self._stages: dict[Direction, Stage] = {}
-        self._fast: dict[tuple[Direction, bool], View] = {}
+        self._fast: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
         self._pinned: Ints | None = None
         self._walking: Walk | None = None
         self._timeline: Timeline | None = None
@@ -185,8 +187,23 @@ class Pipeline:
             _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, told or "none")
         return plan
 
-    def arrivals(self, plan: Plan, demand: Demand) -> Iterator[View]:
-        """Yield the views of a plan; `records` fills as they are yielded.
+    def start(self, plan: Plan, demand: Demand, free: Any = None) -> Walk:
+        """Start what may be on its way at once of a plan that is not whole, before its views are asked for.
+
+        The walk is for `arrivals`, or to be released. free: the event of the device behind which no kernel reads what
+        the last walk brought; None: all that were launched so far may.
+        """
+        walk = Walk(plan, demand, self.stage(plan.direction), self.options)
+        try:
+            with self._reader.freed(free) if isinstance(self._reader, Link) else nullcontext():
+                walk.read_ahead()
+        except BaseException:
+            walk.release()
+            raise
+        return walk
+
+    def arrivals(self, plan: Plan, demand: Demand, started: Walk | None = None) -> Iterator[View]:
+        """Yield the views of a plan; `records` fills as they are yielded. started: what `start` gave for it.
 
         A view's arrays are valid until the next one is asked for. Raises RunError when edges cannot be read;
         any exception here or in the consumer ends the walk and frees everything.
@@ -194,7 +211,7 @@ class Pipeline:
         self.records = []
         if plan.whole:
             return iter((self._whole_view(plan, demand),))
-        return self._walk(plan, demand)
+        return self._walk(plan, demand, started)
 
     def close(self) -> None:
         """Let the cache drop what this pipeline had kept in place, and the host what it had lent."""
@@ -205,8 +222,8 @@ class Pipeline:
             self._settle()
             self.source.close()
 
-    def _walk(self, plan: Plan, demand: Demand) -> Iterator[View]:
-        walk = self._walking = Walk(plan, demand, self.stage(plan.direction), self.options)
+    def _walk(self, plan: Plan, demand: Demand, started: Walk | None) -> Iterator[View]:
+        walk = self._walking = started or Walk(plan, demand, self.stage(plan.direction), self.options)
         try:
             walk.read_ahead()
             while (parcel := walk.hand_over()) is not None:
@@ -238,15 +255,14 @@ class Pipeline:
             stage = self.stage(plan.direction)
             rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
             arrays = stage.whole_arrays(demand.with_weights)
-            blank = TaskRecord("resident", plan.direction, ())
-            known = View(stage.layout, plan.direction, 0, table.edges, *rows, *arrays, blank)
+            known = partial(View, stage.layout, plan.direction, 0, table.edges, *rows, *arrays)
             self._fast[key] = known
         record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())
         record.hits = self.stage(plan.direction).hits(demand)
         self.records.append(record)
-        return replace(known, record=record)
+        return known(record)
 
     def stage(self, direction: Direction) -> Stage:
         """Return one adjacency as this pipeline sees it; InputError when the graph does not have it."""

@@ -42,7 +42,7 @@ def make_plan(
     words = _words(demand, table, numbers) if demand.packable else None
     capacity = options.partition_edges * options.combine
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
-    routes = _routes((counts, costs, rates.kernel_latency), residency.resident[numbers], packable, options)
+    routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity, demand.waiting)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
@@ -87,14 +87,14 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
 
 
 def _routes(
-    models: tuple[Counts, dict[str, Floats], float], resident: Bools, packable: Bools, options: TransferOptions
+    models: tuple[Counts, dict[str, Floats], Rates], resident: Bools, packable: Bools, options: TransferOptions
 ) -> NDArray[np.str_]:
     """Name the route of every wanted partition: what is resident stays so, whatever is forced.
 
-    models: what HyTGraph's looks at, ours, and the latency of a kernel in it. packable: which may be compacted; others
-    travel whole where that was the choice.
+    models: what HyTGraph's looks at, ours, and its rates. packable: which may be compacted; others travel whole where
+    that was the choice.
     """
-    counts, costs, latency = models
+    counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
         chosen = np.full(len(resident), CARRIERS.get(options.route, options.route))
@@ -103,18 +103,24 @@ def _routes(
     elif options.model == "published":
         chosen = published(counts).routes(carried)
     else:
-        chosen = _balanced(_launched(costs, latency, options), carried, resident, packable)
+        chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
     return np.where(resident, "resident", chosen)
 
 
-def _launched(costs: dict[str, Floats], latency: float, options: TransferOptions) -> dict[str, Floats]:
-    """The costs with launches shared as tasks will share them: one for all that is read in place, one a full slab."""
+def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) -> dict[str, Floats]:
+    """The costs as tasks will run: launches shared (one for all that is read in place, one a full slab).
+
+    A kernel that reads in place is at work for as long as the link is, and no other kernel meanwhile.
+    """
     shares = {"zero-copy": 1 / max(1, len(costs["zero-copy"])), "filter": 1 / options.combine}
     found = dict(costs)
     for route, share in shares.items():
         found[route] = costs[route].copy()
-        found[route][:, KERNEL] -= (1 - share) * np.minimum(latency, costs[route][:, KERNEL])
+        found[route][:, KERNEL] -= (1 - share) * np.minimum(rates.kernel_latency, costs[route][:, KERNEL])
+    link = found["zero-copy"][:, LINK]
+    link -= (1 - shares["zero-copy"]) * np.minimum(rates.line_latency, link)
+    found["zero-copy"][:, KERNEL] = np.maximum(found["zero-copy"][:, KERNEL], link)
     return found
 
 
@@ -150,6 +156,7 @@ def _together(groups: list[Group], rows: Floats, rates: Rates, together: int) ->
     names = np.array([group.route for group in groups])
     seconds[:, LINK] += np.where(names == "filter", rates.copy_latency * (1 - counts / together), 0.0)
     seconds[:, LINK] -= np.where(names == "compaction", rates.copy_latency * (counts - 1), 0.0)
+    seconds[:, LINK] -= np.where(names == "zero-copy", rates.line_latency * (counts - 1), 0.0)
     return np.maximum(seconds, 0.0)
 
 

@@ -25,7 +25,8 @@ class Rates:
     `line_rate` is lines of 128 bytes per second for addresses in ascending order, `sector_rate`
     requests per second when a run touches only 32 bytes of its line. `gather_bytes` are those of a
     packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
-    kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`).
+    kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`), as it does `line_latency`
+    and `line_rows`: what a kernel that reads in place takes besides its lines.
     `line_runs`, where it was measured, says more than `line_rate` and `sector_rate`: (bytes of a
     run, lines per second), by ascending length.
     """
@@ -41,6 +42,8 @@ class Rates:
     kernel_latency: float = 2.0e-6
     kernel_rows: float = float("inf")
     line_runs: tuple[tuple[float, float], ...] = ()
+    line_latency: float = 0.0
+    line_rows: float = float("inf")
 
     def __post_init__(self) -> None:
         self._check_runs()

@@ -56,8 +56,8 @@ class Shelf:
 class Relay(Link):
     """A chunk reader with two legs; `sources`: the host's stage of each adjacency."""
 
-    def __init__(self, device: Device, shelf: Shelf, sources: dict[str, Stage], *, keep_times: bool = False) -> None:
-        super().__init__(device, keep_times=keep_times)
+    def __init__(self, device: Device, shelf: Shelf, sources: dict[str, Stage]) -> None:
+        super().__init__(device)
         self.shelf = shelf
         self._sources = sources
 
@@ -79,7 +79,7 @@ class _Legs:
 
     def __init__(self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]) -> None:
         self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
-        self._free = relay.device.event(None)
+        self._free = relay.device.event(None) if relay.free is None else relay.free
         self._carried: Carried | None = None
         self._error: RunError | None = None
 

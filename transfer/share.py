@@ -1,7 +1,8 @@
 """How a device's edge budget is divided: partition size, slabs, and places that stay resident.
 
 Owns the arithmetic, as a pure function. What the slabs leave is a cache of partitions; where everything fits there
-are no slabs and every partition has its place. Refuses a budget that does not hold two slabs of one chunk.
+are no slabs and every partition has its place. Where not even two slabs of one chunk fit there are none either, and
+edges are read in place, in host memory. Refuses such a budget for routes that need slabs, and one that state exceeds.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ COPY_BYTES = 32 << 20
 """What a slab should hold: smaller copies do not reach the link's rate, so a small device gives most of its budget."""
 CACHED = ("auto", "resident")
 """Routes under which edges stay on the device; the others, when forced, bring them anew each time."""
+WITHOUT = "--route auto or zero-copy, which need none"
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """partition_edges: whole chunks. slabs of `combine` partitions each; slots: places of the cache, all if `whole`."""
+    """partition_edges: whole chunks. slabs of `combine` partitions each; slots: places of the cache, all if `whole`.
+
+    No slabs, and not `whole`: every edge is read in place.
+    """
 
     partition_edges: int
     slabs: int
@@ -56,9 +61,9 @@ class Wish:
 def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weights: bool) -> Share:
     """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work.
 
-    Partitions shrink first, then the partitions of one copy, then the slabs.
+    Partitions shrink first, then the partitions of one copy, then the slabs; at last `auto` does without them.
     """
-    each = max((size.neighbor_bytes + size.weight_bytes * weights for size in sizes), default=4)
+    each = max((size.edge_bytes(weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=1)
     steps = max(1, wish.partition_bytes // (chunk * max((size.neighbor_bytes for size in sizes), default=4)))
     total = sum(size.edges for size in sizes)
@@ -69,18 +74,18 @@ def share(edge_memory: int, sizes: Sequence[AdjacencySize], wish: Wish, *, weigh
             f"route resident needs all {format_bytes(total * each)} of edges on the device, and "
             f"--device-edge-memory is {format_bytes(edge_memory)}: raise it, or use --route auto"
         )
-    if wish.route == "zero-copy":
+    least = SLABS[-1] * chunk * each
+    if wish.route == "zero-copy" or (wish.route == "auto" and edge_memory < least):
         if wish.device_memory is not None and wish.fixed > wish.device_memory:
             raise _too_small(edge_memory, 0, wish)
         return Share(steps * chunk, 0, 0, whole=False)
     part = staging_bytes(edge_memory, wish, chunk * each) if wish.cached else edge_memory
     for slabs, combine, edges in _shrinking(wish.combine, steps, chunk):
-        slab = combine * edges * each
-        least = (slabs, combine, edges) == (SLABS[-1], 1, chunk)
-        if slabs * slab <= (edge_memory if least else part):
-            slots = max(0, (edge_memory - slabs * slab) // (edges * each)) if wish.cached else 0
+        taken = slabs * combine * edges * each
+        if taken <= (edge_memory if taken == least else part):
+            slots = max(0, (edge_memory - taken) // (edges * each)) if wish.cached else 0
             return Share(edges, slabs, min(slots, max(1, _entries(sizes, edges)) - 1), False, combine)
-    raise _too_small(edge_memory, SLABS[-1] * chunk * each, wish)
+    raise _too_small(edge_memory, least, wish)
 
 
 def _too_small(edge_memory: int, least: int, wish: Wish) -> InputError:
@@ -89,13 +94,13 @@ def _too_small(edge_memory: int, least: int, wish: Wish) -> InputError:
     if wish.device_memory is None:
         return InputError(
             f"--device-edge-memory {format_bytes(edge_memory)} is too small: {slabs}; give at least that, or use "
-            "--route zero-copy"
+            f"{WITHOUT}"
         )
     total = -(-(wish.fixed + least) // (1 << 20))
     return InputError(
         f"--device-memory {format_bytes(wish.device_memory)} is too small: vertex state and index take "
         f"{format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}: give --device-memory {total}MiB or more"
-        f"{', or use --route zero-copy' if least else ''}"
+        f"{f', or use {WITHOUT}' if least and wish.fixed <= wish.device_memory else ''}"
     )
 
 

@@ -9,9 +9,12 @@ halfway: `release` gives back all that was started. What `join` adds during the 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
 from penstock.storage.errors import RunError
 from penstock.transfer.options import TransferOptions
@@ -19,8 +22,9 @@ from penstock.transfer.parcel import Parcel
 from penstock.transfer.routes import cel
 from penstock.transfer.routes.table import route
 from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Plan, Task
+from penstock.transfer.task import Demand, Plan, Task, TaskRecord
 
+_log = logging.getLogger("penstock.transfer.walk")
 Numbered = tuple[int, Task]
 Started = tuple[int, Parcel]
 
@@ -117,6 +121,22 @@ class Walk:
         parcel, self._handed = self._handed, None
         if parcel is not None:
             parcel.release()
+
+    def abandon(self) -> list[TaskRecord]:
+        """Wait for what was started for nothing, and free it; returns what it moved, in records of no partitions."""
+        found = []
+        try:
+            for _, parcel in self._coming:
+                try:
+                    record = parcel.view().record
+                except RunError as error:
+                    _log.debug("what was read ahead and is not wanted any more could not be read: %s", error)
+                else:
+                    none: dict[str, Any] = {"partitions": (), "wanted": 0, "edges": 0, "lines": 0, "predicted": None}
+                    found.append(replace(record, **none, spans=()))
+        finally:
+            self.release()
+        return found
 
     def release(self) -> None:
         """Free everything that was started, cancelling what has not arrived."""

@@ -40,6 +40,42 @@ COMBINE = {"min": combine_min, "max": combine_max, "sum": combine_sum, "or": com
 
 
 @inline
+def lower_min(target, at, value):  # type: ignore[no-untyped-def]
+    """As `combine_min`, where nobody else writes."""
+    news = value < target[at]
+    if news:
+        target[at] = value
+    return news
+
+
+@inline
+def raise_max(target, at, value):  # type: ignore[no-untyped-def]
+    """As `combine_max`."""
+    news = value > target[at]
+    if news:
+        target[at] = value
+    return news
+
+
+@inline
+def add_sum(target, at, value):  # type: ignore[no-untyped-def]
+    """As `combine_sum`."""
+    target[at] += value
+    return True
+
+
+@inline
+def set_or(target, at, value):  # type: ignore[no-untyped-def]
+    """As `combine_or`."""
+    old = target[at]
+    target[at] = old | value
+    return (value & ~old) != 0
+
+
+ALONE = {"min": lower_min, "max": raise_max, "sum": add_sum, "or": set_or}
+
+
+@inline
 def merge_min(a, b):  # type: ignore[no-untyped-def]
     """The smaller."""
     return b if b < a else a

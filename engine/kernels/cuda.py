@@ -38,8 +38,8 @@ TILE = BLOCK * PER_THREAD
 
 _kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
 _current = [""]
-_loads = [0]
 """The name of the device that kernels are launched on."""
+_loads = [0]
 _namespaces: list[dict[str, Any]] = [globals()]
 """Globals of the modules whose device code says `cuda.`; the simulator puts its own there during a launch."""
 
@@ -277,3 +277,11 @@ def blocks_together() -> int:
 def blocks_for(threads: int) -> int:
     """Blocks for so many threads' work, at most what keeps the device busy."""
     return max(1, min(most_blocks(), -(-threads // BLOCK)))
+
+
+def many_blocks() -> int:
+    """Blocks for long work of equal parts: so many that the last ones to run, which leave room, do not matter.
+
+    How many of `most_blocks()` fit at once is for a kernel's registers to say; those that do not would run alone.
+    """
+    return most_blocks() * (1 if SIMULATED else 8)

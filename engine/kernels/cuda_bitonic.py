@@ -65,6 +65,16 @@ def straight(pair, shift):  # type: ignore[no-untyped-def]
 
 
 @device
+def copy_over(target, to, source, begin, length):  # type: ignore[no-untyped-def]
+    """Copy source[begin:begin + length] to target[to:], and be done; all threads of the block call it."""
+    at = np.int64(cuda.threadIdx.x)
+    while at < length:
+        target[to + at] = source[begin + at]
+        at += np.int64(BLOCK)
+    cuda.syncthreads()
+
+
+@device
 def settle(values, count, shift):  # type: ignore[no-untyped-def]
     """Comparisons at distances 1 << shift down to 1 of shared values[:count]; all threads of the block call it."""
     while shift >= ZERO:
@@ -124,7 +134,6 @@ def make_sort_windows(author: Author) -> Kernel:
         thread = np.int64(cuda.threadIdx.x)
         window = np.int64(cuda.blockIdx.x)
         while window * np.int64(SHORT) < count:
-            cuda.syncthreads()
             if thread < 2:
                 rows[thread] = row_from(layout, (window + thread) * np.int64(SHORT))
             cuda.syncthreads()
@@ -143,10 +152,7 @@ def make_sort_windows(author: Author) -> Kernel:
                 at += np.int64(BLOCK)
             cuda.syncthreads()
             sort_shared_rows(values, places, length)
-            at = thread
-            while at < length:
-                buffer[begin + at] = values[at]
-                at += np.int64(BLOCK)
+            copy_over(buffer, begin, values, ZERO, length)
             window += np.int64(cuda.gridDim.x)
 
     return sort_windows
@@ -162,22 +168,13 @@ def make_sort_chunks(author: Author) -> Kernel:
     @kernel
     def sort_chunks(chunks, buffer):  # type: ignore[no-untyped-def]
         values = cuda.shared.array(TILE, message_type)
-        thread = np.int64(cuda.threadIdx.x)
         number = np.int64(cuda.blockIdx.x)
         while number < chunks.shape[0]:
             begin = chunks[number, 0]
             length = min(np.int64(TILE), chunks[number, 2] - begin)
-            at = thread
-            while at < length:
-                values[at] = buffer[begin + at]
-                at += np.int64(BLOCK)
-            cuda.syncthreads()
+            copy_over(values, ZERO, buffer, begin, length)
             sort_shared(values, length)
-            at = thread
-            while at < length:
-                buffer[begin + at] = values[at]
-                at += np.int64(BLOCK)
-            cuda.syncthreads()
+            copy_over(buffer, begin, values, ZERO, length)
             number += np.int64(cuda.gridDim.x)
 
     return sort_chunks
@@ -213,23 +210,14 @@ def make_merge_near(author: Author) -> Kernel:
     @kernel
     def merge_near(chunks, buffer, run_shift):  # type: ignore[no-untyped-def]
         values = cuda.shared.array(TILE, message_type)
-        thread = np.int64(cuda.threadIdx.x)
         number = np.int64(cuda.blockIdx.x)
         while number < chunks.shape[0]:
             begin, row, end = chunks[number, 0], chunks[number, 1], chunks[number, 2]
             if end - row > STEP << run_shift:
                 length = min(np.int64(TILE), end - begin)
-                at = thread
-                while at < length:
-                    values[at] = buffer[begin + at]
-                    at += np.int64(BLOCK)
-                cuda.syncthreads()
+                copy_over(values, ZERO, buffer, begin, length)
                 settle(values, length, widest)
-                at = thread
-                while at < length:
-                    buffer[begin + at] = values[at]
-                    at += np.int64(BLOCK)
-                cuda.syncthreads()
+                copy_over(buffer, begin, values, ZERO, length)
             number += np.int64(cuda.gridDim.x)
 
     return merge_near

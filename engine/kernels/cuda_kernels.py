@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.frontier import Frontier
+from penstock.engine.kernels import cuda_apply as applies
 from penstock.engine.kernels import cuda_demand, cuda_heads, cuda_packed, cuda_passed, cuda_pull, cuda_rounds
 from penstock.engine.kernels import cuda_edges as edges
 from penstock.engine.kernels import cuda_forest as forest_kernels
@@ -31,6 +32,7 @@ from penstock.engine.kernels.cuda import (
     compile_author,
     forget,
     loads,
+    many_blocks,
     most_blocks,
     use,
 )
@@ -39,7 +41,7 @@ from penstock.engine.kernels.forest import most_frequent
 from penstock.engine.kernels.host import explain
 from penstock.engine.kernels.passed import Passed, everywhere
 from penstock.engine.placed import TALLIES
-from penstock.engine.program import arguments, author_function, globals_of
+from penstock.engine.program import arguments, author_function, fields_of
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.storage.errors import InputError
 from penstock.transfer.rates import LINE_BYTES
@@ -52,6 +54,10 @@ if TYPE_CHECKING:
     from penstock.storage.index import Index
     from penstock.transfer.task import TaskRecord
     from penstock.transfer.view import View
+
+
+RUN_TILES = 8
+"""Neighboring tiles that a block of a pull takes at most."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,10 @@ class CudaKernels:
     """Compiled kernels for one program, vertex type and kind of weights, on one device.
 
     indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
+    over_links: whether `stretch` may read edges over a link.
     """
+
+    over_links = True
 
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, PlacedIndex]
@@ -78,7 +87,9 @@ class CudaKernels:
         edge = author_function(program, "edge")
         names = () if edge is None else arguments(edge)
         self._uses_target = any(name == "target" or name.startswith("target_") for name in names)
-        self._combiners = tuple(total.combine for total in globals_of(program).values())
+        specs = fields_of(program).values()
+        self._changing = None if any(spec.shape for spec in specs) else tuple(not spec.constant for spec in specs)
+        self._steady = applies.steady(program, self.author)
         self._fits = stretches.fits(program, self.author)
         self._made = _MADE.setdefault(f"{self.author.fingerprint}{weighted}{self.author.message}", {})
         self._indexes = indexes
@@ -137,12 +148,13 @@ class CudaKernels:
         return Frontier(count, total, listed=listed, rest=float(state.told_rest[0]))
 
     def send(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Compute what the frontier's vertices send, where the program says so."""
-        if self.author.has_send:
-            threads = state.last - state.first if frontier.everything else len(state.active.words)
+        """Compute what the frontier's vertices send, where the program says so and `apply` has not done it."""
+        whole, ahead, state.sent_ahead = frontier.everything, state.sent_ahead, None
+        if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
+            blocks = self._blocks_of_all(state) if whole else blocks_for(len(state.active.words))
             self._call(
-                "send", blocks_for(threads), state.active.words, np.bool_(frontier.everything),
-                self.placed(index).arrays, state.arrays, scalars, state.sent, np.uint64(state.first),
+                "send", blocks, state.active.words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
+                state.sent, np.uint64(state.first),
             )  # fmt: skip
 
     def push(self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -286,11 +298,12 @@ class CudaKernels:
         if not first and view.record.route == "zero-copy":
             runs = (view.e1 - 1) // LANES - view.e0 // LANES + 1
             view.record.lines_read += runs * lines_of_run(view.neighbors)
-        name = "pull"
+        name, blocks = "pull", self._runs(view)
         if first:
             name = "pull_first" if skip or view.record.route == "zero-copy" else "pull_first_here"
+            blocks = self._tiles(view)
         self._call(
-            name, self._tiles(view), self._edges_of(view),
+            name, blocks, self._edges_of(view),
             np.int64(view.e1), *rows, into.arrays, into.starts, out.arrays, state.active.words,
             np.bool_(frontier.everything), state.arrays, scalars, state.sent, state.identity, state.target,
             state.touched.words, np.uint64(state.first), *tally,
@@ -313,23 +326,24 @@ class CudaKernels:
 
     def apply(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
-        shares = self._shares()
-        words = state.touched.words, state.active.words, state.pending.words
-        threads = state.last - state.first if frontier.everything else len(words[0])
+        whole, words = frontier.everything, (state.touched.words, state.active.words, state.pending.words)
+        blocks = self._blocks_of_all(state) if whole else blocks_for(len(words[0]))
+        shares = self._shares_of(blocks)
         self._call(
-            "apply", blocks_for(threads), *words, np.bool_(frontier.everything), self.placed(index).arrays,
-            state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first), shares,
+            "apply", blocks, *words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
+            state.incoming, state.identity, np.uint64(state.first), state.sent, shares,
         )  # fmt: skip
-        if frontier.everything:
+        if whole:
+            state.sent_ahead = self._sending(scalars)
             state.touched.clear()
             self._fold(state, shares)
 
     def reduce(self, state: PlacedState, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' values in `state.partial`."""
-        shares = self._shares()
-        count = state.last - state.first
+        count, blocks = state.last - state.first, self._blocks_of_all(state)
+        shares = self._shares_of(blocks)
         self._call(
-            "reduce", blocks_for(count), self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
+            "reduce", blocks, self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
             np.uint64(state.first), shares,
         )  # fmt: skip
         self._fold(state, shares)
@@ -452,9 +466,24 @@ class CudaKernels:
             shares[:, column] = float(value)
         return shares
 
+    def _shares_of(self, blocks: int) -> Any:
+        """Every block's share of the Globals, which the blocks write."""
+        columns = max(1, len(self.author.totals))
+        return self._buffer("shares of blocks", blocks * columns, np.float64).reshape(blocks, columns)
+
     def _fold(self, state: PlacedState, shares: Any) -> None:
-        for column, combine in enumerate(self._combiners):
-            state.partial[0, column] = float(getattr(shares[:, column], combine)())
+        """Add these shares up, float64[any, globals], to be read in `state.partial`; does not wait."""
+        if self.author.totals:
+            self._call("fold", 1, shares, state.partial_here)
+            state.adding = True
+
+    def _sending(self, scalars: tuple[Any, ...]) -> tuple[float, ...] | None:
+        """What `send` reads besides fields, where a sweep may do it for the next one; None where it may not."""
+        return None if self._steady is None else tuple(float(scalars[at]) for at in self._steady)
+
+    def _blocks_of_all(self, state: PlacedState) -> int:
+        """Blocks for a loop over all vertices."""
+        return max(1, min(many_blocks(), -(-(state.last - state.first) // BLOCK)))
 
     def _cleared(self, table: NDArray[Any], chunks: NDArray[Any]) -> tuple[Any, Any]:
         counted = self._buffer("table", len(table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
@@ -505,7 +534,12 @@ class CudaKernels:
 
     def _tiles(self, view: View) -> int:
         """Blocks for the tiles of a view."""
-        return min(most_blocks(), (view.e1 - 1) // TILE - view.e0 // TILE + 1) if view.e1 > view.e0 else 0
+        return min(most_blocks(), _tiles_of(view))
+
+    def _runs(self, view: View) -> int:
+        """Blocks for runs of neighboring tiles of a view: short ones, so that reading goes on ascending."""
+        tiles = _tiles_of(view)
+        return -(-tiles // max(1, min(RUN_TILES, tiles // many_blocks())))
 
     def _call(self, name: str, blocks: int, *arguments_: Any) -> None:
         """Launch a kernel; explain what numba cannot compile."""
@@ -526,7 +560,13 @@ class CudaKernels:
             return cuda_pull.make_pull(self.author, self.weighted, self._uses_target)
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted)
+        if name == "apply":
+            return applies.make_apply(self.author, self._changing, self._steady is not None)
         return _BY_VERTEX[name](self.author)
+
+
+def _tiles_of(view: View) -> int:
+    return (view.e1 - 1) // TILE - view.e0 // TILE + 1 if view.e1 > view.e0 else 0
 
 
 def lines_of_run(neighbors: Any) -> int:
@@ -546,9 +586,9 @@ _BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
 }
 _BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
     "select": vertices.make_select,
-    "send": vertices.make_send,
-    "apply": vertices.make_apply,
-    "reduce": vertices.make_reduce,
+    "send": applies.make_send,
+    "reduce": applies.make_reduce,
+    "fold": applies.make_fold,
     "count_wanting": cuda_demand.make_count_wanting,
     "take": cuda_rounds.make_take,
     "take_passed": cuda_passed.make_take_passed,

@@ -7,53 +7,23 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import COMBINE, ZERO, tile_bounds
-from penstock.engine.kernels.cuda_parts import ONE, degree_of, find_row, is_marked, mark, row_start, tell_sum
-
-
-@device
-def merge_min(a, b):  # type: ignore[no-untyped-def]
-    """The smaller."""
-    return b if b < a else a
-
-
-@device
-def merge_max(a, b):  # type: ignore[no-untyped-def]
-    """The larger."""
-    return b if b > a else a
-
-
-@device
-def merge_sum(a, b):  # type: ignore[no-untyped-def]
-    """The sum."""
-    return a + b
-
-
-@device
-def merge_or(a, b):  # type: ignore[no-untyped-def]
-    """The union of bits."""
-    return a | b
-
-
-MERGE = {"min": merge_min, "max": merge_max, "sum": merge_sum, "or": merge_or}
+from penstock.engine.kernels.cuda_parts import ONE, is_marked, mark, row_start, tell_sum
+from penstock.engine.kernels.cuda_tile import BOTH, MERGE, ROOM, make_add_rows, make_bring, make_fill, spot
 
 
 def make_gather(author: Author, weighted: bool) -> Any:
     """Device function: the message that comes along one in-edge, and whether its source is active."""
-    edge, has_send = author.calls["edge"], author.has_send
+    bring = make_bring(author, weighted)
 
     @device
     def gather(view, e, v, active, whole, out_index, fields, scalars, sent, identity, base):  # type: ignore[no-untyped-def]
-        neighbors, weights, e0 = view
-        bases, offsets, shift = out_index
-        u = np.uint64(neighbors[np.uint64(e - e0)])
+        at = np.uint64(e - view[2])
+        u = np.uint64(view[0][at])
         if not (whole or is_marked(active, u - base)):
             return identity, False
-        message = sent[u - base] if has_send else sent[0]
-        d = degree_of(bases, offsets, shift, u)
-        w = weights[np.uint64(e - e0)] if weighted else np.uint8(1)
-        return sent.dtype.type(edge(fields, scalars, message, u, v, w, d, base)), True
+        return bring(view, at, u, v, out_index, fields, scalars, sent, base), True
 
     return gather
 
@@ -131,10 +101,12 @@ def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Kern
 def make_pull(author: Author, weighted: bool, uses_target: bool) -> Kernel:
     """Kernel: every row of the view that wants messages combines all that its active in-neighbors send.
 
-    A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory; then
-    as many threads as there are for a row add its part up (Greathouse and Daga's CSR-Stream, SC 2014).
+    A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory
+    (Greathouse and Daga's CSR-Stream, SC 2014), and added up there by edges too (`make_add_rows`). A thread asks for
+    all its ids before it looks at the first, then for all their messages (`make_fill`). Every block takes neighboring
+    tiles: blocks that run at the same time read what lies together, and there may be more than run.
     """
-    wants, gather = author.calls["wants"], make_gather(author, weighted)
+    wants, fill, add_rows = author.calls["wants"], make_fill(author, weighted, uses_target), make_add_rows(author)
     combine, merge = COMBINE[author.combine], MERGE[author.combine]
     message_type = numba.from_dtype(author.message)
 
@@ -159,64 +131,44 @@ def make_pull(author: Author, weighted: bool, uses_target: bool) -> Kernel:
         bases, offsets, shift = index
         e0 = view[2]
         bounds = cuda.shared.array(2, np.uint64)
-        values = cuda.shared.array(TILE, message_type)
-        sums = cuda.shared.array(BLOCK, message_type)
-        thread = np.int64(cuda.threadIdx.x)
-        tile = e0 // np.int64(TILE) + np.int64(cuda.blockIdx.x)
-        while tile * np.int64(TILE) < e1:
+        values = cuda.shared.array(ROOM, message_type)
+        sums = cuda.shared.array(BOTH, message_type)
+        broken = cuda.shared.array(BOTH, np.uint8)
+        ends = cuda.shared.array(BLOCK, np.int32)
+        ends[cuda.threadIdx.x] = 0
+        first_tile = e0 // np.int64(TILE)
+        tiles = (e1 - np.int64(1)) // np.int64(TILE) + np.int64(1) - first_tile
+        each = (tiles + np.int64(cuda.gridDim.x) - np.int64(1)) // np.int64(cuda.gridDim.x)
+        tile = first_tile + np.int64(cuda.blockIdx.x) * each
+        last_tile = min(tile + each, first_tile + tiles)
+        while tile < last_tile:
             tile_bounds(tile, e0, e1, rows, starts, bounds, ZERO)
             origin = tile * np.int64(TILE)
-            for k in range(PER_THREAD):
-                at = np.int64(k * BLOCK) + thread
-                e = origin + at
-                value = identity
-                if e >= e0 and e < e1:
-                    v = bounds[0]
-                    if uses_target:
-                        v = find_row(bases, offsets, shift, bounds[0], bounds[1], e)
-                    value, _ = gather(view, e, v, active, whole, out_index, fields, scalars, sent, identity, base)
-                values[at] = value
+            low, high = max(origin, e0), min(origin + np.int64(TILE), e1)
+            mine = bounds[0], bounds[1]
+            fill(
+                view, (low, high, origin), mine, index, out_index, active, whole, fields, scalars, sent, identity, base,
+                values, ends,
+            )  # fmt: skip
             cuda.syncthreads()
-            count = np.int64(bounds[1] - bounds[0])
-            width = np.int64(1)
-            while width * 2 * count <= BLOCK:
-                width *= 2
-            part = thread & (width - np.int64(1))
-            row = thread // width
-            while row - thread // width < count:
-                total = identity
-                v = bounds[0] + np.uint64(row)
-                low, high, cut = ZERO, ZERO, False
-                if row < count:
-                    start = row_start(bases, offsets, shift, v)
-                    end = row_start(bases, offsets, shift, v + ONE)
-                    low, high = max(start, max(origin, e0)), min(end, min(origin + np.int64(TILE), e1))
-                    cut = low > start or high < end
-                    e = low + part
-                    while e < high:
-                        total = merge(total, values[e - origin])
-                        e += width
-                half = width // 2
-                if half > 0:
-                    sums[thread] = total
-                    while half > 0:
-                        cuda.syncthreads()
-                        if part < half:
-                            sums[thread] = merge(sums[thread], sums[thread + half])
-                        half //= 2
-                    cuda.syncthreads()
-                    total = sums[thread]
-                if part == 0 and low < high and total != identity and wants(fields, scalars, v, ZERO, base):
-                    changed = True
-                    if cut:
-                        changed = combine(target, v - base, total)
-                    else:
-                        old = target[v - base]
-                        target[v - base] = merge(old, total)
-                        changed = target[v - base] != old
-                    if changed and not whole:
-                        mark(touched, v - base)
-                row += np.int64(BLOCK) // width
-            tile += np.int64(cuda.gridDim.x)
+            add_rows(values, ends, sums, broken, identity, high - np.int64(1) - origin)
+            cuda.syncthreads()
+            v = mine[0] + np.uint64(cuda.threadIdx.x)
+            while v < mine[1]:
+                start, end = row_start(bases, offsets, shift, v), row_start(bases, offsets, shift, v + ONE)
+                if max(start, low) < min(end, high):
+                    total = values[spot(min(end, high) - np.int64(1) - origin)]
+                    if total != identity and wants(fields, scalars, v, ZERO, base):
+                        changed = True
+                        if start < low or high < end:
+                            changed = combine(target, v - base, total)
+                        else:
+                            old = target[v - base]
+                            target[v - base] = merge(old, total)
+                            changed = target[v - base] != old
+                        if changed and not whole:
+                            mark(touched, v - base)
+                v += np.uint64(BLOCK)
+            tile += np.int64(1)
 
     return pull

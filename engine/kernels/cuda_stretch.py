@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, Kernel, compile_author, cuda, device, kernel_together
+from penstock.engine.kernels.cuda_apply import make_renew
 from penstock.engine.kernels.cuda_edges import make_reach
 from penstock.engine.kernels.cuda_parts import (
     ONE,
@@ -59,7 +60,6 @@ from penstock.engine.kernels.cuda_queue import (
     reserve,
     turns,
 )
-from penstock.engine.kernels.cuda_vertices import make_renew
 from penstock.engine.program import Program, arguments, author_function
 
 MOST_ITERATIONS = 1024

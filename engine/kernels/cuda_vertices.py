@@ -1,14 +1,12 @@
-"""Loops over vertices on a GPU: select, enumerate, send, apply, reduce.
+"""Loops over vertices on a GPU: select and enumerate, which make a frontier of what is pending.
 
 Bitmaps are 32-bit words here (the same memory as the host's 64-bit ones); a thread takes one word and walks its
-bits, or, where every vertex acts, one vertex. The list of the frontier is ascending: blocks count their words, one
+bits. The list of the frontier is ascending: blocks count their words, one
 block sums the counts up, and each block then writes its vertices where they belong. The list's running sum counts
 *lines*: aligned runs of LANES edges that a row touches, which is what `push_list` hands out.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.author import Author
@@ -19,7 +17,6 @@ from penstock.engine.kernels.cuda_parts import (
     NONE,
     ONE,
     all_threads,
-    degree_of,
     global_thread,
     lowest_bit,
     mark,
@@ -196,112 +193,3 @@ def mark_all(positions, words):  # type: ignore[no-untyped-def]
     while at < positions.shape[0]:
         mark(words, positions[at])
         at += all_threads()
-
-
-def make_send(author: Author) -> Kernel:
-    """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
-    send = author.calls["send"]
-
-    @kernel
-    def send_all(active, whole, index, fields, scalars, sent, base):  # type: ignore[no-untyped-def]
-        bases, offsets, shift = index
-        at = np.uint64(global_thread())
-        step = np.uint64(all_threads())
-        if whole:
-            while at < np.uint64(sent.shape[0]):
-                d = degree_of(bases, offsets, shift, at + base)
-                sent[at] = send(fields, scalars, at + base, d, base)
-                at += step
-            return
-        while at < np.uint64(active.shape[0]):
-            left = active[at]
-            while left != NONE:
-                v = (at << FIVE) | lowest_bit(left)
-                left = np.uint32(left & np.uint32(left - BIT))
-                d = degree_of(bases, offsets, shift, v + base)
-                sent[v] = send(fields, scalars, v + base, d, base)
-            at += step
-
-    return send_all
-
-
-def make_renew(author: Author) -> Any:
-    """Device function: run `vertex` on one vertex; whether it is active next."""
-    vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
-    is_next, accumulate, totals = author.calls["active"], author.calls["accumulate"], len(author.totals)
-
-    @device
-    def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, row):  # type: ignore[no-untyped-def]
-        old = load(fields, v, base)
-        arrived = incoming[v - base]
-        incoming[v - base] = identity
-        store(fields, v, base, vertex(fields, scalars, arrived, was_active, v, d, base))
-        if totals > 0:
-            accumulate(partial, row, fields, old, scalars, v, d, base)
-        return is_next(fields, old, scalars, v, d, base)
-
-    return renew
-
-
-def make_apply(author: Author) -> Kernel:
-    """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
-
-    partial float64[threads, globals]: every thread's share of the Globals.
-    """
-    renew, uses_activity, everywhere = make_renew(author), author.uses_activity, author.everywhere
-
-    @kernel
-    def apply(  # type: ignore[no-untyped-def]
-        touched, active, following, whole, index, fields, scalars, incoming, identity, base, partial
-    ):
-        bases, offsets, shift = index
-        row = global_thread()
-        at = np.uint64(row)
-        step = np.uint64(all_threads())
-        if whole:
-            while at < np.uint64(incoming.shape[0]):
-                d = degree_of(bases, offsets, shift, at + base)
-                again = renew(fields, scalars, incoming, identity, True, at + base, d, base, partial, row)
-                if again and not everywhere:
-                    mark(following, at)
-                at += step
-            return
-        while at < np.uint64(touched.shape[0]):
-            left = touched[at]
-            was = active[at]
-            if left != NONE:
-                touched[at] = NONE
-            if uses_activity:
-                left = np.uint32(left | was)
-            chosen = NONE
-            while left != NONE:
-                v = (at << FIVE) | lowest_bit(left)
-                rest_of = np.uint32(left & np.uint32(left - BIT))
-                bit = np.uint32(left ^ rest_of)
-                left = rest_of
-                d = degree_of(bases, offsets, shift, v + base)
-                if renew(fields, scalars, incoming, identity, was & bit != NONE, v + base, d, base, partial, row):
-                    chosen = np.uint32(chosen | bit)
-            if chosen != NONE:
-                following[at] = np.uint32(following[at] | chosen)
-            at += step
-
-    return apply
-
-
-def make_reduce(author: Author) -> Kernel:
-    """Kernel: partial[thread] = that thread's share of the Globals of the present values."""
-    load, accumulate = author.calls["load"], author.calls["accumulate"]
-
-    @kernel
-    def reduce(index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
-        bases, offsets, shift = index
-        row = global_thread()
-        at = np.uint64(row)
-        while at < count:
-            v = at + base
-            d = degree_of(bases, offsets, shift, v)
-            accumulate(partial, row, fields, load(fields, v, base), scalars, v, d, base)
-            at += np.uint64(all_threads())
-
-    return reduce

@@ -15,17 +15,19 @@ from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import demand as demand_kernels
 from penstock.engine.kernels import edges as edge_kernels
 from penstock.engine.kernels import forest, packed, passed, rounds
+from penstock.engine.kernels import host_stretch as stretches
 from penstock.engine.kernels import vertices as vertex_kernels
 from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.bitmap import make_enumerate, make_select
 from penstock.engine.kernels.cached import Kernel, inline
+from penstock.engine.stretch import Bounds, Stretch
 from penstock.storage.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.heads import RowHeads
     from penstock.engine.program import Program
-    from penstock.engine.state import State
+    from penstock.engine.state import Bitmap, State
     from penstock.storage.index import Index
     from penstock.transfer.view import View
 
@@ -35,6 +37,10 @@ SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than wak
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 
 
+def _pair(marks: Bitmap) -> tuple[Any, Any]:
+    return marks.words, marks.summary
+
+
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     """An index as kernels take it: bases, offsets, shift."""
     bases, offsets, shift = index.arrays()
@@ -42,12 +48,19 @@ def kernel_index(index: Index) -> tuple[Any, Any, Any]:
 
 
 class HostKernels:
-    """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads."""
+    """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads.
+
+    over_links: whether `stretch` may read edges over a link; what is emulated would not tell how many.
+    """
+
+    over_links = False
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
         self.author: Author = bind(program, vertex_dtype, inline, plain=False)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
+        self._fits = stretches.fits(program, self.author)
+        self._small = 0  # how many small frontiers were pushed one at a time
         self._key = f"{self.author.fingerprint}{weighted}"
         self._made = _MADE.setdefault(self._key, {})
 
@@ -69,16 +82,33 @@ class HostKernels:
             "select", small, pending.words, pending.summary, active.words, active.summary, arrays,
             *values, limit, base, counts, rest,
         )  # fmt: skip
-        vertices, edges = (int(total) for total in counts.sum(axis=0))
+        vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
         listed = 0 < vertices < len(state.work)
         if listed:
             marks = active.words, active.summary
             self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
-        return Frontier(vertices, edges, listed=listed, rest=float(rest.min()))
+        return Frontier(vertices, edges, listed=listed, rest=float(rest[0] if pieces == 1 else rest.min()))
 
     def can_stretch(self, frontier: Frontier) -> bool:
-        """Never: starting an iteration costs the host too little."""
-        return False
+        """Whether `stretch` serves the program, and this frontier, if all edges are in memory."""
+        few = max(frontier.edges, frontier.vertices) <= stretches.MOST_EDGES
+        return self._fits and self._small >= stretches.PATIENCE and frontier.listed and few
+
+    def stretch(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: Bounds
+    ) -> Stretch:
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
+        apart = state.incoming is not None
+        told = np.empty((min(bounds.iterations, stretches.MOST_ITERATIONS), 2), dtype=np.int64)
+        number, limit = self._call(
+            "stretch apart" if apart else "stretch", True, self._edges_of(view), kernel_index(index),
+            (state.vertices, state.work), frontier.vertices, stretches.numbers_of(bounds, len(told)),
+            (*_pair(state.pending), *state.lows), _pair(state.touched), _pair(state.active), state.arrays, scalars,
+            state.sent, state.target, state.identity, np.uint64(state.first), told,
+        )  # fmt: skip
+        done = [(vertices, edges) for vertices, edges in told[:number].tolist()]
+        state.walked = sum(done[-1])
+        return Stretch(done, limit)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -119,6 +149,7 @@ class HostKernels:
             if first < last:
                 cut = self._cut(min(frontier.edges, view.e1 - view.e0))
                 listed = state.vertices, state.work, first, last
+                self._small += cut[0] == 1
                 self._call("push_list", cut[0] == 1, edges, view.e1, arrays, *listed, *cut, *common)
             return
         cut = self._cut(view.e1 - view.e0)
@@ -343,6 +374,8 @@ class HostKernels:
             return _SHARED[name]
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        if name in ("stretch", "stretch apart"):
+            return stretches.make_stretch(self.author, self.weighted, name == "stretch apart", self._key)
         key = self._made_of(name)
         shared = _MADE.setdefault(key, {})
         if name not in shared:
@@ -396,6 +429,10 @@ def explain(program: str, trouble: str) -> str:
     files = [line for line in lines if line.startswith("File ")]
     places = [line for line in files if "penstock adapter" not in line and "engine/kernels" not in line]
     telling = ("No implementation", "Invalid", "Cannot", "NameError", "Untyped", "Unknown attribute", "undefined")
-    cause = next((line for line in lines if any(word in line for word in telling)), lines[0])
+    at = next((at for at, line in enumerate(lines) if any(word in line for word in telling)), 0)
+    cause = lines[at]
+    if cause.endswith("signature:") and at + 1 < len(lines):  # what was called stands in the next line
+        cause = f"there is no {lines[at + 1].removeprefix('>>> ')}"
+    why = next((f": {line.partition('TypingError: ')[2]}" for line in lines if "TypingError: " in line), "")
     where = f" ({places[-1].rstrip(':')})" if places else ""
-    return f"program {program}: Numba cannot compile one of its functions: {cause}{where}"
+    return f"program {program}: Numba cannot compile one of its functions: {cause}{why}{where}"

@@ -21,9 +21,12 @@ from penstock.engine.session import Session
 from penstock.storage.errors import InputError
 from penstock.storage.index import from_offsets
 from penstock.transfer import cuda
-from penstock.transfer.layout import Layout
 from samples import in_memory, on_disk, shape, skewed, weighed
+from small_host import keeping
 from trials import PROGRAMS, check, program_of
+
+LEAST = 2 * 32 * 8
+"""Bytes of two slabs of one chunk."""
 
 
 @st.composite
@@ -35,7 +38,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     options = {
         "route": draw(st.sampled_from(["auto", "filter", "zero-copy", "compaction"])),
         "model": draw(st.sampled_from(["measured", "published"])),
-        "device_edge_memory": draw(st.integers(2 * 32 * 8, 6000)),
+        "device_edge_memory": draw(st.integers(LEAST, 6000)),
         "partition_bytes": draw(st.integers(1, 600)),
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
         "combine": draw(st.integers(1, 4)),
@@ -43,18 +46,9 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
         "residency": draw(st.sampled_from(["value", "first", "none"])),
         "local_rounds": draw(st.integers(0, 2)),
     }
+    if options["route"] in ("auto", "zero-copy") and draw(st.booleans()):
+        options["device_edge_memory"] = draw(st.integers(0, LEAST))
     return edges, options
-
-
-def shelves(partition_edges: int, slabs: int, slots: int) -> Any:
-    """A stand-in for `divide`: a host that keeps `slots` partitions, however small the graph."""
-
-    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
-        edges = min(partition_edges, max(1, partition_bytes // (4 * 32)) * 32)
-        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
-
-    return divide
 
 
 @settings(max_examples=100)
@@ -73,7 +67,7 @@ def test_every_route_model_and_budget_gives_the_answer(
     edges, options = case
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(place, "divide", shelves(*shelf))
+            patch.setattr(place, "divide", keeping(*shelf))
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         with Session(graph, device="emulated", **options) as session:
             result = session.run(program_of(name, edges))

@@ -1,7 +1,9 @@
 """Measure a real device: link rates, kernels on resident edges, every route on a graph that does not fit.
 
-    PYTHONPATH=… python tests/gpu/measure.py rates compiling levels:3000 programs:22 routes:22:0.25
+    PYTHONPATH=… python tests/gpu/measure.py rates compiling levels:3000 programs:22 routes:22:0.25 phases:24
 
+`phases:SCALE[:MB[:BLOCKS,…[:NAMES]]]` prints what each launch of a sweep takes (`phases.py`): with all edges resident
+or with MB of them (0: all), with so many blocks a multiprocessor in every launch (0: as they are), of these programs.
 A tool of the developers: it prints a short table, last line last. Graphs are Penstock's own R-MAT, sorted on the GPU.
 """
 
@@ -33,6 +35,7 @@ from penstock.storage.slots import aligned_empty
 from penstock.tools import cli
 from penstock.transfer.cuda import CudaDevice
 from penstock.transfer.routes.table import serving
+from phases import phases
 
 LINES: list[str] = []
 
@@ -243,16 +246,15 @@ def programs(graph: Graph, options: dict[str, Any], only: tuple[str, ...] = (), 
             for number, (name, program, _) in enumerate(chosen):
                 times = []
                 for _ in range(repeat + (number == 0)):
-                    overlap(session)
                     result = session.run(program)
                     times.append(result.seconds)
                 best = min(times)
                 link = sum(task.bytes_link for record in result.records for task in record.tasks)
-                label = " ".join(str(value) for key, value in options.items() if key not in ("device", "keep_times"))
+                label = " ".join(str(value) for key, value in options.items() if key != "device")
                 say(
                     f"{name:9s} {label}: {best * 1e3:8.2f} ms, {result.iterations} iterations, "
                     f"link {link / 1e9:.3f} GB, "
-                    f"times {[round(t * 1e3, 1) for t in times]}{overlap(session)}{lines_of(result)}"
+                    f"times {[round(t * 1e3, 1) for t in times]}{copies_of(result)}{lines_of(result)}"
                 )
                 for r in result.records[:12]:
                     routes = [(t.route, len(t.partitions), round(t.bytes_link / 1e6, 1)) for t in r.tasks]
@@ -272,20 +274,10 @@ def lines_of(result: Result) -> str:
     return f", pushes read {read / 1e6:.3f} M lines, {read / told:.3f} of the active rows'" if told and read else ""
 
 
-def overlap(session: Session) -> str:
-    """Share of the last run's copying time during which the link was busy, from the events of the copies."""
-    reader = getattr(getattr(session, "_equipment", None), "edges", None)
-    times = getattr(getattr(reader, "reader", None), "times", None)
-    if not times:
-        return ""
-    first = times[0][0]
-    spans = sorted((cupy.cuda.get_elapsed_time(first, a), cupy.cuda.get_elapsed_time(first, b)) for a, b in times)
-    busy, until = 0.0, 0.0
-    for low, high in spans:
-        busy += max(0.0, high - max(low, until))
-        until = max(until, high)
-    times.clear()
-    return f", copies busy {busy:.1f} of {until:.1f} ms between the first and the last"
+def copies_of(result: Result) -> str:
+    """Seconds that the link was at copies, as the records say, over those of the run."""
+    copies = sum(task.link_seconds for record in result.records for task in record.tasks)
+    return f", copies busy {copies * 1e3:.1f} ms, {copies / result.seconds:.0%} of the run" if copies else ""
 
 
 def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -344,10 +336,16 @@ def main() -> None:
                                 f"sssp delta {delta:g}: {best.seconds * 1e3:.1f} ms, {best.iterations} iterations, "
                                 f"{sum(r.edges for r in best.records) / 1e9:.2f} G edges, link {link / 1e9:.2f} GB"
                             )
+        elif what == "phases":
+            megabytes, blocks, names = (rest[1:4] + ["0", "0", "pagerank,chebyshev"][len(rest[1:4]) :])[:3]
+            known: dict[str, Program] = {name: program for name, program, _ in trials(graph)}
+            known |= {"pagerank": PageRank(tol=0, max_iter=10), "chebyshev": ChebyshevPageRank(tol=0, max_iter=10)}
+            for each in (int(text) for text in blocks.split(",")):
+                phases(graph, {name: known[name] for name in names.split(",")}, say, int(megabytes) << 20, each)
         elif what == "routes":
             memory = int(float(rest[1]) * graph.edges * 4)
             for route in (*serving("cuda")[1:], "auto"):
-                options = {"device": "cuda:0", "route": route, "device_edge_memory": memory, "keep_times": True}
+                options = {"device": "cuda:0", "route": route, "device_edge_memory": memory}
                 programs(graph, options, tuple(rest[2].split(",")), repeat=2)
         elif what == "budget":
             options = {"device": "cuda:0", "device_edge_memory": int(rest[1]) << 20}

@@ -111,6 +111,16 @@ def test_where_kernels_are_the_limit_one_launch_in_place_beats_many_copies():
         assert {task.route for task in plan.tasks} == routes
 
 
+def test_reading_in_place_keeps_other_kernels_waiting():
+    """What is resident can be worked on while copies travel, and not while a kernel reads over the link."""
+    rates = Rates(
+        copy_bytes=4e9, line_rate=3.3e7, kernel_edges=1e9
+    )  # a partition: 1.05 ms to copy, 1.99 to read, 1.05 to walk
+    everything, held = demand_of([STEP] * 8, vertices=[1] * 8), residency_of(8, [0, 1, 2, 3], disk=[0] * 8)
+    plan = make_plan(everything, table_of(8), held, rates, options(routes=("resident", "filter", "zero-copy")))
+    assert {task.route for task in plan.tasks} == {"resident", "filter"}
+
+
 def test_a_combined_task_pays_one_copy_latency():
     rates = Rates(copy_bytes=1e9, copy_latency=1.0, kernel_edges=1e9, kernel_latency=0.5)
     plan = make_plan(demand_of([STEP] * 4), table_of(4), residency_of(4), rates, options(route="filter", combine=4))

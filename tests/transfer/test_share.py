@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,19 +24,35 @@ ONE = [AdjacencySize(1000, 4, 1, chunk_edges=10)]
         (120, "filter", False, Share(10, 3, 0, False)),
         (80, "filter", False, Share(10, 2, 0, False)),
         (0, "zero-copy", True, Share(100, 0, 0, False)),
+        (80, "auto", False, Share(10, 2, 0, False)),
+        (79, "auto", False, Share(100, 0, 0, False)),
+        (99, "auto", True, Share(100, 0, 0, False)),
+        (0, "auto", False, Share(100, 0, 0, False)),
     ],
 )
 def test_divisions(memory, route, weights, expected):
     found = share(memory, ONE, Wish(400, route=route), weights=weights)
     assert (found.slabs, found.whole) == (expected.slabs, expected.whole)
     assert found == expected or route == "auto"
+    assert route != "auto" or memory > 80 or found == expected
 
 
-def test_what_does_not_fit_is_refused_with_the_way_out():
-    with pytest.raises(InputError, match="zero-copy"):
-        share(79, ONE, Wish(400, route="filter"), weights=False)
+@pytest.mark.parametrize("route", ["filter", "compaction", "cel", "cel-structural"])
+def test_what_does_not_fit_is_refused_with_the_way_out(route):
+    with pytest.raises(
+        InputError, match=r"79 B is too small: 2 slabs of one chunk take 80 B.*--route auto or zero-copy"
+    ):
+        share(79, ONE, Wish(400, route=route), weights=False)
     with pytest.raises(InputError, match="--route auto"):
         share(3999, ONE, Wish(400, route="resident"), weights=False)
+
+
+@pytest.mark.parametrize("route", ["auto", "zero-copy"])
+def test_what_is_read_in_place_needs_room_for_the_state_alone(route):
+    wish = Wish(400, route=route, device_memory=5 << 20, fixed=5 << 20)
+    assert share(0, ONE, wish, weights=False) == Share(100, 0, 0, False)
+    with pytest.raises(InputError, match=r"--device-memory 5.0 MiB is too small.*give --device-memory 6MiB or more$"):
+        share(0, ONE, replace(wish, fixed=(5 << 20) + 1), weights=False)
 
 
 def test_partitions_shrink_before_copies_and_copies_before_slabs():
@@ -57,6 +75,14 @@ def test_nothing_stays_where_that_is_not_wanted():
     assert (found.whole, found.slots) == (False, 0)
 
 
+@pytest.mark.parametrize(("fixed", "told"), [(4 << 20, True), (6 << 20, False)])
+def test_a_route_without_slabs_is_named_only_where_the_state_fits(fixed, told):
+    wish = Wish(400, route="filter", device_memory=5 << 20, fixed=fixed)
+    with pytest.raises(InputError, match=r"give --device-memory \dMiB or more") as refused:
+        share(0, ONE, wish, weights=False)
+    assert ("--route" in str(refused.value)) == told
+
+
 @given(
     memory=st.integers(0, 6000), partition=st.integers(1, 2000), weights=st.booleans(), k=st.integers(1, 4),
     stay=st.booleans(),
@@ -64,11 +90,14 @@ def test_nothing_stays_where_that_is_not_wanted():
 def test_what_is_taken_stays_within_the_budget(memory, partition, weights, k, stay):
     for route in ("auto", "filter"):
         each = 5 if weights else 4
+        enough = memory >= SLABS[-1] * 10 * each
         try:
             found = share(memory, ONE, Wish(partition, k, route, stay), weights=weights)
         except InputError:
-            assert memory < SLABS[-1] * 10 * each
+            assert not enough
+            assert route == "filter"
             continue
+        assert found.whole or (found.slabs >= SLABS[-1]) == enough
         slabs = found.slabs * found.combine
         held = 1000 * each if found.whole else (slabs + found.slots) * found.partition_edges * each
         assert held <= memory

@@ -1,10 +1,13 @@
 """What starts next, and what is handed over next: the disk has work from the start, and what needs none goes first."""
 
+from types import SimpleNamespace
+
 import pytest
+from penstock.storage.errors import RunError
 from penstock.transfer import walk as walking
 from penstock.transfer.cost import Cost
 from penstock.transfer.options import TransferOptions
-from penstock.transfer.task import Plan, Task
+from penstock.transfer.task import Plan, Task, TaskRecord
 from penstock.transfer.walk import Walk
 
 READ = Cost(disk=1.0, decode=1.0, link=1.0)
@@ -16,7 +19,7 @@ class Fake:
 
     def __init__(self, room=3):
         self.room, self.held, self.started = room, [], []
-        self.arrived = set()
+        self.arrived, self.broken = set(), set()
 
     def route(self, name):
         return self
@@ -36,6 +39,12 @@ class FakeParcel:
 
     def ready(self):
         return self.number in self.fake.arrived
+
+    def view(self):
+        if self.number in self.fake.broken:
+            raise RunError("the disk is gone")
+        record = TaskRecord("filter", "out", (self.number,), edges=5, bytes_link=20, predicted=READ)
+        return SimpleNamespace(record=record)
 
     def release(self):
         self.fake.held.remove(self.number)
@@ -128,3 +137,17 @@ def test_everything_comes_once_however_little_room_there_is(walk_of, room, ahead
     follow(walk, seen)
     assert sorted(order) == [0, *range(100, 104), *range(200, 204)]
     assert not fake.held
+
+
+def test_what_was_started_for_nothing_is_told_and_freed(walk_of):
+    """What cannot be read of it is nobody's loss."""
+    walk, fake = walk_of(tasks(near=(100, 101), far=(200,)))
+    walk.read_ahead()
+    fake.broken = {101}
+    found = walk.abandon()
+    assert [(record.partitions, record.edges, record.bytes_link, record.predicted) for record in found] == [
+        ((), 0, 20, None),
+        ((), 0, 20, None),
+    ]
+    assert not fake.held
+    assert walk.abandon() == []

@@ -58,6 +58,7 @@ class Cel:
 
     name: str
     kinds: frozenset[str] = frozenset({"emulated", "cuda"})
+    staged: bool = True
 
     def start(self, task: Task, demand: Demand, stage: Stage) -> Parcel | None:
         """Gather a bundle and start its copy; None while there is no pack or slab."""

@@ -28,6 +28,7 @@ from penstock.transfer.view import View
 
 name = "compaction"
 kinds = frozenset({"emulated", "cuda"})
+staged = True
 
 
 def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:

@@ -22,6 +22,7 @@ Arrays = tuple[NDArray[Any], NDArray[Any] | None]
 
 name = "filter"
 kinds = frozenset({"host", "emulated", "cuda"})
+staged = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from penstock.transfer.view import View
 
 name = "resident"
 kinds = frozenset({"host", "emulated", "cuda"})
+staged = False
 
 
 def start(task: Task, demand: Demand, stage: Stage) -> Parcel:

@@ -1,10 +1,11 @@
-"""The routes by name, and which kinds of device each serves.
+"""The routes by name, and which devices each serves.
 
 Owns the list; a new route is one file and one line here. Refuses names that are not in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol, cast
 
 from penstock.storage.errors import InputError
@@ -16,7 +17,7 @@ from penstock.transfer.task import Demand, Task
 
 
 class Route(Protocol):
-    """How edges reach a device: a module, or an object, with these three names."""
+    """How edges reach a device: a module, or an object, with these four names."""
 
     @property
     def name(self) -> str:
@@ -25,6 +26,10 @@ class Route(Protocol):
     @property
     def kinds(self) -> frozenset[str]:
         """Return the kinds of device that it serves."""
+
+    @property
+    def staged(self) -> bool:
+        """Return whether it brings edges into slabs; else kernels read them where they lie."""
 
     def start(self, task: Task, demand: Demand, stage: Stage) -> Parcel | None:
         """Start bringing a task's edges; None when there is no slab for them yet."""
@@ -41,6 +46,11 @@ def route(name: str) -> Route:
     return ROUTES[name]
 
 
-def serving(kind: str) -> tuple[str, ...]:
-    """Return the names of the routes that serve a kind of device."""
-    return tuple(route.name for route in ROUTES.values() if kind in route.kinds)
+def serving(kind: str, *, slabs: bool = True) -> tuple[str, ...]:
+    """Return the names of the routes that serve a kind of device; slabs: whether it has any."""
+    return tuple(route.name for route in ROUTES.values() if kind in route.kinds and (slabs or not route.staged))
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """Return names of routes in the order of the list, each once; what is not in it follows, by name."""
+    return [name for name in ROUTES if name in names] + sorted(set(names) - set(ROUTES))

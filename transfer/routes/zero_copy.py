@@ -21,6 +21,7 @@ from penstock.transfer.view import View
 
 name = "zero-copy"
 kinds = frozenset({"emulated", "cuda"})
+staged = False
 LINE_BYTES = 128
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import pytest
 from checkers import EdgeList
 from numba import cuda
 from penstock.engine import run
+from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels.cuda_kernels import CudaKernels
+from penstock.engine.placed import PlacedState
+from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
 from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.task import TaskRecord
+from penstock.transfer.view import View
 from samples import in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 
@@ -79,6 +85,30 @@ def test_lines_of_pulls_are_counted(tmp_path: Path) -> None:
     assert all(0 < task.lines_read < everything for task in first)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("cuts", [(), (1,), (7, 8, 50), (16, 33, 1000, 1001)])
+def test_pulls_of_any_piece_of_the_edges(cuts: tuple[int, ...], whole: bool) -> None:
+    """Tiles that a view begins or ends in, rows cut by either, and as many tiles as make every block take several."""
+    edges = shape("skewed")
+    graph, device, program = in_memory(edges), EmulatedDevice(), PageRank()
+    kernels = CudaKernels(program, graph.vertex_dtype, False, device, {})
+    state = PlacedState(program, kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
+    state.accumulate_apart()
+    random = np.random.default_rng(len(cuts))
+    state.sent[:] = random.integers(0, 1 << 20, graph.vertices)
+    state.active.words[:] = random.integers(0, 1 << 32, len(state.active.words))
+    index, (neighbors, _) = graph.out.index(), graph.out.arrays
+    bounds = [0, *cuts, graph.edges]
+    for e0, e1 in itertools.pairwise(bounds):
+        rows = index.row_of(e0), index.row_of(e1 - 1) + 1
+        view = View("csr", "in", e0, e1, *rows, neighbors[e0:e1], None, TaskRecord("resident", "in", ()))
+        kernels.pull(view, state, Frontier(1, 1, everything=whole), (index, index), (np.float64(0),) * 4)
+    bits = np.unpackbits(state.active.words.view(np.uint8), bitorder="little")[: graph.vertices]
+    sent = state.sent if whole else state.sent * bits
+    rows_of_edges = np.repeat(np.arange(graph.vertices), index.degrees(0, graph.vertices))
+    assert np.array_equal(state.incoming, np.bincount(rows_of_edges, sent[neighbors], graph.vertices))
+
+
 def test_residual_pagerank() -> None:
     edges = shape("sparse", directed=False)
     check("pagerank", edges, run(program_of("pagerank", edges), in_memory(edges), mode="async", **DEVICE).fields)
@@ -86,7 +116,6 @@ def test_residual_pagerank() -> None:
 
 def test_select_lists_in_ascending_order() -> None:
     """The running sums count the aligned runs of LANES edges that rows touch."""
-    from penstock.engine.placed import PlacedState
     from penstock.engine.programs.bfs import BFS
 
     edges = shape("skewed")

@@ -1,0 +1,100 @@
+"""Sweep after sweep: the next one's edges are on their way before the last kernels of this one, and nothing is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from penstock.engine import Graph, equipment, place
+from penstock.engine.kernels.host import HostKernels
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.session import Session
+from penstock.transfer.layout import Layout
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.walk import Walk
+from samples import in_memory, on_disk, skewed
+
+EDGES = EdgeList(3000, *skewed(3000, 60_000, 5), None, False)
+LINKED: dict[str, Any] = {"device": "emulated", "device_edge_memory": 100_000, "partition_bytes": 1 << 13}
+PARTITION = 2048
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return on_disk(EDGES, tmp_path / "g.h5", chunk_edges=512)
+
+
+@pytest.fixture(params=["linked", "fed", "cores"])
+def session(request: pytest.FixtureRequest, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Behind a link with all edges in host memory, with some of them there, and on the cores."""
+    if request.param != "linked":
+        for module in (equipment, place):
+            monkeypatch.setattr(module, "divide", lambda *about: Layout(PARTITION, 3, 6, 2, False, 5))
+    with Session(
+        graph, threads=1, **({"device": "cpu"} if request.param == "cores" else {**LINKED, "route": "filter"})
+    ) as opened:
+        yield opened
+
+
+def at_rest(pipeline: Pipeline) -> bool:
+    if pipeline.source is not None:
+        pipeline._settle()  # what the host has lent it takes back when it is next asked for room
+    own = pipeline.free_slabs == pipeline.options.slabs
+    return own and (pipeline.source is None or pipeline.source.free_slabs == pipeline.source.options.slabs)
+
+
+def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    apply, start, hand_over = HostKernels.apply, Pipeline.start, Walk.hand_over
+
+    def told(name: str, function: Any) -> Any:
+        def called(*arguments: Any) -> Any:
+            happened.append(name)
+            return function(*arguments)
+
+        return called
+
+    session.run(PageRank(tol=0, max_iter=1))
+    monkeypatch.setattr(HostKernels, "apply", told("apply", apply))
+    monkeypatch.setattr(Pipeline, "start", told("start", start))
+    monkeypatch.setattr(Walk, "hand_over", told("view", hand_over))
+    session.run(PageRank(tol=0, max_iter=3))
+    order = [name for at, name in enumerate(happened) if at == 0 or happened[at - 1] != name]
+    ends = ["start", "apply"] if session.device is None else ["apply", "start"]
+    assert order == ["view", *ends, "view", *ends, "view", "apply"]
+
+
+@pytest.mark.parametrize("route", ["auto", "filter", "zero-copy", "compaction"])
+def test_every_route_gives_the_ranks(graph: Graph, route: str) -> None:
+    with Session(graph, route=route, **LINKED) as session, Session(in_memory(EDGES), device="cpu") as host:
+        for program in (PageRank(tol=0, max_iter=7), PageRank(tol=1e-9)):
+            found, wanted = session.run(program), host.run(program)
+            assert found.iterations == wanted.iterations
+            np.testing.assert_allclose(found.fields["rank"], wanted.fields["rank"], rtol=1e-9)
+
+
+def test_a_run_that_is_over_has_given_everything_back(session: Session) -> None:
+    """One ends by its tolerance, in the middle of what it has begun; one is closed by who looks on."""
+    wanted = Session(in_memory(EDGES), device="cpu").run(PageRank(tol=1e-4)).fields["rank"]
+    assert session.run(PageRank(tol=1e-4)).converged
+    assert session._equipment is not None
+    (pipeline,) = session._equipment.pipelines
+    assert at_rest(pipeline)
+    steps = session.steps(PageRank(tol=0, max_iter=50))
+    for _ in range(2):
+        next(steps)
+    assert not at_rest(pipeline)
+    steps.close()
+    assert at_rest(pipeline)
+    assert session.run(BFS(3)).fields["level"].max() > 0
+    np.testing.assert_allclose(session.run(PageRank(tol=1e-4)).fields["rank"], wanted, rtol=1e-9)
+
+
+def test_what_is_resident_needs_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pipeline, "start", None)
+    with Session(in_memory(EDGES), device="cpu") as session:
+        session.run(PageRank(tol=0, max_iter=3))
