@@ -119,7 +119,7 @@ class Loop:
             self._note_bucket(frontier)
             growing = frontier.vertices > self.before.vertices
             self.direction = choose(self._situation(frontier), frontier, self.direction, growing)
-            if self.direction == "push" and self._can_stretch(frontier) and (yield from self._stretch(frontier)):
+            if self.direction == "push" and self._can_stretch(frontier) and (yield from self._stretch(frontier, began)):
                 continue
             record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
             walking = time.perf_counter()
@@ -159,8 +159,11 @@ class Loop:
         able = here and kernels.can_stretch(frontier)
         return able and (lane.resident or (kernels.over_links and lane.slight(frontier)))
 
-    def _stretch(self, frontier: Frontier) -> Generator[IterationRecord, None, bool]:
-        """Run several iterations in one launch; returns whether at least one could run."""
+    def _stretch(self, frontier: Frontier, selecting: float) -> Generator[IterationRecord, None, bool]:
+        """Run several iterations in one launch; returns whether at least one could run.
+
+        selecting: when the first one's frontier was asked for, which waits for the kernels before it.
+        """
         began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
         lane = worker.lanes["push"]
@@ -179,6 +182,8 @@ class Loop:
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for at, (vertices, edges) in enumerate(done.frontiers):
             record = IterationRecord(self.iteration, "push", vertices, edges, seconds, began=began + at * seconds)
+            if at == 0:
+                record.seconds, record.began = began + seconds - selecting, selecting
             lines = vertices + edges * lane.edge_bytes // LINE_BYTES
             record.tasks = [
                 TaskRecord(

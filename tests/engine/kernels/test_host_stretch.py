@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.kernels import host_stretch
 from penstock.engine.kernels.author import bind
 from penstock.engine.kernels.host import HostKernels
+from penstock.engine.loop import Loop
 from penstock.engine.program import Program
 from penstock.engine.programs.betweenness import AddDependencies, Betweenness, CountPaths
 from penstock.engine.programs.bfs import BFS
@@ -257,3 +259,19 @@ def test_the_bounds_of_priorities_are_counted_as_memory() -> None:
             bare = state_bytes(program, 10000, UINT32, apart=False)
         more = state_bytes(program, 10000, UINT32, apart=False) - bare
         assert more == kept * sum(lows.nbytes for lows in state.lows)
+
+
+def test_waiting_for_the_frontier_is_the_first_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU that is where the kernels of the iteration before are waited for."""
+    select, selected = Loop._select, []
+
+    def slowly(loop: Loop) -> Any:
+        selected.append(time.sleep(0.01))
+        return select(loop)
+
+    monkeypatch.setattr(Loop, "_select", slowly)
+    with stretches(), Session(in_memory(GRAPHS["grid"]), device="cpu", threads=1) as session:
+        result = session.run(BFS(0))
+    assert sum(record.seconds for record in result.records) >= 0.01 * (len(selected) - 1)  # the last one found nobody
+    ends = [record.began + record.seconds for record in result.records if record.began]
+    assert all(record.began >= end - 1e-9 for record, end in zip(result.records[1:], ends, strict=False))
