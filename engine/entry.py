@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
-from penstock.engine.program import Program
+from penstock.engine.program import Program, has_phases
 from penstock.engine.programs.table import named
 from penstock.engine.result import Result
 from penstock.engine.session import Session
@@ -57,7 +58,7 @@ def run(
 
 
 def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
-    """An instance of a program from its parameters; any whose iterations are its own takes `max_iter`.
+    """An instance of a program from its parameters; `max_iter` may be among them (`limited_from_outside`).
 
     Raises InputError naming what is missing or unknown, and the nearest name there is.
     """
@@ -77,13 +78,35 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
 
 
 def limited_from_outside(program: type[Program]) -> bool:
-    """Whether `max_iter` is set on the program rather than given to it; one of phases has no iterations of its own."""
-    return "max_iter" not in inspect.signature(program).parameters and program.phases is Program.phases
+    """Whether `max_iter` is set on the program rather than given to it.
+
+    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`.
+    """
+    if "max_iter" in inspect.signature(program).parameters:
+        return False
+    return not has_phases(program) or _author_names(program, "max_iter")
+
+
+def _author_names(program: type[Program], word: str) -> bool:
+    """Whether a function of the author's names this attribute."""
+    own = [value for kind in program.__mro__ if kind not in (Program, object) for value in vars(kind).values()]
+    own = [value.fget if isinstance(value, property) else inspect.unwrap(value) for value in own]
+    return any(_names(value.__code__, word) for value in own if inspect.isfunction(value))
+
+
+def _names(code: CodeType, word: str) -> bool:
+    """Whether a function's code, or that of one inside it, names this attribute."""
+    return word in code.co_names or any(_names(inner, word) for inner in code.co_consts if inspect.iscode(inner))
 
 
 def check_kinds(program: type[Program], given: Mapping[str, Any]) -> None:
-    """Refuse, by name, a text given for a parameter that is annotated as a number. Raises InputError."""
+    """Refuse, by name, a text given for a parameter that is annotated as a number. Raises InputError.
+
+    A source may be a text whatever its annotation says: vertices have names where a graph says so (`vertices.py`).
+    """
     for name, parameter in inspect.signature(program).parameters.items():
+        if name == "source":
+            continue
         kinds = set(str(getattr(parameter.annotation, "__name__", parameter.annotation)).replace(" ", "").split("|"))
         if isinstance(given.get(name), str) and kinds <= {"int", "float", "bool", "None"}:
             wanted = "True or False" if kinds == {"bool"} else "a number"

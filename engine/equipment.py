@@ -130,7 +130,6 @@ class Equipment:
         pipeline = self.pipelines[number]
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
-        weight = adjacency.weight_dtype if weighted else None
         lane = Lane(
             pipeline,
             walk.direction,
@@ -139,7 +138,7 @@ class Equipment:
             self.feedback,
             weighted,
             self.chunk_edges,
-            adjacency.neighbor_dtype.itemsize + (0 if weight is None else weight.itemsize),
+            size_of(adjacency).edge_bytes(weighted),
         )
         if len(self.pipelines) > 1:
             table = pipeline.table(lane.key)

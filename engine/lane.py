@@ -114,7 +114,7 @@ class Lane:
         began = time.perf_counter()
         self.waiting = ()
         started, self._started = self._started, None
-        if started is None:
+        if started is None or not self.pipeline.has_started(started.walk):
             rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
             demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
             walk, basis = None, self.feedback.basis
@@ -153,7 +153,7 @@ class Lane:
     def abandon(self) -> list[TaskRecord]:
         """End what was started for a walk that does not come; what it moved."""
         started, self._started = self._started, None
-        return [] if started is None else started.walk.abandon()
+        return [] if started is None or not self.pipeline.has_started(started.walk) else started.walk.abandon()
 
     def release(self) -> None:
         """Give back what was started, without waiting for more than has to be."""

@@ -118,8 +118,10 @@ class Loop:
                 return
             self._note_bucket(frontier)
             growing = frontier.vertices > self.before.vertices
-            self.direction = choose(self._situation(frontier), frontier, self.direction, growing)
-            if self.direction == "push" and self._can_stretch(frontier) and (yield from self._stretch(frontier, began)):
+            situation = self._situation(frontier)
+            self.direction = choose(situation, frontier, self.direction, growing)
+            stretches = self.direction == "push" and self._can_stretch(frontier)
+            if stretches and (yield from self._stretch(frontier, certain_push(situation), began)):
                 continue
             record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
             walking = time.perf_counter()
@@ -159,15 +161,18 @@ class Loop:
         able = here and kernels.can_stretch(frontier)
         return able and (lane.resident or (kernels.over_links and lane.slight(frontier)))
 
-    def _stretch(self, frontier: Frontier, selecting: float) -> Generator[IterationRecord, None, bool]:
+    def _stretch(
+        self, frontier: Frontier, certain: tuple[int, int, float], selecting: float
+    ) -> Generator[IterationRecord, None, bool]:
         """Run several iterations in one launch; returns whether at least one could run.
 
-        selecting: when the first one's frontier was asked for, which waits for the kernels before it.
+        certain: what is pushed for certain (`certain_push`). selecting: when the first one's frontier was asked for,
+        which waits for the kernels before it.
         """
         began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
         lane = worker.lanes["push"]
-        edges, alpha, per_row = certain_push(self._situation(frontier))
+        edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
         bucket = self.program.bucket if self._small_buckets else 0.0
         bounds = Bounds(

@@ -230,9 +230,10 @@ def author_function(program: Program, name: str) -> Callable[..., Any] | None:
     return None
 
 
-def has_phases(program: Program) -> bool:
+def has_phases(program: Program | type[Program]) -> bool:
     """Whether a program consists of phases."""
-    return type(program).phases is not Program.phases
+    kind = program if isinstance(program, type) else type(program)
+    return kind.phases is not Program.phases
 
 
 def resumable(program: Program) -> bool:

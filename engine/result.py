@@ -185,7 +185,5 @@ def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[An
 
 
 def _descending(values: NDArray[Any]) -> NDArray[Any]:
-    """Keys that sort the largest value first: unsigned ones are counted from their dtype's largest."""
-    if values.dtype.kind == "u":
-        return np.asarray(np.iinfo(values.dtype).max - values)
-    return np.asarray(-values if values.dtype.kind != "b" else ~values)
+    """Keys that sort the largest value first; of whole numbers and truths their complements, which do not overflow."""
+    return np.asarray(-values if values.dtype.kind == "f" else ~values)

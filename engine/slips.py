@@ -2,7 +2,7 @@
 
 A value under a name that is nearly a word of `Program` (`combiner = "max"`), a name that nothing defines or that a
 module does not have (`np.sqroot`), a function that forgets its `return`. Looks at classes and at the bytecode of their
-functions; runs and compiles nothing.
+functions, before anything there depends on a branch; runs and compiles nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import pairwise
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from penstock.engine.program import Field, Global, Program, arguments, functions_of
 from penstock.storage.errors import InputError
 
+WORDS = [
+    name
+    for name, value in vars(Program).items()
+    if not name.startswith("_") and not callable(value) and (value is not None or name == "message")
+]
+"""What of `Program` is a value, and no function."""
 METHODS = ("start", "form", "finish")
 """Plain methods whose values are used."""
 
@@ -59,16 +65,41 @@ def _place(program: Program, function: Callable[..., Any], line: int) -> str:
 
 
 def _check_words(program: type[Program]) -> None:
-    own = [pair for base in program.__mro__ if issubclass(base, Program) for pair in vars(base).items()]
-    functions = [value.__code__ for _, value in own if inspect.isfunction(value)]
-    read = {name for code in functions for name in (*code.co_names, *code.co_varnames)}
+    own = [pair for base in program.__mro__ if base not in (object, Program) for pair in vars(base).items()]
+    read = {name for _, value in own for code in _codes(value) for name in _names(code)}
     for name, value in own:
         if hasattr(Program, name) or name in read or callable(value) or isinstance(value, Field | Global | property):
             continue
-        if meant := get_close_matches(name, vars(Program), 1, 0.8):
+        if meant := get_close_matches(name, WORDS, 1, 0.8):
             raise InputError(
                 f"{program.__name__}.{name} is read by nothing (did you mean {meant[0]}?); correct it, or rename it"
             )
+
+
+def _codes(value: Any) -> list[CodeType]:
+    """The code of whatever a class holds that has some."""
+    value = getattr(value, "fget", None) or getattr(value, "function", None) or getattr(value, "__func__", value)
+    code = getattr(value, "__code__", None)
+    return [] if code is None else [code]
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every name and text in a function and in those inside it."""
+    found = {*code.co_names, *code.co_varnames, *code.co_freevars}
+    for constant in code.co_consts:
+        if isinstance(constant, str):
+            found.add(constant)
+        elif isinstance(constant, CodeType):
+            found |= _names(constant)
+    return found
+
+
+def _certain(function: Callable[..., Any]) -> Iterator[dis.Instruction]:
+    """The steps that are taken in any case: those before the first that depends on something."""
+    for step in dis.get_instructions(function):
+        if step.opname.startswith(("POP_JUMP", "JUMP_IF", "FOR_ITER")):
+            return
+        yield step
 
 
 def _undefined(function: Callable[..., Any]) -> list[tuple[str, int]]:
@@ -76,7 +107,7 @@ def _undefined(function: Callable[..., Any]) -> list[tuple[str, int]]:
     known = function.__globals__
     return [
         (found.argval, _line(function, found))
-        for found in dis.get_instructions(function)
+        for found in _certain(function)
         if found.opname == "LOAD_GLOBAL" and found.argval not in known and not hasattr(builtins, found.argval)
     ]
 
@@ -85,7 +116,7 @@ def _missing(function: Callable[..., Any]) -> list[tuple[ModuleType, str, int]]:
     """What a function takes of a module that does not have it (`np.sqroot`), with its line."""
     found: list[tuple[ModuleType, str, int]] = []
     holder: Any = None
-    for step in dis.get_instructions(function):
+    for step in _certain(function):
         if step.opname == "LOAD_GLOBAL":
             holder = function.__globals__.get(step.argval)
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(holder, ModuleType):

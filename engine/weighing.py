@@ -168,5 +168,6 @@ def push_seconds(link: Link, progress: Progress, frontier: Frontier) -> float:
 def _cheapest(link: Link, in_place: float, whole: float, packed: float = np.inf) -> float:
     """Seconds by the best of the routes that may be taken; gathering only where the plan would (`transfer/plan.py`)."""
     seconds = {"zero-copy": in_place, "filter": whole}
-    best = min((seconds[route] for route in link.routes if route in seconds), default=np.inf)
+    otherwise = whole if np.isinf(packed) else np.inf  # what cannot be gathered is copied
+    best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)
     return packed if "compaction" in link.routes and packed < GATHER_GAIN * best else best

@@ -6,6 +6,7 @@ depend on every overhead. Graphs must have chunks of CHUNK edges.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +28,11 @@ def keeping(partition_edges: int, slabs: int, slots: int) -> Any:
 
 
 def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, slots: int) -> None:
-    """Let the host keep `slots` partitions, whether it computes or feeds a device."""
+    """Let the host keep `slots` partitions."""
+    dividing(patch, keeping(partition_edges, slabs, slots))
+
+
+def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., Layout]) -> None:
+    """Let the host's budget be divided so, whether it computes or feeds a device."""
     for owner in (equipment, place):
-        patch.setattr(owner, "divide", keeping(partition_edges, slabs, slots))
+        patch.setattr(owner, "divide", divide)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.tools.output import counted
 
 Values = NDArray[Any]
 NAMES_OF_VERTICES = ("component", "label", "parent")
@@ -65,7 +66,7 @@ class Answer:
                 parts.append(f"{facts['reached']:,} of {len(self.reached[name]):,} vertices")
             if f"{name}s" in facts:
                 many = facts[f"{name}s"]
-                parts.append(f"{many:,} {name}{'' if many == 1 else 's'}, the largest of {facts['largest']:,} vertices")
+                parts.append(f"{counted(many, name)}, the largest of {facts['largest']:,} vertices")
             if self.fields[name].ndim > 1:
                 parts.append(f"{self.fields[name][0].size if len(self.fields[name]) else 0} numbers a vertex")
             if "max" in facts:

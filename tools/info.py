@@ -9,7 +9,7 @@ import click
 import numpy as np
 from penstock.storage.budget import format_bytes
 from penstock.tools.options import ANY, speaking, stripe_option, taking
-from penstock.tools.output import Speaker, pairs, short
+from penstock.tools.output import Speaker, counted, pairs, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,7 +155,7 @@ def _per_edge(bytes_per_edge: float | None) -> str:
 
 
 def _adjacency_line(found: dict[str, Any]) -> str:
-    encoding, chunks = found["encoding"], f"{found['chunks']:,} chunk{'s' * (found['chunks'] != 1)}"
+    encoding, chunks = found["encoding"], counted(found["chunks"], "chunk")
     each = f", {found['neighbor_bytes'] / found['edges']:.2f} per neighbor" if found["edges"] else ""
     return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}"
 

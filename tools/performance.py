@@ -20,7 +20,7 @@ from penstock.tools.metrics import Metrics
 from penstock.tools.outcome import Outcome, outcome_of
 from penstock.tools.output import Speaker
 from penstock.tools.rates import Used, rates_for
-from penstock.tools.run_directory import check_folder, recording
+from penstock.tools.run_directory import Record, check_folder, recording
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint import Checkpoints
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """What the programs of a job run on."""
+    """What the programs of a job run on, and where that is told."""
 
     session: Session
+    record: Record
     metrics: Metrics
     seen: Silent
     checkpoints: Checkpoints | None
@@ -62,7 +63,7 @@ def perform(job: Job, speaker: Speaker) -> None:
         session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
         record.begin(job, session, used)
         session.prepare(*programs)
-        stage = Stage(session, metrics, seen, kept.checkpointing.open(), speaker.note)
+        stage = Stage(session, record, metrics, seen, kept.checkpointing.open(), speaker.note)
         for step, program in zip(kept.steps, programs, strict=True):
             told.append((step, _run(step, program, stage, force=job.force)))
             record.tell(programs=[_facts(*one) for one in told])
@@ -94,6 +95,7 @@ def _followed(steps: Generator[IterationRecord, None, Result], stage: Stage) -> 
         except StopIteration as end:
             stage.seen.end()
             return cast("Result", end.value)
+        stage.record.iterated = True
         stage.metrics.note(record)
         stage.seen.note(record)
 

@@ -97,30 +97,26 @@ def _listed(names: list[str]) -> str:
 
 
 def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:
-    """An instance of a program with these parameters; any but one of phases takes ``max_iter``.
+    """An instance of a program with these parameters, `max_iter` as `engine.entry.make` takes it.
 
     Raises:
         InputError: one that it does not take, or one that it needs and did not get; slips in it (`engine.slips`).
     """
-    from penstock.engine.entry import check_kinds, limited_from_outside
+    from penstock.engine.entry import limited_from_outside, make
     from penstock.engine.slips import check_slips
 
     takes = inspect.signature(kind).parameters
-    parameters = dict(parameters)
-    most = parameters.pop("max_iter", None) if limited_from_outside(kind) else None
     anything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
     for given in parameters:
-        if given not in takes and not anything:
+        known_to_all = given == "max_iter" and limited_from_outside(kind)
+        if given not in takes and not anything and not known_to_all:
             known = _listed([_option(parameter) for parameter in takes]) or "no parameter"
             raise InputError(f"{name} does not take {_option(given)}; it takes {known}")
     for needed, parameter in takes.items():
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if named and parameter.default is parameter.empty and needed not in parameters:
             raise InputError(f"{name} needs {_option(needed)}")
-    check_kinds(kind, parameters)
-    made = kind(**parameters)
-    if most is not None:
-        made.max_iter = most
+    made = make(kind, parameters)
     check_slips(made)
     return made
 

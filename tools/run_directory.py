@@ -7,8 +7,9 @@
     log.txt         what was logged
     and the answers, and trace.json where it was asked for
 
-Each file appears whole, or grows by whole lines. Bad input leaves nothing; a run that failed or was stopped leaves its
-directory, which says so. Refuses a directory that is not empty, unless told to replace the run in it.
+Each file appears whole, or grows by whole lines. Input that is refused before an iteration has run leaves nothing; a
+run that failed or was stopped leaves its directory, which says so. Refuses a directory that is not empty, unless told
+to replace the run in it.
 """
 
 from __future__ import annotations
@@ -77,10 +78,14 @@ def _status(folder: Path) -> str | None:
 
 @dataclass
 class Record:
-    """What a run leaves in its directory; without one (folder None) every verb does nothing."""
+    """What a run leaves in its directory; without one (folder None) every verb does nothing.
+
+    iterated: whether an iteration has run, so that there is something to keep whatever comes.
+    """
 
     folder: Path | None
     facts: dict[str, Any] = field(default_factory=dict)
+    iterated: bool = False
 
     def begin(self, job: Job, session: Session, used: Used) -> None:
         """Write the job as it takes effect, and what it runs on."""
@@ -126,7 +131,7 @@ def recording(job: Job) -> Iterator[Record]:
         with _logging_to(folder / LOG):
             yield record
     except BaseException as error:
-        if isinstance(error, InputError) and not record.facts.get("programs"):
+        if isinstance(error, InputError) and not (record.iterated or record.facts.get("programs")):
             _clear(folder)
             _put_back(aside, folder)
             if made:

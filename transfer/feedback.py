@@ -157,6 +157,8 @@ class Feedback:
         self._walks += 1
         for record in records:
             record.walk = self._walks
+        if self._disk is not None:
+            self._busy = self._disk.busy_seconds  # what another device's walk brings from now on is not this one's
         if self.stamps is not None:
             self.stamps.note(self._noted[-1].records)
 
@@ -215,11 +217,12 @@ def _rate(seconds: float) -> float:
 def gaps(records: Sequence[TaskRecord], device: Device) -> list[float]:
     """Return, for each record, the seconds that the link stood still before its copy, right behind another's.
 
-    What starting a copy takes is not between its events. A longer pause is nothing that the link needed.
+    What starting a copy takes is not between its events, all of which have passed. A longer pause is nothing that the
+    link needed.
     """
     found, before = [], None
     for record in records:
-        copies = [span for span in record.spans if span[0] == LINK and device.done(span[2])]
+        copies = [span for span in record.spans if span[0] == LINK]
         pause = device.seconds(before, copies[0][1]) if before is not None and copies else 0.0
         found.append(pause if 0 < pause < PAUSE else 0.0)
         before = copies[-1][2] if copies else None

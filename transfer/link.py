@@ -62,6 +62,10 @@ class Link:
         finally:
             self.free = before
 
+    def after(self) -> Any:
+        """The event after which the targets of what is fetched now may be written."""
+        return self.device.event(None) if self.free is None else self.free
+
     def carry(
         self, pairs: list[tuple[Any, NDArray[Any]]], *, follow: bool = True, free: Any = None
     ) -> tuple[int, tuple[Any, Any]]:

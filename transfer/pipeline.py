@@ -82,6 +82,7 @@ class Pipeline:
         self._fast: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
         self._pinned: Ints | None = None
         self._walking: Walk | None = None
+        self._started: Walk | None = None
         self._timeline: Timeline | None = None
         self._slabs = self._make_slabs()
         self._packs = self._make_packs() if "compaction" in self.options.routes else None
@@ -132,6 +133,7 @@ class Pipeline:
         that the device behind a link holds, bool[p], so that they need not be kept here as well.
         """
         stage = self.stage(demand.direction)
+        self._let_go()
         self._unpin()
         answer = stage.residency(demand, elsewhere)
         if self.source is not None and not answer.whole:
@@ -190,8 +192,8 @@ class Pipeline:
     def start(self, plan: Plan, demand: Demand, free: Any = None) -> Walk:
         """Start what may be on its way at once of a plan that is not whole, before its views are asked for.
 
-        The walk is for `arrivals`, or to be released. free: the event of the device behind which no kernel reads what
-        the last walk brought; None: all that were launched so far may.
+        The walk is for `arrivals`; another plan, or `close`, lets it go. free: the event of the device behind which no
+        kernel reads what the last walk brought; None: all that were launched so far may.
         """
         walk = Walk(plan, demand, self.stage(plan.direction), self.options)
         try:
@@ -200,7 +202,18 @@ class Pipeline:
         except BaseException:
             walk.release()
             raise
+        self._started = walk
         return walk
+
+    def has_started(self, walk: Walk) -> bool:
+        """Whether a walk that `start` gave still has what it started."""
+        return walk is self._started
+
+    def _let_go(self) -> None:
+        """Release a walk that was started and whose views nobody asked for."""
+        started, self._started = self._started, None
+        if started is not None:
+            started.release()
 
     def arrivals(self, plan: Plan, demand: Demand, started: Walk | None = None) -> Iterator[View]:
         """Yield the views of a plan; `records` fills as they are yielded. started: what `start` gave for it.
@@ -215,6 +228,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Let the cache drop what this pipeline had kept in place, and the host what it had lent."""
+        self._let_go()
         self._unpin()
         if self._packs is not None:
             self._packs.close()
@@ -223,7 +237,10 @@ class Pipeline:
             self.source.close()
 
     def _walk(self, plan: Plan, demand: Demand, started: Walk | None) -> Iterator[View]:
-        walk = self._walking = started or Walk(plan, demand, self.stage(plan.direction), self.options)
+        if started is None:
+            started = Walk(plan, demand, self.stage(plan.direction), self.options)
+        walk = self._walking = started
+        self._started = None
         try:
             walk.read_ahead()
             while (parcel := walk.hand_over()) is not None:

@@ -79,7 +79,7 @@ class _Legs:
 
     def __init__(self, relay: Relay, parcel: Parcel, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]) -> None:
         self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
-        self._free = relay.device.event(None) if relay.free is None else relay.free
+        self._free = relay.after()
         self._carried: Carried | None = None
         self._error: RunError | None = None
 

@@ -208,7 +208,8 @@ def fingerprint(program: Program, texts: dict[str, str]) -> str:
     """Digest of everything the compiled code depends on: the author's bytecode and constants."""
     digest = hashlib.sha256()
     flags = (program.combine, program.early_exit, program.everywhere, program.self_combining)
-    digest.update(repr(flags).encode())
+    shapes = [(name, field.constant, len(field.shape)) for name, field in fields_of(program).items()]
+    digest.update(repr((flags, shapes)).encode())
     for name in sorted(texts):
         digest.update(texts[name].encode())
     for role, function in functions_of(program):

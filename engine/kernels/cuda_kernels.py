@@ -548,7 +548,8 @@ class CudaKernels:
             made = self._made[name] = self._make(name)
         try:
             made(blocks, *arguments_)
-        except (numba.core.errors.NumbaError, NotImplementedError) as error:  # the latter: typed, but not for a GPU
+        except (numba.core.errors.NumbaError, AttributeError, NotImplementedError) as error:
+            # The second: a module lacks what is asked of it; the third: typed, but not for a GPU.
             raise InputError(explain(self.author.name, str(error))) from error
 
     def _make(self, name: str) -> Kernel:

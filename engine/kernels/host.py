@@ -366,7 +366,10 @@ class HostKernels:
             made = self._made[name] = self._make(name)
         try:
             return (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
-        except numba.core.errors.NumbaError as error:
+        except (
+            numba.core.errors.NumbaError,
+            AttributeError,
+        ) as error:  # the latter: a module lacks what is asked of it
             raise InputError(explain(self.author.name, str(error))) from error
 
     def _make(self, name: str) -> Kernel:

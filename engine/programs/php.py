@@ -32,7 +32,7 @@ class PHP(Program):
 
     def __init__(
         self,
-        source: int,
+        source: int | str,
         damping: float = 0.8,
         tol: float = 1e-6,
         max_iter: int = 1000,

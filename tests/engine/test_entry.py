@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, run
+from penstock.engine import Field, Graph, Program, from_edges, run
 from penstock.engine.entry import make
 from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.errors import InputError
@@ -22,10 +23,55 @@ def test_any_program_takes_max_iter() -> None:
         make(PROGRAMS["betweenness"], {"max_iter": 7})
 
 
+class Quiet(Program):
+    """Phases that nobody from outside can limit."""
+
+    seen = Field(np.int64)
+
+    def phases(self, graph: Any, state: Any, first: int = 0) -> Iterator[Program]:
+        return iter(())
+
+
+class Rounds(Quiet):
+    """Names the limit, in a function inside one of its own."""
+
+    def phases(self, graph: Any, state: Any, first: int = 0) -> Iterator[Program]:
+        return (self for _ in range(2) for _ in range(self.max_iter))
+
+
+class Limited(Quiet):
+    @property
+    def rounds(self) -> int:
+        return 2 * self.max_iter
+
+
+class Fixed(Quiet):
+    @staticmethod
+    def limit(program: Program) -> None:
+        program.max_iter = 3
+
+
+@pytest.mark.parametrize("program", [Rounds, Limited, Fixed, type("Heir", (Rounds,), {})])
+def test_phases_that_name_the_limit_take_it(program: type[Program]) -> None:
+    assert make(program, {"max_iter": 3}).max_iter == 3
+
+
+def test_phases_that_do_not_name_the_limit_refuse_it() -> None:
+    with pytest.raises(InputError, match="Quiet: got an unexpected keyword argument 'max_iter'"):
+        make(Quiet, {"max_iter": 3})
+
+
 def test_sources_may_be_numpys() -> None:
     for source in (np.int64(0), np.array([0]), [np.uint32(0)]):
         assert len(run("bfs", CHAIN, source=source, kernels="reference").to_dict()) == 4
         assert make(PROGRAMS["personalized_pagerank"], {"source": source}).personalization == {0: 1.0}
+
+
+def test_sources_may_be_names() -> None:
+    named = from_edges(["a", "b"], ["b", "c"])
+    assert run("php", named, source="b").to_dict()["b"] == 1.0
+    sided = from_edges([1, 1], [1, 9], bipartite=True)
+    assert run("php", sided, source="source:1").to_dict()["source:1"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList
-from penstock.engine import Graph, equipment, place
+from penstock.engine import Graph
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
@@ -17,6 +17,7 @@ from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.walk import Walk
 from samples import in_memory, on_disk, skewed
+from small_host import dividing
 
 EDGES = EdgeList(3000, *skewed(3000, 60_000, 5), None, False)
 LINKED: dict[str, Any] = {"device": "emulated", "device_edge_memory": 100_000, "partition_bytes": 1 << 13}
@@ -32,8 +33,7 @@ def graph(tmp_path: Path) -> Graph:
 def session(request: pytest.FixtureRequest, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Behind a link with all edges in host memory, with some of them there, and on the cores."""
     if request.param != "linked":
-        for module in (equipment, place):
-            monkeypatch.setattr(module, "divide", lambda *about: Layout(PARTITION, 3, 6, 2, False, 5))
+        dividing(monkeypatch, lambda *_: Layout(PARTITION, 3, 6, 2, False, 5))
     with Session(
         graph, threads=1, **({"device": "cpu"} if request.param == "cores" else {**LINKED, "route": "filter"})
     ) as opened:
@@ -98,3 +98,41 @@ def test_what_is_resident_needs_no_start(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Pipeline, "start", None)
     with Session(in_memory(EDGES), device="cpu") as session:
         session.run(PageRank(tol=0, max_iter=3))
+
+
+def test_who_looks_on_may_fail_and_begin_anew(session: Session) -> None:
+    """The failed run's frames live as long as its error; what it had started goes to the next one."""
+    wanted = Session(in_memory(EDGES), device="cpu").run(PageRank(tol=1e-4)).fields["rank"]
+    try:
+        for number, _ in enumerate(session.steps(PageRank(tol=0, max_iter=50))):
+            if number == 2:
+                raise ValueError("looked too closely")
+    except ValueError:
+        found = session.run(PageRank(tol=1e-4))
+    np.testing.assert_allclose(found.fields["rank"], wanted, rtol=1e-9)
+    assert session._equipment is not None
+    assert at_rest(session._equipment.pipelines[0])
+
+
+def test_two_runs_take_turns(session: Session) -> None:
+    wanted = Session(in_memory(EDGES), device="cpu").run(PageRank(tol=0, max_iter=6)).fields["rank"]
+    found, running = [], [session.steps(PageRank(tol=0, max_iter=6)) for _ in range(2)]
+    while running:
+        for steps in list(running):
+            try:
+                next(steps)
+            except StopIteration as end:
+                found.append(end.value.fields["rank"])
+                running.remove(steps)
+    for ranks in found:
+        np.testing.assert_allclose(ranks, wanted, rtol=1e-9)
+
+
+def test_a_session_may_be_closed_in_between(session: Session) -> None:
+    steps = session.steps(PageRank(tol=0, max_iter=50))
+    next(steps)
+    assert session._equipment is not None
+    (pipeline,) = session._equipment.pipelines
+    session.close()
+    assert pipeline.free_slabs == pipeline.options.slabs
+    steps.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, Result, from_edges, run
+from penstock.engine import Field, Graph, Program, Result, Start, from_edges, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.widest import WidestPath
@@ -95,6 +96,25 @@ def test_top_of_names_and_of_large_numbers() -> None:
     numbers = Graph.from_arrays([0, 1, 1, 1], [1], original_id=np.array([2**63, 5, 2**64 - 2], dtype=np.uint64))
     assert run("wcc", numbers).top(2) == [(2**64 - 2, 2**64 - 2), (2**63, 5)]
     assert run("wcc", from_edges(["a", "c"], ["b", "d"])).top(2) == []
+
+
+def test_top_of_the_smallest_number_of_a_kind() -> None:
+    class Given(Program):
+        x = Field(np.int8)
+        max_iter = 0
+
+        def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+            state["x"][:] = [-128, 5, 3]
+            return Start(everything=True)
+
+        def edge(x):  # type: ignore[no-untyped-def]
+            return x
+
+        def vertex(x, incoming):  # type: ignore[no-untyped-def]
+            return min(x, incoming)
+
+    found = run(Given(), Graph.from_arrays([0, 1, 2, 2], [1, 2]), kernels="reference")
+    assert found.top(3) == [(1, 5), (2, 3), (0, -128)]
 
 
 def test_top_is_the_nearest_or_the_largest(result: Result) -> None:

@@ -86,6 +86,43 @@ class Kept(BFS):
         return level == np.uint32(abs(-(2**32 - 1))) and LIMIT > 1
 
 
+def halved(value: float) -> float:
+    return value / 2
+
+
+class Mixed:
+    """No program, and reads what one holds."""
+
+    def half(self) -> float:
+        return halved(self.bucked)  # type: ignore[attr-defined, no-any-return]
+
+
+class Roundabout(Mixed, BFS):
+    """Values under names that are nearly words, each read in a way of its own; branches that are not taken."""
+
+    bucked = 2.0
+    tolerances = 3.0
+    messages = "x"
+    allong = 4
+    edge_ = 5
+
+    @property
+    def wide(self) -> float:
+        return self.tolerances
+
+    @classmethod
+    def telling(cls) -> Any:
+        return [cls.messages for _ in range(2)]
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        return (lambda: (self, self.allong)[0])()
+
+    def wants(level):  # type: ignore[no-untyped-def]
+        if LIMIT < 0:
+            return np.float_of_old(level) < missing  # type: ignore[attr-defined, name-defined]
+        return level == np.uint32(2**32 - 1)
+
+
 class Fields(Program):
     edges = Field(np.float64)
 
@@ -93,7 +130,7 @@ class Fields(Program):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("made", [Kept(0), Fields(), CollaborativeFiltering()])
+@pytest.mark.parametrize("made", [Kept(0), Roundabout(0), Fields(), CollaborativeFiltering()])
 def test_what_is_no_slip(made: Program) -> None:
     check_slips(made)
 

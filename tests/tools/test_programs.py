@@ -24,6 +24,18 @@ class Hops(Program):
 """
 
 
+PHASED = """
+from penstock.engine.program import Program, Field
+import numpy as np
+
+class Phased(Program):
+    level = Field(np.uint32)
+    def phases(self, graph, state):
+        for _ in range({}):
+            yield self
+"""
+
+
 def test_built_in_programs_are_found() -> None:
     for name in ("bfs", "sssp", "pagerank", "wcc"):
         assert issubclass(find_program(name), Program)
@@ -67,6 +79,15 @@ def test_parameters_are_checked_by_name() -> None:
         make_program("bfs", BFS, {"source": 1, "damping": 0.5})
     with pytest.raises(InputError, match=r"wcc does not take --set depth=.*; it takes no parameter"):
         make_program("wcc", find_program("wcc"), {"depth": 1})
+
+
+def test_phases_that_ask_for_the_limit_are_given_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(PHASED.format("self.max_iter"))
+    assert make_program("mine", find_program(str(path)), {"max_iter": 1}).max_iter == 1
+    path.write_text(PHASED.format("7"))
+    with pytest.raises(InputError, match="mine does not take --max-iter; it takes no parameter"):
+        make_program("mine", find_program(str(path)), {"max_iter": 1})
 
 
 @pytest.mark.parametrize(

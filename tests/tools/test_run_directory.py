@@ -157,6 +157,19 @@ def test_a_run_that_did_not_end_says_so(
     assert not any(isinstance(keeper, logging.FileHandler) for keeper in logging.getLogger("penstock").handlers)
 
 
+def test_input_that_proves_bad_after_iterations_leaves_its_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    run("wcc", "g.h5", "--run-dir", "out")
+    message = refused(capsys, "run", "katz", "g.h5", "--alpha", 50, "--run-dir", "out", "--force", "-q")
+    assert "alpha 50.0 is too large for this graph" in message
+    facts = told("out")
+    assert facts["status"] == "failed"
+    assert "alpha 50.0 is too large" in facts["error"]
+    assert names("out") - {"rates.json"} == FILES | {"wcc.parquet"}
+    lines = [json.loads(line) for line in Path("out/metrics.jsonl").read_text().splitlines()]
+    assert {line["kind"] for line in lines[1:-1]} == {"iteration"}
+    assert lines[-1]["kind"] == "failed"
+
+
 def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from penstock.storage.errors import RunError
 from penstock.transfer.cost import LINK
 from penstock.transfer.gather import ActiveRows, Source, count_rows
-from penstock.transfer.link import LinkReader
+from penstock.transfer.link import Link, LinkReader
 from penstock.transfer.packed import Packed, packed
 from penstock.transfer.packs import Gather, Pack
 from penstock.transfer.parcel import Parcel, blank_record
@@ -98,11 +98,12 @@ class Compacted(Parcel):
         self._record, self._stage = record, stage
         self._gathers: list[Gather] = []
         self._copied: Any = None
-        self._free = stage.device.event(None)
+        assert isinstance(stage.reader, Link)
+        self._free: Any = stage.reader.after()
         super().__init__(self._shape(slab))
         assert stage.slabs is not None
         self.holds(stage.slabs, slab)
-        self._given = False
+        self._given: bool = False
         self._advance()
 
     def _shape(self, slab: Slab) -> View:
