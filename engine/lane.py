@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
+SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
 
@@ -261,7 +262,9 @@ class Lane:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
         able = self.linked and self.mine is None and self.pipeline.source is None
-        return few and able and self.pipeline.options.route in ("auto", "zero-copy")
+        lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
+        soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
+        return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
     def _at_once(self, state: Any, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
