@@ -22,6 +22,20 @@ DAMPING = 0.6
 Fields = dict[str, NDArray[Any]]
 
 
+class Patient(BFS):
+    """A search that asks after every iteration whether it is done: no stretch can."""
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        return iteration > 3
+
+
+class Wandering(SSSP):
+    """Paths whose priorities change from one iteration to the next: no stretch can keep them."""
+
+    def priority(distance, iteration):  # type: ignore[no-untyped-def]
+        return distance + iteration
+
+
 def start_of(edges: EdgeList) -> int:
     """A vertex of the largest out-degree, the middle one of those that tie; 0 in an empty graph."""
     degrees = np.diff(edges.rows[0])

@@ -274,9 +274,9 @@ def blocks_together() -> int:
     return 1 if SIMULATED else most_blocks() // 8
 
 
-def blocks_for(threads: int) -> int:
-    """Blocks for so many threads' work, at most what keeps the device busy."""
-    return max(1, min(most_blocks(), -(-threads // BLOCK)))
+def blocks_for(threads: int, most: int | None = None) -> int:
+    """Blocks for so many threads' work, at most so many; None: what keeps the device busy."""
+    return max(1, min(most_blocks() if most is None else most, -(-threads // BLOCK)))
 
 
 def many_blocks() -> int:

@@ -483,7 +483,7 @@ class CudaKernels:
 
     def _blocks_of_all(self, state: PlacedState) -> int:
         """Blocks for a loop over all vertices."""
-        return max(1, min(many_blocks(), -(-(state.last - state.first) // BLOCK)))
+        return blocks_for(state.last - state.first, many_blocks())
 
     def _cleared(self, table: NDArray[Any], chunks: NDArray[Any]) -> tuple[Any, Any]:
         counted = self._buffer("table", len(table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
@@ -534,11 +534,11 @@ class CudaKernels:
 
     def _tiles(self, view: View) -> int:
         """Blocks for the tiles of a view."""
-        return min(most_blocks(), _tiles_of(view))
+        return min(most_blocks(), tiles_of(view.e0, view.e1))
 
     def _runs(self, view: View) -> int:
         """Blocks for runs of neighboring tiles of a view: short ones, so that reading goes on ascending."""
-        tiles = _tiles_of(view)
+        tiles = tiles_of(view.e0, view.e1)
         return -(-tiles // max(1, min(RUN_TILES, tiles // many_blocks())))
 
     def _call(self, name: str, blocks: int, *arguments_: Any) -> None:
@@ -566,8 +566,9 @@ class CudaKernels:
         return _BY_VERTEX[name](self.author)
 
 
-def _tiles_of(view: View) -> int:
-    return (view.e1 - 1) // TILE - view.e0 // TILE + 1 if view.e1 > view.e0 else 0
+def tiles_of(low: int, high: int) -> int:
+    """Tiles that hold the edges, or places, [low, high)."""
+    return (high - 1) // TILE - low // TILE + 1 if high > low else 0
 
 
 def lines_of_run(neighbors: Any) -> int:

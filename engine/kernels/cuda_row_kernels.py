@@ -18,7 +18,7 @@ from penstock.engine.kernels import cuda_rows as rows
 from penstock.engine.kernels import cuda_vectors as vectors
 from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import LANES, TILE, Kernel, blocks_for, most_blocks
-from penstock.engine.kernels.cuda_kernels import _MADE, CudaKernels, PlacedIndex, lines_of_run
+from penstock.engine.kernels.cuda_kernels import _MADE, CudaKernels, PlacedIndex, lines_of_run, tiles_of
 from penstock.engine.program import author_function, fields_of
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class CudaRowKernels(CudaKernels):
 
 def _tiles(low: int, high: int) -> int:
     """Blocks for the tiles of edges, or places, [low, high)."""
-    return min(most_blocks(), (high - 1) // TILE - low // TILE + 1) if high > low else 0
+    return min(most_blocks(), tiles_of(low, high))
 
 
 _BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.author import Author
-from penstock.engine.kernels.bitmap import LOW, ONE, SIX, is_marked, row_start
+from penstock.engine.kernels.bitmap import LOW, ONE, SIX, degree_of, is_marked, row_start
 from penstock.engine.kernels.cached import Kernel, inline, kernel
 from penstock.engine.kernels.combiners import ALONE
 from penstock.engine.kernels.intrinsics import lowest_bit
@@ -79,7 +79,7 @@ def make_wait(author: Author) -> Any:
         at = v - base
         if has_priority:
             bases, offsets, shift = index
-            d = row_start(bases, offsets, shift, v + ONE) - row_start(bases, offsets, shift, v)
+            d = degree_of(bases, offsets, shift, v)
             p = np.float64(priority(fields, scalars, v, d, base))
             if np.isnan(p):
                 p = np.float64(-np.inf)
@@ -155,7 +155,7 @@ def make_renew(author: Author) -> Any:
                     at = (word << SIX) | lowest_bit(left)
                     left &= left - ONE
                     v = at + base
-                    d = row_start(bases, offsets, shift, v + ONE) - row_start(bases, offsets, shift, v)
+                    d = degree_of(bases, offsets, shift, v)
                     old = load(fields, v, base)
                     new = vertex(fields, scalars, incoming[at], was_active & bit != NONE, v, d, base)
                     store(fields, v, base, new)
@@ -200,7 +200,7 @@ def make_take(author: Author) -> Any:
                     one = left & (~left + ONE)
                     v = ((word << SIX) | lowest_bit(left)) + base
                     left &= left - ONE
-                    d = row_start(bases, offsets, shift, v + ONE) - row_start(bases, offsets, shift, v)
+                    d = degree_of(bases, offsets, shift, v)
                     if has_priority:
                         p = np.float64(priority(fields, scalars, v, d, base))
                         if p >= limit:

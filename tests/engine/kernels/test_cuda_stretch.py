@@ -18,7 +18,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
 from samples import in_memory, shape, skewed, weighed
-from trials import check, program_of
+from trials import Patient, Wandering, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 
@@ -168,16 +168,6 @@ def test_the_iteration_is_counted_inside(kind: type[SSSP], lengths: list[int]) -
     assert np.array_equal(*found)
     assert sorted(set(found[0].tolist())) == [k * (k + 1) // 2 for k in range(8)]
     assert len(lengths) == 1
-
-
-class Patient(BFS):
-    def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        return iteration > 3
-
-
-class Wandering(SSSP):
-    def priority(distance, iteration):  # type: ignore[no-untyped-def]
-        return distance + iteration
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from penstock.engine.session import Session
 from penstock.engine.state import State, state_bytes
 from penstock.storage.timeline import Timeline
 from samples import in_memory, shape, skewed, weighed
-from trials import check, program_of
+from trials import Patient, Wandering, check, program_of
 
 UINT32 = np.dtype(np.uint32)
 
@@ -188,16 +188,6 @@ def test_only_edges_in_memory_of_one_device() -> None:
         with stretches() as lengths:
             run(edges, lambda: program_of("bfs", edges), direction="push", **options)
         assert not lengths
-
-
-class Patient(BFS):
-    def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        return iteration > 3
-
-
-class Wandering(SSSP):
-    def priority(distance, iteration):  # type: ignore[no-untyped-def]
-        return distance + iteration
 
 
 @pytest.mark.parametrize(
