@@ -50,7 +50,7 @@ def command(graph: Path | None, material: Material, work: Work, place: Place, fi
     from penstock.tools.loaded import in_memory
     from penstock.tools.route_report import facts, lines
 
-    files.check()
+    files.check(graph)
     with ExitStack() as stack:
         name, opened = material.open(graph, stack, speaker)
         if not place.on_disk:

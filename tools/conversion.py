@@ -177,14 +177,3 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     one_based = bool(getattr(source, "one_based", False))
     passed_over = getattr(source, "passed_over", None)
     return Made(report, time.perf_counter() - began, peak_resident_bytes(), one_based, passed_over)
-
-
-def check_paths(paths: tuple[Path, ...], output: Path) -> None:
-    """Refuse an output that is one of the inputs.
-
-    Raises:
-        click.UsageError: it is.
-    """
-    for path in paths:
-        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
-            raise click.UsageError(f"{output} is an input too; name another output")

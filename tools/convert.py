@@ -1,15 +1,17 @@
 """Owns `penstock convert`: raw edge lists in, a graph file out."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 from penstock.storage.atomic import check_target
 from penstock.storage.convert.options import ConvertOptions
 from penstock.storage.ingest.options import IngestOptions, parse_columns
-from penstock.tools.conversion import check_paths, converting, make_graph
+from penstock.storage.errors import InputError
+from penstock.tools.conversion import converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
+from penstock.tools.output_files import OUTPUT, is_graph_name, keep_inputs
 
 FORMATS = [
     "text",
@@ -43,22 +45,42 @@ reading = taking(
 )
 
 
+@dataclass(frozen=True)
+class Naming:
+    """What the names on the command line stand for: the format of the inputs, and how the output's name may end."""
+
+    format: str | None = None
+    any_suffix: bool = False
+
+    def check(self, inputs: tuple[Path, ...], output: Path, vertices: Path | None) -> None:
+        """Refuse, before any work, an output that is an input, or does not look like a graph file. Raises InputError."""
+        keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
+        if not (self.any_suffix or is_graph_name(output)):
+            raise InputError(
+                f"{output} does not end in .h5, and the last name is that of the graph file to write; add one, such as "
+                f"{output.name.partition('.')[0] or 'graph'}.h5, or allow this one by --any-suffix"
+            )
+
+
+naming = taking(
+    "naming",
+    Naming,
+    option("--format", type=click.Choice(FORMATS), help="Of the input; found out from names and first bytes if not given."),
+    option("--any-suffix", is_flag=True, help="The output's name need not end in .h5."),
+)
+
+
 @click.command(name="convert", short_help="Turn raw edge lists into a graph file.")
 @click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
-@click.argument("output", type=ANY, metavar="OUTPUT.h5")
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMATS),
-    help="Format of the input; found out from names and first bytes if not given.",
-)
+@click.argument("output", type=OUTPUT, metavar="OUTPUT.h5")
+@naming
 @reading
 @converting
 @speaking
 def command(
     inputs: tuple[Path, ...],
     output: Path,
-    format_name: str | None,
+    naming: Naming,
     reading: IngestOptions,
     conversion: ConvertOptions,
     speaker: Speaker,
@@ -81,13 +103,13 @@ def command(
       zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
       penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
     """
+    naming.check(inputs, output, conversion.vertices_file)
     check_target(output, force=conversion.force)
-    check_paths(inputs, output)
     reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
     reading = replace(reading, sides=conversion.bipartite)
     if not reading.string_ids and (conversion.renumber or conversion.bipartite):
         reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.source import open_source
 
-    made = make_graph(lambda: open_source(inputs, format_name, reading), output, conversion, speaker)
+    made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, speaker)
     speaker.answer({"command": "convert", **made.facts()}, made.lines())

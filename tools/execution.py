@@ -13,7 +13,6 @@ import click
 from penstock.storage.atomic import check_target
 from penstock.storage.errors import InputError
 from penstock.tools.options import (
-    ANY,
     DEVICE_MEMORY,
     FILE,
     FOLDER,
@@ -27,6 +26,7 @@ from penstock.tools.options import (
     taking,
 )
 from penstock.tools.output import short
+from penstock.tools.output_files import OUTPUT
 from penstock.tools.programs import parse_setting, read_weights
 from penstock.tools.rates import Choice
 
@@ -157,7 +157,7 @@ wanting = taking(
     "wanted",
     Wanted,
     option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
-    option("-o", "--output", "path", type=ANY, help="Write all values: .csv, .parquet, .h5 or .npy."),
+    option("-o", "--output", "path", type=OUTPUT, help="Write all values: .csv, .parquet, .h5 or .npy."),
     option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
     title="Answer",
 )

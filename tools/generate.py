@@ -15,14 +15,14 @@ from penstock.storage.budget import format_bytes, peak_resident_bytes
 from penstock.storage.convert.options import ConvertOptions
 from penstock.storage.errors import InputError
 from penstock.tools.conversion import make_graph, making
-from penstock.tools.options import ANY, WeightRange, speaking
+from penstock.tools.options import WeightRange, speaking
 from penstock.tools.output import Speaker, pairs, seconds
+from penstock.tools.output_files import OUTPUT, is_graph_name
 from penstock.tools.progress import progress
 
 if TYPE_CHECKING:
     from penstock.storage.ingest.synthetic import SyntheticSource
 
-GRAPH_SUFFIXES = (".h5", ".hdf5")
 ANYWHERE = {"force", "threads", "host_memory"}
 """Conversion's options that an edge list has a use for, too."""
 
@@ -56,7 +56,7 @@ def _model(make: Callable[..., SyntheticSource]) -> click.Command:
         facts |= {"command": "generate", "model": source.name, "seconds": time.perf_counter() - began}
         speaker.answer(facts, [f"{source.name}", *lines])
 
-    outputting = click.option("--output", type=ANY, required=True, help="File to write: .h5, .txt, .txt.gz or .bin.")
+    outputting = click.option("--output", type=OUTPUT, required=True, help="File to write: .h5, .txt, .txt.gz or .bin.")
     acting: Any = outputting(making(act))
     given: Any = make
     options = [*acting.__click_params__, *given.__click_params__]
@@ -69,7 +69,7 @@ def _write(
     source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
 ) -> tuple[dict[str, Any], list[str]]:
     """Write the graph in the format that the name asks for; return what to say about it."""
-    if output.suffix.lower() in GRAPH_SUFFIXES:
+    if is_graph_name(output):
         made = make_graph(lambda: source, output, conversion, speaker)
         return made.facts(), made.lines()
     return _write_list(source, output, conversion, speaker)

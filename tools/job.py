@@ -16,6 +16,7 @@ from penstock.storage.errors import InputError
 from penstock.tools.checkpoint_options import Checkpointing, checkpointing
 from penstock.tools.execution import Execution, Keeping, Parameters, Wanted, execution, keeping
 from penstock.tools.metrics import METRICS, Watching, watching
+from penstock.tools.output_files import keep_inputs
 from penstock.tools.programs import find_program, make_program
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ class Step:
         """A name for files: `bfs`, `Class`."""
         return self.program.rpartition(":")[2].removesuffix(".py").replace("/", "_")
 
+    @property
+    def file(self) -> Path | None:
+        """The user's file that it is in, if it is in one."""
+        before, colon, _ = self.program.rpartition(":")
+        file = before if colon else self.program
+        return Path(file) if file.endswith(".py") else None
+
     def make(self) -> Program:
         """The program. Raises InputError where there is none, or its parameters are not its."""
         return make_program(self.program, find_program(self.program), self.parameters.values())
@@ -68,6 +76,12 @@ class Job:
     def force(self) -> bool:
         """Whether files may be replaced."""
         return self.keeping.force
+
+    def inputs(self) -> list[Path]:
+        """The files that it reads, as far as it names them itself."""
+        given = [value for step in self.steps for value in step.parameters.given.values()]
+        named = [self.graph, self.source, self.execution.rates.path, *given, *(step.file for step in self.steps)]
+        return [path for path in named if isinstance(path, Path)]
 
     def kept(self) -> Job:
         """The same with everything that it writes in its run directory; itself without one."""
@@ -101,7 +115,9 @@ class Job:
         if there:
             self.watching.check(force=self.force)
         named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
-        paths = Counter(path.absolute() for path in named if path is not None)
-        for path, count in paths.items():
+        outputs = [path for path in named if path is not None]
+        for path in outputs:
+            keep_inputs(path, self.inputs())
+        for path, count in Counter(path.absolute() for path in outputs).items():
             if count > 1:
                 raise InputError(f"{path} is written {count} times by this job; give every output a name of its own")

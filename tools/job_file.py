@@ -191,12 +191,11 @@ class _Reading:
             raise self.error(keys, f"{keys[-1]} is {_shown(value)}; it must be {wanted}")
         if option.type is FILE:
             return self.existing(value, keys)
-        if isinstance(option.type, click.Path):
-            return self.place(value)
         if option.is_flag:
             return value
         try:
-            return option.type.convert(value, option, None)
+            found = option.type.convert(value, option, None)
+            return self.place(value) if isinstance(option.type, click.Path) else found
         except click.BadParameter as error:
             raise self.error(keys, f"{keys[-1]}: {error.message}") from None
 

@@ -22,8 +22,9 @@ from penstock.storage import machine
 from penstock.storage.atomic import check_target
 from penstock.storage.budget import resident_bytes
 from penstock.storage.errors import PenstockError, RunError
-from penstock.tools.options import ANY, option, taking
+from penstock.tools.options import option, taking
 from penstock.tools.output import plain
+from penstock.tools.output_files import OUTPUT
 from penstock.tools.trace import tracing
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class Watching:
 watching = taking(
     "watching",
     Watching,
-    option("--metrics", type=ANY, help="Write a JSON line for every iteration, as it goes; penstock report reads it."),
-    option("--trace", type=ANY, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
+    option("--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."),
+    option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
     title="Looking at it",
 )
 

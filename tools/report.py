@@ -12,6 +12,7 @@ from penstock.storage.errors import InputError
 from penstock.tools import plots, report_page, report_plots
 from penstock.tools.options import ANY, FOLDER, FORCE, option, speaking, taking
 from penstock.tools.output import Speaker
+from penstock.tools.output_files import OUTPUT, keep_inputs
 from penstock.tools.report_runs import Run, read
 
 
@@ -23,11 +24,12 @@ class Drawn:
     png: Path | None
     force: bool
 
-    def check(self) -> None:
-        """Refuse, before anything is drawn, what could not be written."""
+    def check(self, run: Path) -> None:
+        """Refuse, before anything is drawn, what could not be written; run: what is read."""
         if self.html is not None or self.png is not None:
             plots.present()
         if self.html is not None:
+            keep_inputs(self.html, [run])
             check_target(self.html, force=self.force)
 
     def write(self, runs: list[Run]) -> list[Path]:
@@ -59,7 +61,7 @@ def _make(folder: Path) -> None:
 drawing = taking(
     "drawn",
     Drawn,
-    option("--html", type=ANY, help="Write one page with pictures, which needs no other file."),
+    option("--html", type=OUTPUT, help="Write one page with pictures, which needs no other file."),
     option("--png", type=FOLDER, help="Write time.png and iterations.png into this folder, made if need be."),
     FORCE,
 )
@@ -82,7 +84,7 @@ def command(run: Path, drawn: Drawn, speaker: Speaker) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
-    drawn.check()
+    drawn.check(run)
     runs = read(run)
     if not any(known.iterations for known in runs) and (drawn.html or drawn.png):
         raise InputError(f"{run} tells of no iteration, so there is nothing to draw; leave out --html and --png")

@@ -16,7 +16,6 @@ from penstock.storage.atomic import check_target, scratch_folder, write_text
 from penstock.storage.budget import parse_bytes
 from penstock.storage.errors import InputError
 from penstock.tools.options import (
-    ANY,
     DEVICE_MEMORY,
     FILE,
     FOLDER,
@@ -28,6 +27,7 @@ from penstock.tools.options import (
     taking,
 )
 from penstock.tools.output import Speaker, plain
+from penstock.tools.output_files import OUTPUT, keep_inputs
 
 if TYPE_CHECKING:
     from penstock.storage.graph import Graph
@@ -228,8 +228,11 @@ class Files:
     output: Path | None
     force: bool
 
-    def check(self) -> None:
-        """Refuse, before anything is measured, what could not be drawn or written."""
+    def check(self, graph: Path | None) -> None:
+        """Refuse, before anything is measured, what could not be drawn or written; graph: what is read, if it is a file."""
+        for path in (self.output, self.plot):
+            if graph is not None and path is not None:
+                keep_inputs(path, [graph])
         if self.output is not None:
             check_target(self.output, force=self.force)
         if self.plot is not None:
@@ -250,7 +253,7 @@ class Files:
 writing = taking(
     "files",
     Files,
-    option("--plot", type=ANY, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'),
-    option("-o", "--output", type=ANY, metavar="FILE.json", help="Write to a file what --json says."),
+    option("--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'),
+    option("-o", "--output", type=OUTPUT, metavar="FILE.json", help="Write to a file what --json says."),
     FORCE,
 )

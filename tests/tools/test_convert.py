@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import answered
+from commands import answered, refused
 from penstock.storage.graph import Graph
 from penstock.storage.ingest import source
 from penstock.tools import cli, convert
@@ -313,3 +313,47 @@ def test_names_in_a_format_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixt
     told = capsys.readouterr().err
     assert "vertex 'ann' is not a number; ids of this format are whole numbers" in told
     assert "--" not in told
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["b.txt"], "b.txt does not end in .h5, and the last name is that of the graph file to write; add one, such as b"),
+        (["-"], "- stands for standard output, and this goes to a file"),
+        (["--any-suffix", "a.txt"], "a.txt is an input too, and would be replaced"),
+        (["--vertices", "g.h5", "g.h5"], "g.h5 is an input too, and would be replaced"),
+        (["link.h5"], "link.h5 is an input too, and would be replaced"),
+    ],
+)
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_an_output_that_is_an_input_or_no_graph_file_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    names: list[str],
+    message: str,
+    force: list[str],
+) -> None:
+    """As where the output was forgotten: the last input takes its place."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt", "g.h5"):
+        Path(name).write_text("0 1\n")
+    Path("link.h5").symlink_to("a.txt")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert message in refused(capsys, "convert", "a.txt", *names, *force)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_option_allows_any_name(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = text.with_name("graph.penstock")
+    answered(capsys, "convert", text, output, "--renumber", "--any-suffix")
+    assert Graph.open(output).edges == 4
+
+
+@pytest.mark.parametrize("command", [["rmat", "--scale", "3"], ["grid", "--rows", "2", "--columns", "2"]])
+def test_a_generated_graph_goes_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "- stands for standard output" in refused(capsys, "generate", *command, "--output", "-")
+    assert list(tmp_path.iterdir()) == []
