@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.engine.identity import Watched, differences, identity
 from penstock.engine.interval import Interval
@@ -41,8 +41,9 @@ class Checkpoints:
 
     folder: is made where it is missing. every: see `Interval.of`; None: 5 minutes, and a sixtieth of the time at most.
     resume: go on from the newest whole one, begin anew where there is none; without it, a folder that holds checkpoints
-    is refused. notes: where the run goes on, or that it begins. ran: iterations in all, those before the run was
-    resumed included; began: those before. last: the record of the last attempt.
+    is refused. As a context it holds the folder's lock from the first `begin` in it to the end. notes: where the run
+    goes on, or that it begins. ran: iterations in all, those before the run was resumed included; began: those before.
+    last: the record of the last attempt.
     Raises InputError for an interval that is none.
     """
 
@@ -60,6 +61,20 @@ class Checkpoints:
         self._phase = -1
         self._earlier: list[dict[str, NDArray[Any]]] = []  # what programs ended with that others ran in the stead of
         self._from: Resumed | None = None
+        self._depth = 0
+
+    def __enter__(self) -> Self:
+        """Note that one more block uses the folder: the run, or whoever clears the checkpoints after it."""
+        self._depth += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Release the folder with the outermost block; input that was refused leaves no empty folder."""
+        self._depth -= 1
+        if not self._depth:
+            self.folder.lock.release()
+            if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
+                self.folder.abandon()
 
     def ask(self) -> None:
         """Make a checkpoint after this iteration, whenever the next one would be due. May be called by a signal."""
@@ -72,7 +87,8 @@ class Checkpoints:
     # How a run begins, or goes on.
 
     def check(self) -> None:
-        """Refuse to begin a run in a folder that holds another one's state. Raises InputError."""
+        """Refuse to begin a run in a folder that holds another run's state, or is in use. Raises InputError."""
+        self.folder.lock.check()
         if not self.resume and self.folder.numbers():
             raise InputError(
                 f"{self.folder.path} holds checkpoints of a run that did not end: --resume goes on with it; to begin "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -50,10 +51,10 @@ def run(
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
     checkpoints = None if checkpoint is None else Checkpoints(checkpoint, checkpoint_every, resume=resume)
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
-    with Session(opened, **options) as session:
+    with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = session.run(program, checkpoints)
-    if checkpoints is not None:
-        checkpoints.clear()
+        if checkpoints is not None:
+            checkpoints.clear()
     return result
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 from types import TracebackType
@@ -123,13 +124,14 @@ class Session:
         check(program)
         check_weights(self.graph, program)
         self._writing_bytes = 0 if checkpoints is None else WRITING_BYTES
-        if checkpoints is not None:
-            program = checkpoints.begin(program, self.graph, self.config)
-        if has_phases(program):
-            return (yield from self._phases(program, checkpoints))
-        result, values = yield from self._steps(program, checkpoints)
-        wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
-        return result if wider is None else (yield from self.steps(wider, checkpoints))
+        with checkpoints or nullcontext():
+            if checkpoints is not None:
+                program = checkpoints.begin(program, self.graph, self.config)
+            if has_phases(program):
+                return (yield from self._phases(program, checkpoints))
+            result, values = yield from self._steps(program, checkpoints)
+            wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
+            return result if wider is None else (yield from self.steps(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
         """Make room for all of these at once, so that the later ones find what the earlier ones read.

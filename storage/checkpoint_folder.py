@@ -1,7 +1,8 @@
 """Owns the folder in which a run keeps its checkpoints: their names, how many are kept, which one is the newest whole.
 
 A new one appears whole, and only then does the oldest go, so that there are always two to fall back to; a disk that is
-full leaves those that were there. Refuses to touch files that it did not name.
+full leaves those that were there. One run at a time uses a folder: `prepare` locks it. Refuses to touch files that it
+did not name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any
 from numpy.typing import NDArray
 from penstock.storage.checkpoint import Checkpoint, CheckpointError, write_checkpoint
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.folder_lock import FolderLock
 
 KEPT = 2
+LOCK = ".penstock-checkpoint.lock"
 _NAME = re.compile(r"checkpoint-(\d{10})\.penstock")
 _PARTIAL = ".checkpoint-*.partial-*"
 
@@ -27,14 +30,19 @@ class CheckpointFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self.lock = FolderLock(self.path, LOCK, "--checkpoint folder")
+        self._made = False
 
     def prepare(self) -> None:
-        """Make the folder where it is missing, and remove what a killed process left half-written in it.
+        """Make the folder where it is missing, lock it, and remove what a killed process left half-written in it.
+
+        The lock lasts until `lock.release`, or as long as this object.
 
         Raises:
-            InputError: it cannot be made, is no folder, or is not writable.
+            InputError: it cannot be made, is no folder, is not writable, or another run uses it.
         """
         try:
+            self._made = not self.path.exists()
             self.path.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(
@@ -42,9 +50,16 @@ class CheckpointFolder:
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise InputError(f"checkpoint folder {self.path} is not writable; name another")
+        self.lock.acquire()
         for partial in self.path.glob(_PARTIAL):
             with suppress(OSError):
                 partial.unlink()
+
+    def abandon(self) -> None:
+        """Remove the folder again if `prepare` made it and nothing is in it: the run was refused."""
+        if self._made:
+            with suppress(OSError):
+                self.path.rmdir()
 
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints that are here, whole or not, ascending; none where there is no folder."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 from penstock.storage.atomic import check_target
 from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.ingest.options import IngestOptions, parse_columns
 from penstock.storage.errors import InputError
+from penstock.storage.ingest.options import IngestOptions, parse_columns
 from penstock.tools.conversion import converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
@@ -53,7 +53,7 @@ class Naming:
     any_suffix: bool = False
 
     def check(self, inputs: tuple[Path, ...], output: Path, vertices: Path | None) -> None:
-        """Refuse, before any work, an output that is an input, or does not look like a graph file. Raises InputError."""
+        """Refuse, before any work, an output that is an input, or has another name. Raises InputError."""
         keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
         if not (self.any_suffix or is_graph_name(output)):
             raise InputError(
@@ -65,7 +65,9 @@ class Naming:
 naming = taking(
     "naming",
     Naming,
-    option("--format", type=click.Choice(FORMATS), help="Of the input; found out from names and first bytes if not given."),
+    option(
+        "--format", type=click.Choice(FORMATS), help="Of the input; found out from names and first bytes if not given."
+    ),
     option("--any-suffix", is_flag=True, help="The output's name need not end in .h5."),
 )
 

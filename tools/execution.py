@@ -141,6 +141,10 @@ class Wanted:
         """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
         return replace(self, path=folder / (self.path or f"{name}{'.txt' if self.format else '.parquet'}"))
 
+    def beside(self, folder: Path) -> Wanted:
+        """The same with a relative output in a folder, if there is an output."""
+        return self if self.path is None else replace(self, path=folder / self.path)
+
     def check(self, *, force: bool, there: bool = True) -> None:
         """Refuse, before the run, what could not be written; there: whether its folder is made already."""
         if self.path is None and self.format is not None:

@@ -6,6 +6,8 @@ cannot be written, and two programs with one output.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.errors import InputError
 from penstock.tools.checkpoint_options import Checkpointing, checkpointing
 from penstock.tools.execution import Execution, Keeping, Parameters, Wanted, execution, keeping
-from penstock.tools.metrics import METRICS, Watching, watching
+from penstock.tools.metrics import Watching, watching
 from penstock.tools.output_files import keep_inputs
 from penstock.tools.programs import find_program, make_program
+from penstock.tools.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
@@ -103,21 +106,59 @@ class Job:
         checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
         return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing)
 
+    def folders(self) -> list[Path]:
+        """Folders in the run directory that outputs of `kept` lie in."""
+        place = self.keeping.run_dir
+        named = [*(step.wanted.path for step in self.steps), self.watching.metrics, self.watching.trace]
+        parents = {path.parent for path in named if path is not None}
+        return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
+
+    def portable(self) -> Job:
+        """The same with outputs by their names in the run directory, so that it can be repeated in another one.
+
+        An output outside of it is named by the last part of its name, with a number where another has that name.
+        """
+        place = Path(os.path.abspath(self.keeping.run_dir or "."))
+        written = [step.wanted.path for step in self.kept().steps]
+        inside = [_inside(place, path and path.absolute()) for path in written]
+        taken = {*(str(path) for path in inside if path is not None), JOB, RUN, RATES, LOG}
+
+        def name(path: Path | None) -> Path | None:
+            if path is None or (found := _inside(place, path)) is not None:
+                return None if path is None else found
+            others = (f"{path.stem}-{number}{path.suffix}" for number in itertools.count(2))
+            free = next(one for one in (path.name, *itertools.islice(others, len(taken) + 1)) if one not in taken)
+            taken.add(free)
+            return Path(free)
+
+        steps = [replace(step, wanted=replace(step.wanted, path=name(step.wanted.path))) for step in self.steps]
+        seen = {"metrics": self.watching.metrics, "trace": self.watching.trace, "folder": self.checkpointing.folder}
+        return replace(self, steps=tuple(steps), given={**self.given, **{key: name(seen[key]) for key in seen}})
+
     def check(self, *, made: bool = True) -> None:
         """Refuse, before the run, what could not be written, and outputs that would replace each other.
 
-        made: whether the run directory, if there is to be one, is there and rid of an earlier run's record.
+        made: whether the run directory, if there is to be one, is there.
         """
         self.checkpointing.check(len(self.steps))
         there = made or self.keeping.run_dir is None
         for step in self.steps:
             step.wanted.check(force=self.force, there=there)
+        folder = self.keeping.run_dir
         if there:
-            self.watching.check(force=self.force)
+            own = () if folder is None else [folder / name for name in OWN]
+            self.watching.check(own, force=self.force)
         named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
         outputs = [path for path in named if path is not None]
         for path in outputs:
             keep_inputs(path, self.inputs())
-        for path, count in Counter(path.absolute() for path in outputs).items():
+        own = [] if folder is None else [folder / name for name in (JOB, RUN, RATES, LOG)]
+        for path, count in Counter(path.absolute() for path in [*outputs, *own]).items():
             if count > 1:
                 raise InputError(f"{path} is written {count} times by this job; give every output a name of its own")
+
+
+def _inside(place: Path, path: Path | None) -> Path | None:
+    """The name in a folder of a path that is relative to it, or is in it; None for one outside."""
+    whole = None if path is None else Path(os.path.abspath(place / path))
+    return whole.relative_to(place) if whole is not None and whole.is_relative_to(place) else None

@@ -8,8 +8,9 @@
     max-iter = 20
     set = { personalization = "x" }  # what --set gives, by name
 
-Relative paths are relative to the file. Strict: unknown keys, values of another type and missing files are refused
-with the file, the line where it can be told, and the nearest name. Python's tomllib reads, tomlkit writes.
+Relative paths are relative to the file, those of outputs to the run directory where there is one. Strict: unknown keys,
+values of another type and missing files are refused with the file, the line where it can be told, and the nearest name.
+Python's tomllib reads, tomlkit writes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from penstock.tools.options import FILE, Option, Size, Vertex
 ENDING = ".toml"
 SPOKEN = ("force", "dry-run", "resume")
 """Options that are said on the command line only."""
+OUTPUTS = ("output", "metrics", "trace", "checkpoint")
+"""What a run writes to: relative to the run directory where there is one, else to the file."""
 HEADER = "A job of penstock: `penstock run job.toml --run-dir ANOTHER` repeats it."
 STEP_GROUPS = (parameters, wanting)
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -49,6 +52,14 @@ class JobFile:
     graph: Path | None
     options: dict[str, Any]
     steps: tuple[Step, ...]
+
+    def beside(self) -> JobFile:
+        """The same with its relative outputs beside the file: those of a job without a run directory."""
+        place = self.path.parent
+        options = {str(option.name): key_of(option) for group in JOB_GROUPS for option in group.options}
+        placed = {name: place / v if options[name] in OUTPUTS else v for name, v in self.options.items()}
+        steps = [replace(step, wanted=step.wanted.beside(place)) for step in self.steps]
+        return replace(self, options=placed, steps=tuple(steps))
 
 
 def key_of(option: click.Option) -> str:
@@ -195,7 +206,9 @@ class _Reading:
             return value
         try:
             found = option.type.convert(value, option, None)
-            return self.place(value) if isinstance(option.type, click.Path) else found
+            if not isinstance(option.type, click.Path):
+                return found
+            return Path(value).expanduser() if key_of(option) in OUTPUTS else self.place(value)
         except click.BadParameter as error:
             raise self.error(keys, f"{keys[-1]}: {error.message}") from None
 

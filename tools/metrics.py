@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage import machine
-from penstock.storage.atomic import check_target
+from penstock.storage.atomic import check_target, debris, partial_name
 from penstock.storage.budget import resident_bytes
-from penstock.storage.errors import PenstockError, RunError
+from penstock.storage.errors import InputError, PenstockError, RunError
 from penstock.tools.options import option, taking
 from penstock.tools.output import plain
 from penstock.tools.output_files import OUTPUT
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from penstock.storage.timeline import Timeline
 
 FORMAT = 1
-METRICS = "metrics.jsonl"
-"""In the folder of a run."""
 SAMPLED = 0.05
 """Seconds for which a reading of the process's memory serves: asking takes as long as a small iteration."""
 
@@ -48,15 +46,17 @@ class Watching:
     metrics: Path | None = None
     trace: Path | None = None
 
-    def check(self, *, force: bool) -> None:
-        """Refuse, before the run, what could not be written."""
+    def check(self, own: Container[Path] = (), *, force: bool) -> None:
+        """Refuse, before the run, what could not be written; own: files of an earlier record, replaced with it."""
         for path in (self.metrics, self.trace):
-            if path is not None:
+            if path is not None and path not in own:
                 check_target(path, force=force)
 
-    def timeline(self, *, force: bool, facts: Mapping[str, Any]) -> AbstractContextManager[Timeline | None]:
+    def timeline(
+        self, *, force: bool, facts: Mapping[str, Any], begun: Callable[[], bool]
+    ) -> AbstractContextManager[Timeline | None]:
         """A context that gives the timeline of a session, None without --trace, and writes it at the end."""
-        return tracing(self.trace, force=force, facts=facts)
+        return tracing(self.trace, force=force, facts=facts, begun=begun)
 
     def lines(self, *, force: bool) -> AbstractContextManager[Metrics]:
         """A context that gives the metrics of a job; without --metrics they go nowhere."""
@@ -66,7 +66,9 @@ class Watching:
 watching = taking(
     "watching",
     Watching,
-    option("--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."),
+    option(
+        "--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."
+    ),
     option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
     title="Looking at it",
 )
@@ -74,25 +76,45 @@ watching = taking(
 
 @contextmanager
 def metering(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
-    """Yield the metrics of a job. A failure inside becomes the last line. Raises InputError or RunError."""
+    """Yield the metrics of a job. A failure inside becomes the last line. Raises InputError or RunError.
+
+    With `force` an existing file stays until the first iteration is over: until then lines are written beside it.
+    Input that is refused before leaves no file.
+    """
     if path is None:
         yield Metrics(None)
         return
     target = check_target(path, force=force)
-    with target.open("wb" if force else "xb", buffering=0) as file:
-        metrics = Metrics(_Lines(target, file))
+    replaced = force and target.exists()
+    place = partial_name(target) if replaced else target
+    with debris(place) if replaced else nullcontext(), place.open("xb", buffering=0) as file:
+        lines = _Lines(target, file, place if replaced else None)
+        metrics = Metrics(lines)
         try:
             yield metrics
         except BaseException as error:
             metrics.fail(error)
+            if isinstance(error, InputError) and not metrics.begun:
+                place.unlink(missing_ok=True)
             raise
+        lines.begin()
 
 
 class _Lines:
     """An open file that takes whole lines."""
 
-    def __init__(self, path: Path, file: FileIO) -> None:
+    def __init__(self, path: Path, file: FileIO, beside: Path | None = None) -> None:
         self.path, self._file, self._end = path, file, 0
+        self._beside = beside
+
+    def begin(self) -> None:
+        """Let the file have its name, if it is written beside one that it replaces. Raises RunError."""
+        if self._beside is not None:
+            try:
+                self._beside.replace(self.path)
+            except OSError as error:
+                raise RunError(f"{self.path} could not be replaced: {error.strerror}") from error
+            self._beside = None
 
     def write(self, facts: Mapping[str, Any]) -> None:
         """Append one line. Raises RunError where the disk does not take all of it, and leaves none of it."""
@@ -118,6 +140,8 @@ class Metrics:
         self._record: IterationRecord | None = None
         self._began = self._sampled = 0.0
         self._resident = 0
+        self.begun = False
+        """Whether an iteration is over, or a program."""
 
     def begin(self, session: Session, facts: Mapping[str, Any]) -> None:
         """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
@@ -129,6 +153,7 @@ class Metrics:
         """Take an iteration that is over; the line of the one before is written."""
         if self._lines is None:
             return
+        self._begin()
         self._flush()
         self._record = record
         self._late = {"elapsed": time.perf_counter() - self._began, "memory": self._memory()}
@@ -136,6 +161,7 @@ class Metrics:
     def end(self, facts: Mapping[str, Any]) -> None:
         """End a program; facts: what is said of its result."""
         if self._lines is not None:
+            self._begin()
             self._flush()
             self._lines.write({"kind": "result", **facts})
         self._session = None
@@ -147,6 +173,11 @@ class Metrics:
             told = str(error) if isinstance(error, PenstockError | KeyboardInterrupt) else ""
             self._lines.write({"kind": "failed", "error": told or f"{type(error).__name__}: {error}"})
         self._session = None
+
+    def _begin(self) -> None:
+        if not self.begun and self._lines is not None:
+            self._lines.begin()
+        self.begun = True
 
     def _flush(self) -> None:
         record, late = self._record, self._late

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.tools.checkpoint_options import heeding
@@ -58,12 +59,15 @@ def perform(job: Job, speaker: Speaker) -> None:
         kept.check()
         seen = stack.enter_context(iterations(quiet=speaker.silent))
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
-        timeline = stack.enter_context(kept.watching.timeline(force=job.force, facts=facts))
-        metrics = stack.enter_context(kept.watching.lines(force=job.force))
+        begun = partial(getattr, record, "begun")
+        timeline = stack.enter_context(kept.watching.timeline(force=job.force, facts=facts, begun=begun))
+        metrics = stack.enter_context(record.placed(kept.watching).lines(force=job.force))
+        checkpoints = kept.checkpointing.open()
+        stack.enter_context(checkpoints or nullcontext())
         session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
-        record.begin(job, session, used)
+        record.describe(job, session, used)
         session.prepare(*programs)
-        stage = Stage(session, record, metrics, seen, kept.checkpointing.open(), speaker.note)
+        stage = Stage(session, record, metrics, seen, checkpoints, speaker.note)
         for step, program in zip(kept.steps, programs, strict=True):
             told.append((step, _run(step, program, stage, force=job.force)))
             record.tell(programs=[_facts(*one) for one in told])
@@ -93,9 +97,10 @@ def _followed(steps: Generator[IterationRecord, None, Result], stage: Stage) -> 
         try:
             record = next(steps)
         except StopIteration as end:
+            stage.record.begin()
             stage.seen.end()
             return cast("Result", end.value)
-        stage.record.iterated = True
+        stage.record.begin()
         stage.metrics.note(record)
         stage.seen.note(record)
 

@@ -49,9 +49,11 @@ def pictures(run: Run, *, alone: bool) -> dict[str, Any]:
     if run.iterations:
         found["iterations"] = _iterations(run)
     if alone:
-        found["time"].suptitle(f"{run.title}\n{fill(run.verdict.sentence, 118)}", x=0.01, ha="left", fontsize=10)
+        found["time"].suptitle(
+            f"{run.title}\n{fill(run.verdict.sentence, 118)}", x=0.01, ha="left", fontsize=10, parse_math=False
+        )
         if run.iterations:
-            found["iterations"].suptitle(run.title, x=0.01, ha="left", fontsize=10)
+            found["iterations"].suptitle(run.title, x=0.01, ha="left", fontsize=10, parse_math=False)
     return found
 
 
@@ -260,4 +262,6 @@ def _title(panel: Any, title: str, unit: str) -> None:
 
 def _legend(panel: Any) -> None:
     """Names to the right of the title."""
-    panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=8, fontsize=8.5, frameon=False, borderaxespad=0.1)
+    style = {"ncols": 8, "fontsize": 8.5, "frameon": False, "borderaxespad": 0.1}
+    for text in panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), **style).get_texts():
+        text.set_parse_math(False)  # names of routes are the file's

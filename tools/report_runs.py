@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
-from penstock.tools.metrics import FORMAT, METRICS
+from penstock.tools.metrics_lines import checked
 from penstock.tools.output import short
+from penstock.tools.record_files import METRICS
 from penstock.tools.report_verdict import STAGES, Spent, Verdict, judge
 from penstock.transfer.routes.table import in_order
 
@@ -143,9 +144,11 @@ class Run:
 
     def _ideal(self, moved: dict[str, int]) -> dict[str, float]:
         """Seconds that each stage would have been at work at this machine's rates; infinite rates take no time."""
-        rates = {name: math.inf if value is None else value for name, value in self.job.get("rates", {}).items()}
-        if not rates:
+        told = self.job.get("rates")
+        if not told:
             return {}
+        known = {name: value for name, value in told.items() if value is not None}
+        rates: dict[str, float] = defaultdict(lambda: math.inf, known)
         copied = moved["link"] - sum(float(self.by_route("bytes_link")[at].sum()) for at in self._at("zero-copy"))
         lines = sum(float(self.by_route("lines")[at].sum()) for at in self._at("zero-copy"))
         read = float(self.by_route("edges").sum())
@@ -171,39 +174,27 @@ def read(path: Path) -> list[Run]:
     for number, line in enumerate(lines, start=1):
         try:
             _take(runs, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             if number == len(lines) and not line.endswith(b"\n") and runs:
                 break  # a run was killed, or the disk was full, within this line
-            why = f"{type(error).__name__}: {error}"
-            raise InputError(f"{file}, line {number} is no line of `penstock run --metrics` ({why})") from error
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            raise InputError(f"{file}, line {number} is no line of `penstock run --metrics`: {why}") from error
     if not runs:
         raise InputError(f"{file} is empty; `penstock run --metrics FILE` writes one")
     return runs
 
 
-def _take(runs: list[Run], facts: dict[str, Any]) -> None:
-    """Add one line to the runs read so far."""
+def _take(runs: list[Run], line: Any) -> None:
+    """Add one line to the runs read so far. Raises ValueError for what is none."""
+    facts = checked(line)
     kind = facts["kind"]
     if kind == "job":
-        if facts["format"] > FORMAT:
-            raise ValueError(f"format {facts['format']} is newer than this Penstock's {FORMAT}; update it")
-        _need(facts, ("graph", "device"))
-        _need(facts["device"], ("kind",))
         runs.append(Run(facts))
-        return
-    if not runs:
+    elif not runs:
         raise ValueError("the first line must be a job's")
-    if kind == "iteration":
-        _need(facts, ("seconds", "frontier_vertices", "frontier_edges", "routes", "busy_seconds"))
+    elif kind == "iteration":
         runs[-1].iterations.append(facts)
     elif kind == "result":
         runs[-1].result = facts
-    elif kind == "failed":
-        runs[-1].error = str(facts["error"])
     else:
-        raise ValueError(f"kind {kind!r} is not known")
-
-
-def _need(facts: dict[str, Any], names: Sequence[str]) -> None:
-    for name in names:
-        facts[name]
+        runs[-1].error = str(facts["error"])

@@ -229,7 +229,7 @@ class Files:
     force: bool
 
     def check(self, graph: Path | None) -> None:
-        """Refuse, before anything is measured, what could not be drawn or written; graph: what is read, if it is a file."""
+        """Refuse, before anything is measured, what could not be drawn or written; graph: the file that is read."""
         for path in (self.output, self.plot):
             if graph is not None and path is not None:
                 keep_inputs(path, [graph])
@@ -253,7 +253,9 @@ class Files:
 writing = taking(
     "files",
     Files,
-    option("--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'),
+    option(
+        "--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'
+    ),
     option("-o", "--output", type=OUTPUT, metavar="FILE.json", help="Write to a file what --json says."),
     FORCE,
 )

@@ -80,6 +80,8 @@ def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:
                 key = key_of(option)
                 raise InputError(f"--{key} belongs to a program: write {key} = ... below its [[programs]] in {path}")
     file: JobFile = job_file.read(path)
+    if context.params["run_dir"] is None and file.options.get("run_dir") is None:
+        file = file.beside()
     place = graph or file.graph
     if place is None:
         raise InputError(f'{path} names no graph: write graph = "..." at its top, or name one after the file')

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from penstock.storage.atomic import whole_file
-from penstock.storage.errors import PenstockError
+from penstock.storage.errors import InputError, PenstockError
 from penstock.storage.timeline import LEVELS, Span, Timeline
 from penstock.tools.output import plain
 
@@ -31,11 +31,14 @@ Event = dict[str, Any]
 
 
 @contextmanager
-def tracing(path: Path | None, *, force: bool, facts: Mapping[str, Any] | None = None) -> Iterator[Timeline | None]:
+def tracing(
+    path: Path | None, *, force: bool, facts: Mapping[str, Any] | None = None, begun: Callable[[], bool] = lambda: True
+) -> Iterator[Timeline | None]:
     """Yield a timeline for a run, None without a path; it is written when the block ends, however it does.
 
-    facts: what else the file says about the run. Raises InputError or RunError where it cannot be written; a failing
-    run's own error goes first.
+    facts: what else the file says about the run. begun: whether the run has begun; one that failed before replaces no
+    file, and leaves none where its input was refused. Raises InputError or RunError where it cannot be written; a
+    failing run's own error goes first.
     """
     if path is None:
         yield None
@@ -43,11 +46,12 @@ def tracing(path: Path | None, *, force: bool, facts: Mapping[str, Any] | None =
     timeline = Timeline()
     try:
         yield timeline
-    except BaseException:
-        try:
-            write(timeline, path, force=force, facts=facts)
-        except PenstockError as error:
-            _log.warning("no trace of the failed run: %s", error)
+    except BaseException as failure:
+        if begun() or not (isinstance(failure, InputError) or path.exists()):
+            try:
+                write(timeline, path, force=force, facts=facts)
+            except PenstockError as error:
+                _log.warning("no trace of the failed run: %s", error)
         raise
     write(timeline, path, force=force, facts=facts)
 

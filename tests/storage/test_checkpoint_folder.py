@@ -19,6 +19,7 @@ ARRAYS = [("a", np.arange(5))]
 def folder(tmp_path: Path) -> CheckpointFolder:
     made = CheckpointFolder(tmp_path / "kept")
     made.prepare()
+    made.lock.release()
     return made
 
 
@@ -60,6 +61,7 @@ def test_what_a_killed_process_left_goes_and_others_files_stay(folder: Checkpoin
     for path in (left, *others):
         path.write_text("x")
     folder.prepare()
+    folder.lock.release()
     folder.write(1, {}, ARRAYS)
     folder.clear()
     assert sorted(folder.path.iterdir()) == sorted(others)
@@ -99,3 +101,28 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "absent" / "kept"):
         with pytest.raises(InputError, match=r"cannot be used: .*; name another"):
             CheckpointFolder(path).prepare()
+
+
+def test_a_second_run_is_refused_and_removes_nothing(folder: CheckpointFolder) -> None:
+    folder.prepare()
+    (folder.path / ".checkpoint-0000000004.partial-123-abcdef.penstock").write_text("of the first run")
+    before = sorted(folder.path.iterdir())
+    with pytest.raises(InputError, match=r"kept is in use by another run, process .* name another --checkpoint folder"):
+        CheckpointFolder(folder.path).prepare()
+    assert sorted(folder.path.iterdir()) == before
+    folder.lock.release()
+    CheckpointFolder(folder.path).prepare()
+
+
+def test_a_folder_that_was_made_for_nothing_goes(tmp_path: Path) -> None:
+    made = CheckpointFolder(tmp_path / "new")
+    made.prepare()
+    made.lock.release()
+    made.abandon()
+    assert not made.path.exists()
+    made.path.mkdir()
+    found = CheckpointFolder(made.path)
+    found.prepare()
+    found.lock.release()
+    found.abandon()
+    assert made.path.exists(), "another one's folder stays"

@@ -318,7 +318,10 @@ def test_names_in_a_format_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["b.txt"], "b.txt does not end in .h5, and the last name is that of the graph file to write; add one, such as b"),
+        (
+            ["b.txt"],
+            "b.txt does not end in .h5, and the last name is that of the graph file to write; add one, such as b",
+        ),
         (["-"], "- stands for standard output, and this goes to a file"),
         (["--any-suffix", "a.txt"], "a.txt is an input too, and would be replaced"),
         (["--vertices", "g.h5", "g.h5"], "g.h5 is an input too, and would be replaced"),

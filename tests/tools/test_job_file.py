@@ -62,7 +62,7 @@ def reading(folder: Path, text: str) -> Any:
 def test_a_job_file_says_all_that_a_command_line_says(folder: Path) -> None:
     job = reading(folder, GOOD)
     assert job.graph == folder / "g.h5"
-    assert job.options == {
+    assert job.beside().options == {
         "host_memory": 1 << 30,
         "threads": 2,
         "direct_io": True,
@@ -75,7 +75,8 @@ def test_a_job_file_says_all_that_a_command_line_says(folder: Path) -> None:
     assert pagerank.parameters.given == {"tol": 0.0, "max_iter": 7, "personalization": folder / "homes.txt"}
     assert pagerank.wanted == Wanted(top=5)
     assert bfs.parameters.given == {"source": ["a", 2]}
-    assert bfs.wanted.path == folder / "levels.csv"
+    assert bfs.wanted.path == Path("levels.csv"), "in the run directory, where there is one"
+    assert job.beside().steps[1].wanted.path == folder / "levels.csv"
     assert own.program == f"{folder / 'own.py'}:Mine"
     assert own.parameters.given == {"depth": 3, "words": ["x", "y"]}
 
@@ -187,7 +188,7 @@ def test_what_is_written_is_read_back(
     found = back.steps[0].parameters.given
     assert found == parameters.given
     assert [type(value) for value in found.values()] == [type(parameters.given[name]) for name in found]
-    assert back.steps[0].wanted == Wanted(top=3, path=folder / "out.csv")
+    assert back.steps[0].wanted == step.wanted
 
 
 NAMED = {str(option.name) for group in JOB_GROUPS for option in group.options} | {

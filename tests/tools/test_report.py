@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+import tempfile
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList
+from hypothesis import given
+from hypothesis import strategies as st
 from penstock.storage.errors import InputError
 from penstock.tools import cli, report_page, report_plots
-from penstock.tools.plots import COLOURS
+from penstock.tools.output import plain
+from penstock.tools.plots import COLOURS, as_svg
 from penstock.tools.report_runs import Run, read
 from samples import on_disk, skewed
 
@@ -240,3 +246,107 @@ def test_columns_are_as_wide_as_the_iterations_they_stand_for() -> None:
         assert starts[0] == -0.5
         assert starts[-1] == count - 0.5
         assert (np.diff(starts) > 0).all()
+
+
+ODD: list[Any] = [
+    None, "x", "", "$x_{$", "\ud800", -1, -0.5, 0, 1e-300, 1e300, 1 << 62, 10**400, float("nan"), float("inf"), True,
+    [], [None], {}, {"x": None}, {"filter": {"bytes_link": "x"}}, {"disk": []},
+]  # fmt: skip
+
+
+def places(value: Any, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """All fields of an object, and those inside of them."""
+    if not isinstance(value, dict):
+        return []
+    return [at for key, item in value.items() for at in [(*before, key), *places(item, (*before, key))]]
+
+
+LINES = [
+    job("cuda", copy_bytes=5e10, line_rate=4e8),
+    iteration(0, {"filter": came(3, bytes_link=1000, bytes_disk=10)}, link=0.004) | {"checkpoint_bytes": 5},
+    iteration(1, {"resident": came(2)}, kernel=0.01),
+    {"kind": "result", "converged": True, "total_seconds": 1.5},
+]
+PLACES = [(number, at) for number, line in enumerate(LINES) for at in places(line)]
+
+
+def reported(lines: list[Any]) -> None:
+    """What a file of these lines tells, or one refusal that names the file and the line."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.jsonl")
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        try:
+            runs, refusal = read(path), ""
+        except InputError as error:
+            runs, refusal = [], str(error)
+    assert runs or re.search(r"m.jsonl, line \d+ is no line of .*: .*", refusal), refusal
+    for run in runs:
+        told = "\n".join([*report_page.lines(run), report_page.page([(run, {})])])
+        assert "Traceback" not in told
+        told.encode()
+        json.dumps(plain(report_page.facts(run)), allow_nan=False)
+
+
+def changed(lines: list[Any], at: tuple[int, tuple[str, ...]], *value: Any) -> list[Any]:
+    """The lines with one field changed; without a value, left out."""
+    number, (*outer, last) = at
+    found = copy.deepcopy(lines)
+    inner = found[number]
+    for key in outer:
+        inner = inner[key]
+    if value:
+        inner[last] = value[0]
+    else:
+        del inner[last]
+    return found
+
+
+def test_each_field_with_each_odd_value_and_missing() -> None:
+    for at in PLACES:
+        reported(changed(LINES, at))
+        for value in ODD:
+            reported(changed(LINES, at, value))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(ODD),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4), st.lists(json_values, max_size=1)
+)
+def test_lines_of_any_values_are_told_or_refused(changes: list[Any], more: list[Any]) -> None:
+    lines: list[Any] = LINES
+    for at, value in changes:
+        with suppress(KeyError, TypeError):  # an earlier change took the object that the field was in
+            lines = changed(lines, at, value)
+    reported([*lines, *more])
+
+
+def test_a_refusal_says_what_is_wrong(tmp_path: Path) -> None:
+    for at, value, words in (
+        ((1, ("seconds",)), "soon", "line 2 .*: seconds is 'soon'; it must be a number"),
+        ((1, ("routes", "filter", "edges")), -3, "line 2 .*: routes.filter.edges is -3; it must be a number from 0"),
+        ((0, ("rates", "copy_bytes")), 0, "line 1 .*: rates.copy_bytes is 0; it must be a number above 0"),
+        ((0, ("device", "name")), None, "line 1 .*: device.name is missing"),
+        ((2, ("memory", "edges_host")), None, "line 3 .*: memory.edges_host is missing"),
+        ((2, ("frontier_edges",)), 0.5, "line 3 .*: frontier_edges is 0.5; it must be a whole number"),
+    ):
+        path = written(tmp_path, *changed(LINES, at, value))
+        with pytest.raises(InputError, match=words):
+            read(path)
+    (tmp_path / "deep.jsonl").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read(tmp_path / "deep.jsonl")
+
+
+def test_odd_runs_are_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    named = iteration(0, {"$x_{$": came(3, bytes_link=1000)}) | {"direction": "$"}
+    changes = [(name, value) for name in ("frontier_edges", "frontier_vertices", "seconds") for value in (0, 1 << 62)]
+    odd = [named | {name: value} for name, value in [*changes, ("routes", {}), ("busy_seconds", {})]]
+    for figure in report_plots.pictures(Run(LINES[0] | {"program": "$x_{$"}, odd), alone=True).values():
+        as_svg(figure)

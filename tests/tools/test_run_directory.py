@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 from commands import refused
 from penstock.engine.session import Session
 from penstock.storage.errors import RunError
-from penstock.tools import cli
+from penstock.tools import cli, log
 from penstock.tools.stop import Stopped
 from samples import on_disk, shape
 
@@ -201,3 +203,169 @@ def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
     assert told("out") == facts
     run("pagerank", "g.h5", "--tol", 0, "--max-iter", 6, "-o", "whole.parquet")
     assert Path("whole.parquet").read_bytes() == Path("out/pagerank.parquet").read_bytes()
+
+
+def contents(place: str | Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path(place).rglob("*") if path.is_file()}
+
+
+BAD = [["bfs", "g.h5", "--source", 7777], ["wcc", "g.h5", "--host-memory", "1MiB"]]
+
+
+@pytest.mark.parametrize("arguments", BAD)
+def test_bad_input_leaves_the_run_that_it_would_replace(
+    capsys: pytest.CaptureFixture[str], arguments: list[Any]
+) -> None:
+    run("wcc", "g.h5", "--run-dir", "out", "--trace", "trace.json", "--metrics", "m.jsonl")
+    before = contents("out")
+    for more in ([], ["--trace", "trace.json"], ["--metrics", "m.jsonl"], ["--trace", "other.json"]):
+        refused(capsys, "run", *arguments, "--run-dir", "out", "--force", *more)
+        assert contents("out") == before
+    run("wcc", "g.h5", "--run-dir", "out", "--force")
+    assert told("out")["status"] == "done"
+    assert "trace.json" not in names("out")
+
+
+@pytest.mark.parametrize(
+    "more", [["--trace", "t.json"], ["--metrics", "m"], ["--checkpoint", "c"], ["-o", "a/b/x.csv"]]
+)
+def test_bad_input_is_told_and_leaves_no_directory_whatever_lies_in_it(
+    capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    message = refused(capsys, "run", *BAD[0], "--run-dir", "a/b", *more)
+    assert "vertex 7777 is not in the graph" in message
+    assert not Path("a").exists()
+
+
+@pytest.mark.parametrize("error", [RunError("the disk is gone"), Stopped(15)])
+def test_a_failure_before_the_first_iteration_leaves_the_earlier_run(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    run("wcc", "g.h5", "--run-dir", "out")
+    before = contents("out")
+
+    def steps(self: Any, program: Any, *more: Any) -> Any:
+        raise error
+        yield
+
+    with monkeypatch.context() as patch, nullcontext() if isinstance(error, RunError) else pytest.raises(Stopped):
+        patch.setattr(Session, "steps", steps)
+        assert cli.run_command(["run", "wcc", "g.h5", "--run-dir", "out", "--force"]) == 1
+    assert contents("out") == before
+    if isinstance(error, Stopped):
+        assert error.left == "the earlier run in out is as it was"
+
+
+@pytest.mark.parametrize("place", ["one", "absolute"])
+@pytest.mark.parametrize(
+    "output", ["w.csv", "{here}/one/w.csv", "{here}/outside/w.csv", "outside/../w.csv", "sub/w.csv", "../w.csv"]
+)
+def test_a_repeated_run_writes_into_its_own_directory(tmp_path: Path, place: str, output: str) -> None:
+    (tmp_path / "outside").mkdir()
+    job = tmp_path / "one" / "job.toml" if place == "absolute" else "one/job.toml"
+    more = ["--metrics", output.format(here=tmp_path).replace("w.csv", "m.jsonl"), "--threads", 1]
+    run("wcc", "g.h5", "--run-dir", "one", "-o", output.format(here=tmp_path), *more)
+    before = {name: text for name, text in contents(tmp_path).items() if "__pycache__" not in name}
+    (tmp_path / "else").mkdir()
+    run(job, "--run-dir", tmp_path / "else" / "two", "--force")
+    after = contents(tmp_path)
+    assert {name: after[name] for name in before} == before
+    made = [Path(name) for name in after.keys() - before.keys()]
+    assert all(path.is_relative_to(tmp_path / "else" / "two") for path in made)
+    assert {path.name for path in made} >= {"w.csv", "m.jsonl", "job.toml", "run.json", "log.txt"}
+
+
+@pytest.mark.parametrize("name", ["g.h5", "job.toml", "link.h5"])
+def test_no_output_replaces_what_is_read(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    Path("link.h5").symlink_to("g.h5")
+    Path("job.toml").write_text('graph = "g.h5"\n[[programs]]\nname = "wcc"\n')
+    before = contents(".")
+    for option in ("--metrics", "--trace"):
+        assert f"{name} is an input too" in refused(capsys, "run", "job.toml", option, name, "--force")
+    if name != "job.toml":
+        assert f"{name} is an input too" in refused(capsys, "run", "wcc", "g.h5", "-o", name, "--force")
+    assert contents(".") == before
+
+
+def test_no_output_has_the_name_of_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "run", "wcc", "g.h5", "--run-dir", "out", "--metrics", "run.json")
+    assert "out/run.json is written 2 times by this job" in message
+
+
+@pytest.mark.parametrize("more", [[], ["--force"], ["--force", "--checkpoint", "c", "--resume"]])
+def test_a_directory_in_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    """The second run begins while the first one's first iteration is over; it changes nothing."""
+    whole = Session.steps
+    messages = []
+
+    def steps(self: Any, program: Any, *given: Any) -> Any:
+        going = whole(self, program, *given)
+        yield next(going)
+        before = contents("out")
+        messages.append(refused(capsys, "run", "wcc", "g.h5", "--run-dir", "out", *more))
+        assert contents("out") == before
+        return (yield from going)
+
+    monkeypatch.setattr(Session, "steps", steps)
+    run("wcc", "g.h5", "--run-dir", "out")
+    assert f"out is in use by another run, process {os.getpid()} on host" in messages[0]
+    assert "wait until it ends, or name another --run-dir" in messages[0]
+    assert ".penstock-run.lock" not in names("out")
+
+
+def test_a_checkpoint_folder_in_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Session.steps
+    messages = []
+
+    def steps(self: Any, program: Any, *given: Any) -> Any:
+        going = whole(self, program, *given)
+        yield next(going)
+        before = contents("kept")
+        for more in ([], ["--resume"]):
+            messages.append(refused(capsys, "run", "wcc", "g.h5", "--checkpoint", "kept", *more))
+        assert contents("kept") == before
+        return (yield from going)
+
+    monkeypatch.setattr(Session, "steps", steps)
+    run("wcc", "g.h5", "--checkpoint", "kept", "--checkpoint-every", 1)
+    assert len(messages) == 2
+    assert all("kept is in use by another run, process" in message for message in messages)
+    assert names("kept") == set()
+
+
+def test_a_log_that_cannot_be_written_is_told_once_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    emit = log.LogFile.emit
+
+    def full(self: Any, record: Any) -> None:
+        with open("/dev/full", "wb", buffering=0) as self._file:
+            emit(self, record)
+
+    monkeypatch.setattr(log.LogFile, "emit", full)
+    assert cli.run_command(["run", "wcc", "g.h5", "--run-dir", "out"]) == 0
+    shown = capsys.readouterr().err
+    assert shown.count("log.txt could not be written: No space left on device; the run goes on without it") == 1
+    assert "Traceback" not in shown
+    assert told("out")["status"] == "done"
+    assert told("out")["log_error"] == "No space left on device"
+
+
+def test_a_log_that_cannot_be_made_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Path.open
+
+    def open_(self: Path, *given: Any, **more: Any) -> Any:
+        if self.name == "log.txt":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return whole(self, *given, **more)
+
+    monkeypatch.setattr(Path, "open", open_)
+    assert cli.run_command(["run", "wcc", "g.h5", "--run-dir", "out"]) == 1
+    assert "out/log.txt could not be made: No space left on device" in capsys.readouterr().err
+    assert told("out")["status"] == "failed"
