@@ -148,7 +148,7 @@ class FolderLock:
 def _holder(handle: int) -> str:
     """`, process 12 on host a since 2026-...`; nothing where the file does not tell."""
     try:
-        told = json.loads(os.pread(handle, 4096, 0))
+        told = json.loads(os.read(handle, 4096))  # just opened: from its start
         return f", process {int(told['process'])} on host {str(told['host'])!r} since {str(told['since'])!r}".replace(
             "'", ""
         )

@@ -183,7 +183,8 @@ def _durations(panel: Any, run: Run) -> None:
     columns = grouped(([""], whole[None, :]), STACKED)[1][0]
     largest = min(float(columns.max()), TALLEST * float(np.quantile(columns, 0.9))) or 1e-6
     scale, unit = next(((s, u) for s, u in ((1e6, "µs"), (1e3, "ms")) if largest * s < 1000), (1.0, "s"))
-    directions = np.array([iteration.get("direction", "push") for iteration in run.iterations])
+    pulls = [iteration.get("direction") == "pull" for iteration in run.iterations]
+    directions = np.where(pulls, "pull", "push")
     seen = [name for name in DIRECTION if (directions == name).any()]
     parts = np.array([np.where(directions == name, whole * scale, 0.0) for name in seen])
     labels = {name: DIRECTION[name] for name in seen}
