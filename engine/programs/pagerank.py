@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.vertices import internal_id
@@ -35,15 +36,13 @@ class PageRank(Program):
 
     def __init__(
         self,
-        damping: float = 0.85,
-        tol: float = 1e-6,
-        max_iter: int = 100,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
         personalization: Mapping[int, float] | None = None,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
     ) -> None:
-        if tol < 0 or max_iter < 0:
-            raise InputError(f"tol {tol} and max_iter {max_iter} must not be negative")
         self.damping = damping_of(damping, alpha, usual=0.85)
         self.tol = tol
         self.max_iter = max_iter
@@ -52,7 +51,15 @@ class PageRank(Program):
         self.least = 0.0
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """The residual form where asynchronous execution is asked for; the personalized where wanted."""
+        """The residual form where asynchronous execution is asked for; the personalized where wanted.
+
+        Raises InputError for the residual form with tol 0: it has no sweeps of which there could be exactly max_iter.
+        """
+        if mode == "async" and self.tol == 0:
+            raise InputError(
+                "PageRank with tol 0 is exactly max_iter sweeps, and an asynchronous run has none: it pushes until "
+                "less than tol is left; give a --tol above 0, or leave --mode async out"
+            )
         forms = {
             (False, False): PageRank,
             (False, True): PersonalizedPageRank,
@@ -119,6 +126,7 @@ class ResidualPageRank(PageRank):
     rank = Field(np.float64)
     residual = Field(np.float64, output=False)
     everywhere = False
+    order_free = True
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
@@ -178,8 +186,7 @@ def teleport_vector(graph: Graph, personalization: Mapping[int, float]) -> NDArr
         raise InputError(f"personalization {personalization!r} is no mapping; write {{id: weight}}, as networkx has it")
     vector = np.zeros(graph.vertices, dtype=np.float64)
     for vertex, weight in personalization.items():
-        if not weight >= 0 or not np.isfinite(weight):
-            raise InputError(f"personalization of vertex {vertex} is {weight}; it must be finite and not negative")
+        check_value(f"personalization of vertex {vertex}", weight, NonNegative)
         vector[internal_id(graph, vertex)] += weight
     total = float(vector.sum())
     if total <= 0:

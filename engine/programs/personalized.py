@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.graph import Graph
@@ -15,7 +16,13 @@ class PPR(PageRank):
     """`rank` (float64, sum 1). source: original id to restart at, or several, or id -> weight. Others: see PageRank."""
 
     def __init__(
-        self, source: Any, damping: float = 0.85, tol: float = 1e-6, max_iter: int = 100, *, alpha: float | None = None
+        self,
+        source: Any,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
+        *,
+        alpha: Share | None = None,
     ) -> None:
         several = [source] if isinstance(source, int | np.integer | str) else source
         home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
