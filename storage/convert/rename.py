@@ -17,9 +17,9 @@ from penstock.storage.convert.read import NewIds, closed_after, fill_spill
 from penstock.storage.convert.spill import Spill
 from penstock.storage.convert.workspace import Workspace
 from penstock.storage.edges import EdgeBatch
-from penstock.storage.ingest.explain import Columns
 from penstock.storage.ingest.named import NamedTextSource
 from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import read_ids
 
 Original = NDArray[Any] | NameStore | None

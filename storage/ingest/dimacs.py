@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns, bad_id, bad_weight, shown
+from penstock.storage.ingest.explain import bad_id, bad_weight, shown
 from penstock.storage.ingest.lines import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stated import Promise
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import BlockParser, TextFile, parsed_in_order
 from penstock.storage.native import native
 

@@ -16,11 +16,12 @@ import numpy as np
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns, is_data, shown
+from penstock.storage.ingest.explain import is_data, shown
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stated import Promise
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import TextFile, parse_blocks
 
 BANNERS = ("%%matrixmarket", "%matrixmarket")

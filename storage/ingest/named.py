@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch, LocalNames
 from penstock.storage.ingest import explain
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import SHOWN_FIELD, Columns, shown, split_fields
+from penstock.storage.ingest.explain import SHOWN_FIELD, shown, split_fields
 from penstock.storage.ingest.fields import distinct_fields, pack_fields, parse_fields
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import (
     Buffers,
     Parsed,
@@ -68,7 +69,8 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
         return False
     with Stream(path) as stream:
         for block in line_blocks(stream, options.block_bytes):
-            rest, columns, _ = read_layout(block, options, stream.name)
+            rest, taken, _ = read_layout(block, options, stream.name)
+            columns = taken.columns
             line = first_data(rest)
             fields = [] if line is None else split_fields(line)
             ends = [fields[column] for column in (columns.source, columns.target) if column < len(fields)]
@@ -138,20 +140,25 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         if column >= len(found):
             break
         word = found[column]
-        reason = (
-            "is an empty field; --columns names other columns"
-            if word == ""
-            else f"is longer than {LONGEST_NAME} bytes; --columns names other columns"
-            if len(word.encode()) > LONGEST_NAME
-            else "holds a zero byte; this is no text"
-            if "\0" in word
-            else "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
-            if "\ufffd" in word
-            else ""
-        )
+        reason = bad_name(word)
         if reason:
             return f"{role} {shown(word, SHOWN_FIELD)!r} {reason}"
     return _about_numbers(found, columns) or "it cannot be read; --columns names the columns to take"
+
+
+def bad_name(word: str) -> str:
+    """Why a field is no id; empty if it is one."""
+    return (
+        "is an empty field; --columns names other columns"
+        if word == ""
+        else f"is longer than {LONGEST_NAME} bytes; --columns names other columns"
+        if len(word.encode()) > LONGEST_NAME
+        else "holds a zero byte; this is no text"
+        if "\0" in word
+        else "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
+        if "\ufffd" in word
+        else ""
+    )
 
 
 def _about_numbers(found: list[str], columns: Columns) -> str:

@@ -1,7 +1,7 @@
 """Owns the door to raw input: names of files become a `Source`, by stated or recognized format.
 
-A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip), and, where
-the beginning of an adjacency list looks like that of an edge list, by the name's suffix.
+A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip, the quotes of
+CSV), and, where the beginning of an adjacency list or of CSV looks like that of an edge list, by the name's suffix.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,9 @@ from penstock.storage.errors import InputError
 from penstock.storage.ingest import npy, npz
 from penstock.storage.ingest.adjacency import AdjacencySource
 from penstock.storage.ingest.binary import PairSource
+from penstock.storage.ingest.content import refuse_content
 from penstock.storage.ingest.csr import CsrSource
+from penstock.storage.ingest.delimited import delimited_source
 from penstock.storage.ingest.dimacs import DimacsSource
 from penstock.storage.ingest.matrix_market import MatrixMarketSource, has_banner
 from penstock.storage.ingest.metis import MetisSource
@@ -22,10 +24,12 @@ from penstock.storage.ingest.options import IngestOptions, Source, parse_columns
 from penstock.storage.ingest.parquet import MAGIC, parquet_source
 from penstock.storage.ingest.raw import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.stream import Stream
-from penstock.storage.ingest.text import TextSource
+from penstock.storage.ingest.table_layout import looks_quoted
+from penstock.storage.ingest.text import SAMPLE_BYTES, TextSource
 
 Format = Literal[
     "text",
+    "csv",
     "matrix-market",
     "dimacs",
     "metis",
@@ -50,6 +54,8 @@ _SUFFIXES = {
     ".graph-txt": "webgraph",
     ".adj": "adjacency",
     ".adjlist": "adjacency",
+    ".csv": "csv",
+    ".tsv": "csv",
 }
 _NOT_LISTS = {
     ".gml": "GML",
@@ -82,9 +88,11 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         raise InputError("no input is named; '-' is standard input")
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
-    format = format or _recognize(paths)
-    if options.string_ids and format not in ("text", "parquet"):
-        raise InputError(f"--string-ids is for text and Parquet; ids of the format {format} are numbers")
+    format = format or ("csv" if options.delimiter else _recognize(paths))
+    if options.delimiter and format != "csv":
+        raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
+    if options.string_ids and format not in ("text", "csv", "parquet"):
+        raise InputError(f"--string-ids is for text, CSV and Parquet; ids of the format {format} are numbers")
     if format in _WHOLE:
         if len(paths) > 1:
             raise InputError(f"a file in the format {format} is a whole graph; convert one at a time")
@@ -101,6 +109,8 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         return npy.NpySource(paths, options)
     if format in ("adjacency", "rows", "webgraph"):
         return AdjacencySource(paths, format, options)
+    if format == "csv":
+        return delimited_source(paths, options)
     if options.string_ids or (options.string_ids is None and begins_with_strings(paths[0], options)):
         return NamedTextSource(paths, options)
     return TextSource(paths, options)
@@ -124,7 +134,7 @@ def _format_of(path: str | Path) -> str:
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
     with Stream(path) as stream:
-        buffer = bytearray(64)
+        buffer = bytearray(SAMPLE_BYTES)
         first = bytes(buffer[: stream.read_into(memoryview(buffer))])
     if first[:4] == MAGIC:
         return "parquet"
@@ -137,7 +147,9 @@ def _format_of(path: str | Path) -> str:
             f"{path}: files named {suffix} are {_NOT_LISTS[suffix]}, which is no edge list and "
             "cannot be read yet; --format text reads it as a list of edges all the same"
         )
-    return _SUFFIXES.get(suffix, "text")
+    refuse_content(first, str(path))
+    found = _SUFFIXES.get(suffix, "text")
+    return "csv" if found == "text" and looks_quoted(first) else found
 
 
 def _begins(path: str | Path, magic: bytes) -> bool:

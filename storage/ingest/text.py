@@ -20,13 +20,21 @@ from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest import explain
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns
+from penstock.storage.ingest.content import refuse_content
 from penstock.storage.ingest.lines import has_lone_return, parse_lines
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import (
+    Columns,
+    TakenColumns,
+    choose_columns,
+    find_columns,
+    note_columns,
+)
 
 UINT32_END = 1 << 32
+SAMPLE_BYTES = 4 << 10
 Explain = Callable[[str, Columns], str]
 """Says what is wrong with a line."""
 
@@ -109,7 +117,8 @@ def narrow_batch(
 class TextSource:
     """Edge lists in text, one file after another. See `options.Source`.
 
-    ``passed_over``: once reading has begun, what may be the first edge's weight, if none was asked for nor refused.
+    Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
+    ``columns_taken``, which columns are source, target and weight, of every file that differs.
     """
 
     known_vertices: int | None = None
@@ -122,6 +131,7 @@ class TextSource:
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self.passed_over: str | None = None
+        self.columns_taken: list[TakenColumns] = []
         self._closed_bytes = 0
         self._open: Stream | None = None
 
@@ -147,7 +157,9 @@ class TextSource:
                 file = TextFile(stream, Columns())
                 for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
                     if number == 0:
-                        block, file.columns, file.lines = read_layout(block, self._options, stream.name)
+                        block, taken, file.lines = read_layout(block, self._options, stream.name)
+                        file.columns = taken.columns
+                        note_columns(self.columns_taken, taken)
                         self.passed_over = self.passed_over or _third_number(block, self._options)
                     yield file, block
                 self._closed_bytes += stream.raw_done
@@ -195,30 +207,36 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
             file.edges += len(parsed.batch)
 
 
-def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, Columns, int]:
+def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, TakenColumns, int]:
     """Find the columns of a file from its first block.
 
     Returns:
         the block after its header line, the columns, and how many lines were passed.
 
     Raises:
-        InputError: a column is named that the header does not have.
+        InputError: the content is another format; a column is named that the header does not have; the header does
+            not say which columns are source and target.
     """
+    refuse_content(block[:SAMPLE_BYTES].tobytes(), name)
     if has_lone_return(block):
-        raise InputError(
-            f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it "
-            "(tr '\\r' '\\n' < FILE)"
-        )
+        raise InputError(_about_returns(block, name))
     at, passed, line = _first_data(block, 0)
     names: list[str] = []
     if line is not None and options.header is not False:
         _, _, following = _first_data(block, at)
         if options.header or _is_header(line, following):
-            names = explain.split_fields(line)
-    columns = _columns(names, options, name)
+            names = [field.strip("\"'") for field in explain.split_fields(line)]
+    width = 2 if line is None else len(explain.split_fields(line))
+    taken = TakenColumns(name, _columns(names, options, name), tuple(names), width)
     if not names:
-        return block, columns, 0
-    return block[at:], columns, passed
+        return block, taken, 0
+    return block[at:], taken, passed
+
+
+def _about_returns(block: Bytes, name: str) -> str:
+    if bool((block[:SAMPLE_BYTES] == 0).any()):
+        return f"{name} holds binary data and is no text; --format names what it is"
+    return f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it (tr '\\r' '\\n' < FILE)"
 
 
 def _third_number(block: Bytes, options: IngestOptions) -> str | None:
@@ -236,10 +254,12 @@ def _is_header(line: str, following: str | None) -> bool:
 
 
 def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
-    wanted = options.columns
-    if wanted is None:
-        wanted = (0, 1, 2) if options.weights else (0, 1)
-    return explain.find_columns(names, wanted, name)
+    """The columns that the options name; else those that the header does; else the first ones."""
+    if options.columns is not None:
+        return find_columns(names, options.columns, name)
+    if names:
+        return choose_columns(names, len(names), options.weights, name)
+    return Columns(0, 1, 2) if options.weights else Columns(0, 1)
 
 
 def first_data(block: Bytes) -> str | None:
