@@ -19,12 +19,13 @@ from penstock.engine.programs.table import named
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.engine.slips import check_slips
-from penstock.storage.errors import InputError
+from penstock.storage.errors import InputError, for_python
 from penstock.storage.graph import Graph
 
 _OPTIONS = tuple(entry.name for entry in fields(Config))
 
 
+@for_python
 def run(
     program: Program | type[Program] | str,
     graph: Graph | Path | str,

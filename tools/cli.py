@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import click
 from penstock.storage.atomic import sweep_debris
-from penstock.storage.errors import InputError, PenstockError
+from penstock.storage.errors import InputError, PenstockError, on_command_line
 from penstock.tools import authored
 from penstock.tools.stop import Stopped
 
@@ -95,7 +95,7 @@ def _finish(arguments: list[str]) -> int:
 def run_command(arguments: list[str]) -> int:
     """Run one command; errors a user can meet become a message on stderr and an exit code."""
     try:
-        with cli.make_context("penstock", arguments) as context:
+        with on_command_line(), cli.make_context("penstock", arguments) as context:
             cli.invoke(context)
     except click.exceptions.Exit as leave:
         return leave.exit_code

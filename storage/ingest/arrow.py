@@ -62,15 +62,14 @@ def csv_columns(block: NDArray[np.uint8], delimiter: str, width: int, wanted: tu
         csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         csv.ConvertOptions(include_columns=chosen, column_types=dict.fromkeys(chosen, pyarrow.binary())),
     )
-    return [strings_of(table.column(name).combine_chunks()) for name in chosen]
+    return [strings_of(table.column(name).combine_chunks(), unchecked=True) for name in chosen]
 
 
-def strings_of(column: Any) -> Strings:
-    """The bytes of an array of strings or bytes without nulls."""
+def strings_of(column: Any, *, unchecked: bool = False) -> Strings:
+    """The bytes of an array without nulls, as strings of UTF-8; unchecked: of bytes as they are."""
     import pyarrow
 
-    if not pyarrow.types.is_large_binary(column.type):
-        column = column.cast(pyarrow.large_string() if "string" in str(column.type) else pyarrow.large_binary())
+    column = column.cast(pyarrow.large_binary() if unchecked else pyarrow.large_string())
     _, offsets, data = column.buffers()
     if len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -87,20 +86,10 @@ def as_floats(column: Any) -> Any:
 
 
 def arrow_table(table: Any) -> Any:
-    """A table of another library as pyarrow's, through the Arrow C stream (None: it has none).
-
-    Raises:
-        InputError: the library's computation of its rows failed.
-    """
+    """A table of another library, one with an Arrow C stream, as pyarrow's; what the library raises stays its own."""
     import pyarrow
 
-    if not hasattr(table, "__arrow_c_stream__"):
-        return None
-    try:
-        return pyarrow.RecordBatchReader.from_stream(table).read_all()
-    except (pyarrow.ArrowException, RuntimeError, ValueError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"{type(table).__name__} gives no rows through the Arrow C stream: {reason}") from error
+    return pyarrow.RecordBatchReader.from_stream(table).read_all()
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:

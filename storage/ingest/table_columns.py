@@ -17,7 +17,7 @@ TARGET_NAMES = frozenset({"target", "dst", "dest", "destination", "to", "v", "en
 WEIGHT_NAMES = frozenset({"weight", "w", "cost", "distance", "length", "capacity", "amount", "rating"})
 """Names of columns that are understood, in any case, with or without a last ``id`` or ``node`` (``FromNodeId``)."""
 
-WANTED = "--columns names source, target and, third, weight"
+WANTED = "name the columns with --columns (source, target and, third, weight)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +161,4 @@ def _suggested(names: Sequence[str], roles: list[str]) -> str:
     if not {"source", "target"} <= set(roles):
         return WANTED
     words = [names[at] if "," not in names[at] else str(at) for at in meant]
-    return f"perhaps --columns {','.join(words)}? ({WANTED})"
+    return f"{WANTED}, perhaps --columns {','.join(words)}"

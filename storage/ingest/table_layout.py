@@ -15,6 +15,7 @@ from penstock.storage.ingest.table_columns import TakenColumns, choose_columns, 
 SAMPLE_BYTES = 64 << 10
 SAMPLE_RECORDS = 50
 
+_QUOTED = re.compile(rb'(^|[,;|\t]) *"([^"]|"")*"(?=[,;|\t\r]|$)')
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "-"})
 
@@ -86,9 +87,9 @@ def read_records(lines: list[str], delimiter: str) -> list[tuple[list[str], int]
 
 
 def looks_quoted(sample: bytes) -> bool:
-    """Whether a field of the first lines of data begins with a quote, as only CSV has it."""
+    """Whether a field of the first lines of data lies between quotes."""
     lines = [line for line in sample.split(b"\n")[:SAMPLE_RECORDS] if _is_data(line)]
-    return any(re.search(rb'(^|[,;|\t])[ ]*"', line) for line in lines)
+    return any(_QUOTED.search(line) for line in lines)
 
 
 def _is_data(line: bytes) -> bool:

@@ -158,7 +158,7 @@ def test_the_first_bad_record_is_found_among_parallel_blocks(tmp_path: Path, pos
         ("a.csv", "ts,payer,payee\n1,2,3\n", {}, ["ts, payer, payee", "--columns payer,payee"]),
         ("a.csv", "id,src,dst,w\n1,2,3,4\n", {}, ["--columns src,dst,w"]),
         ("a.csv", "to,from\n1,2\n", {}, ["--columns from,to"]),
-        ("a.csv", "when,who,whom\n1,2,3\n", {}, ["--columns names source, target"]),
+        ("a.csv", "when,who,whom\n1,2,3\n", {}, ["--columns (source, target"]),
         ("a.csv", "6,2,4,1289241911.7\n", {}, ["4 columns", "--columns"]),
         ("a.csv", "source,target,type,weight\n1,2,3,4\n", {"weights": True}, ["--columns source,target,weight"]),
         ("a.csv", "ann,bob\ncid,dan\n", STRINGS, ["--header or --no-header"]),
