@@ -24,7 +24,7 @@ from penstock.storage.ingest.options import IngestOptions, Source, parse_columns
 from penstock.storage.ingest.parquet import MAGIC, parquet_source
 from penstock.storage.ingest.raw import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.stream import Stream
-from penstock.storage.ingest.table_layout import looks_quoted
+from penstock.storage.ingest.table_layout import is_blank_divided, looks_quoted
 from penstock.storage.ingest.text import SAMPLE_BYTES, TextSource
 
 Format = Literal[
@@ -149,7 +149,10 @@ def _format_of(path: str | Path) -> str:
         )
     refuse_content(first, str(path))
     found = _SUFFIXES.get(suffix, "text")
-    return "csv" if found == "text" and looks_quoted(first) else found
+    whole = first if len(first) < SAMPLE_BYTES else first.rpartition(b"\n")[0]
+    if found == "csv" and is_blank_divided(whole):
+        return "text"
+    return "csv" if found == "text" and looks_quoted(whole) else found
 
 
 def _begins(path: str | Path, magic: bytes) -> bool:

@@ -92,6 +92,17 @@ def looks_quoted(sample: bytes) -> bool:
     return any(_QUOTED.search(line) for line in lines)
 
 
+def is_blank_divided(sample: bytes) -> bool:
+    """Whether the first lines of data are plain numbers divided by blanks alone, as some files named .csv are."""
+    lines = [line.decode("utf-8", "replace") for line in sample.split(b"\n")[:SAMPLE_RECORDS] if _is_data(line)]
+    return bool(lines) and all(_are_blank_divided(line.split(" ")) for line in lines)
+
+
+def _are_blank_divided(fields: list[str]) -> bool:
+    numbers = [field.strip("\r") for field in fields if field.strip("\r")]
+    return len(numbers) > 1 and all(map(explain.is_number, numbers))
+
+
 def _is_data(line: bytes) -> bool:
     text = line.strip(b" \t\r")
     return bool(text) and text[:1] not in (b"#", b"%")
