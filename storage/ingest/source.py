@@ -24,7 +24,7 @@ from penstock.storage.ingest.options import IngestOptions, Source, parse_columns
 from penstock.storage.ingest.parquet import MAGIC, parquet_source
 from penstock.storage.ingest.raw import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.stream import Stream
-from penstock.storage.ingest.table_layout import is_blank_divided, looks_quoted
+from penstock.storage.ingest.table_layout import check_dividers, is_blank_divided, looks_quoted
 from penstock.storage.ingest.text import SAMPLE_BYTES, TextSource
 
 Format = Literal[
@@ -88,6 +88,7 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         raise InputError("no input is named; '-' is standard input")
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
+    stated = format is not None
     format = format or ("csv" if options.delimiter else _recognize(paths))
     if options.delimiter and format != "csv":
         raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
@@ -112,6 +113,8 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     if format == "csv":
         return delimited_source(paths, options)
     if options.string_ids or (options.string_ids is None and begins_with_strings(paths[0], options)):
+        if not stated and str(paths[0]) != STANDARD_INPUT:
+            check_dividers(_sample(paths[0]), str(paths[0]))
         return NamedTextSource(paths, options)
     return TextSource(paths, options)
 
@@ -133,9 +136,7 @@ def _format_of(path: str | Path) -> str:
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
-    with Stream(path) as stream:
-        buffer = bytearray(SAMPLE_BYTES)
-        first = bytes(buffer[: stream.read_into(memoryview(buffer))])
+    first = _sample(path)
     if first[:4] == MAGIC:
         return "parquet"
     if first.startswith(npy.MAGIC):
@@ -149,10 +150,17 @@ def _format_of(path: str | Path) -> str:
         )
     refuse_content(first, str(path))
     found = _SUFFIXES.get(suffix, "text")
-    whole = first if len(first) < SAMPLE_BYTES else first.rpartition(b"\n")[0]
-    if found == "csv" and is_blank_divided(whole):
+    if found == "csv" and is_blank_divided(first):
         return "text"
-    return "csv" if found == "text" and looks_quoted(whole) else found
+    return "csv" if found == "text" and looks_quoted(first) else found
+
+
+def _sample(path: str | Path) -> bytes:
+    """The first lines of a file's content, whole; fewer than `SAMPLE_BYTES`, or else the last one may be cut."""
+    with Stream(path) as stream:
+        buffer = bytearray(SAMPLE_BYTES)
+        first = bytes(buffer[: stream.read_into(memoryview(buffer))])
+    return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]
 
 
 def _begins(path: str | Path, magic: bytes) -> bool:

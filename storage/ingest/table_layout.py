@@ -92,6 +92,22 @@ def looks_quoted(sample: bytes) -> bool:
     return any(_QUOTED.search(line) for line in lines)
 
 
+def check_dividers(sample: bytes, file: str) -> None:
+    """Refuse text whose fields could be divided by commas or tabs with blanks in them, as names of places have.
+
+    Raises:
+        InputError: naming the options that say which.
+    """
+    lines = [line.decode("utf-8", "replace") for line in sample.split(b"\n")[:SAMPLE_RECORDS] if _is_data(line)]
+    for mark in (",", "\t"):
+        doubtful = [line for line in lines if len(explain.split_fields(line)) > len(line.strip().split(mark))]
+        if lines and doubtful and all(mark in line.strip() for line in lines):
+            raise InputError(
+                f"{file}: its fields are divided by {mark!r} and have blanks in them ({explain.shown(doubtful[0])}); "
+                f"--delimiter {'tab' if mark != ',' else mark} takes blanks as part of ids, --format text divides at both"
+            )
+
+
 def is_blank_divided(sample: bytes) -> bool:
     """Whether the first lines of data are plain numbers divided by blanks alone, as some files named .csv are."""
     lines = [line.decode("utf-8", "replace") for line in sample.split(b"\n")[:SAMPLE_RECORDS] if _is_data(line)]

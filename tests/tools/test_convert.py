@@ -360,3 +360,20 @@ def test_a_generated_graph_goes_to_a_file(
     monkeypatch.chdir(tmp_path)
     assert "- stands for standard output" in refused(capsys, "generate", *command, "--output", "-")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_tells_the_columns_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text('day;from;to;km\n1;"New York";Los Angeles;3940\n')
+    options = ("--columns", "from,to,km", "--string-ids", "--delimiter", "semicolon", "--force")
+    facts = answered(capsys, "convert", path, tmp_path / "g.h5", *options)
+    (taken,) = facts["columns"]
+    assert (taken["source"], taken["target"], taken["weight"], taken["header"]) == ("from", "to", "km", True)
+    assert cli.run_command(["convert", str(path), str(tmp_path / "g.h5"), *options]) == 0
+    assert "source = 'from' (1), target = 'to' (2), weight = 'km' (3); not read: 'day' (0)" in capsys.readouterr().out
+
+
+def test_the_command_line_keeps_its_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("ts,payer,payee\n1,2,3\n")
+    assert "--columns payer,payee" in refused(capsys, "convert", path, tmp_path / "g.h5")

@@ -170,6 +170,13 @@ def test_the_first_bad_record_is_found_among_parallel_blocks(tmp_path: Path, pos
         ("a.csv", "a,b\n1,2\n", {"columns": ("a", "c")}, ["no column is named 'c'", "a, b"]),
         ("a.csv", "a,b,b\n1,2,3\n", {"columns": ("a", "b")}, ["2 columns are named 'b'"]),
         ("a.txt", "ts payer payee\n1 2 3\n", {}, ["--columns payer,payee"]),
+        (
+            "a.txt",
+            "New York,Los Angeles\nBoston,Chicago\n",
+            STRINGS,
+            ["divided by ','", "--delimiter ,", "--format text"],
+        ),
+        ("a.txt", "New York\tLos Angeles\n", STRINGS, ["--delimiter tab", "New York"]),
         ("a.csv", '[{"source": 1, "target": 2}]\n', {}, ["is JSON", "jq"]),
         ("a.txt", '{"nodes": [], "links": []}\n', STRINGS, ["is JSON"]),
         ("a.jsonl", '{"source": "a", "target": "b"}\n{"source": "b", "target": "c"}\n', STRINGS, ["is JSON"]),
@@ -204,6 +211,11 @@ def test_text_takes_quotes_as_part_of_ids(tmp_path: Path) -> None:
     assert read(path, "text", string_ids=True) == [('"Heroes"_(song)', "bowie")]
     with pytest.raises(InputError, match=r"closing quote.*--format text"):
         read(path, delimiter="\t", **STRINGS)
+
+
+@pytest.mark.parametrize("text", ["a, b\nb ,c d\n", "a b\nb,c d\n", "a\tb c\nb c\n", "a b\tc\n"])
+def test_text_may_be_divided_by_anything_if_said(tmp_path: Path, text: str) -> None:
+    assert read(file_of(tmp_path, text, "a.txt"), "text", string_ids=True)[0] == ("a", "b")
 
 
 def test_what_was_taken_is_told(tmp_path: Path) -> None:
