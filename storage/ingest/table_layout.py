@@ -104,7 +104,8 @@ def check_dividers(sample: bytes, file: str) -> None:
         if lines and doubtful and all(mark in line.strip() for line in lines):
             raise InputError(
                 f"{file}: its fields are divided by {mark!r} and have blanks in them ({explain.shown(doubtful[0])}); "
-                f"--delimiter {'tab' if mark != ',' else mark} takes blanks as part of ids, --format text divides at both"
+                f"--delimiter {'tab' if mark != ',' else mark} takes blanks as part of ids, --format text divides at "
+                "both"
             )
 
 

@@ -30,6 +30,7 @@ from penstock.storage.ingest.table_columns import (
     TakenColumns,
     choose_columns,
     find_columns,
+    known_header,
     note_columns,
 )
 
@@ -224,7 +225,7 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
     names: list[str] = []
     if line is not None and options.header is not False:
         _, _, following = _first_data(block, at)
-        if options.header or _is_header(line, following):
+        if options.header or _is_header(line, following, options):
             names = [field.strip("\"'") for field in explain.split_fields(line)]
     width = 2 if line is None else len(explain.split_fields(line))
     taken = TakenColumns(name, _columns(names, options, name), tuple(names), width)
@@ -246,11 +247,15 @@ def _third_number(block: Bytes, options: IngestOptions) -> str | None:
     return explain.shown(third[0], explain.SHOWN_FIELD) if third and explain.is_number(third[0]) else None
 
 
-def _is_header(line: str, following: str | None) -> bool:
-    """A first line of names, unless the next one has no numbers either (then ids are strings)."""
+def _is_header(line: str, following: str | None, options: IngestOptions) -> bool:
+    """A first line of names: known ones, or any if the next line has numbers (else ids are strings)."""
     if not explain.looks_like_header(line):
         return False
-    return following is None or any(map(explain.is_number, explain.split_fields(following)))
+    if known_header(explain.split_fields(line)):
+        return True
+    if following is None:
+        return options.string_ids is False
+    return any(map(explain.is_number, explain.split_fields(following)))
 
 
 def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:

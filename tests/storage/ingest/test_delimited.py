@@ -76,6 +76,8 @@ STRINGS: dict[str, Any] = {"string_ids": None}
         ("a.csv", " 0 , 1\t\n", {}, [(0, 1)]),
         ("a.csv", '"0","01"\n2,"3"\n', {}, [(0, 1), (2, 3)]),
         ("a.csv", "0;1;2,5\n", {"delimiter": ";"}, [(0, 1)]),
+        ("a.txt", "from to\nann bob\n", STRINGS, [("ann", "bob")]),
+        ("a.txt", "ann bob\n", STRINGS, [("ann", "bob")]),
         ("a.csv.gz", "0,1,2.5\n", {"weights": True}, [(0, 1, 2.5)]),
         ("a.tsv", "0\t1\t2,5\n", {"columns": (1, 0)}, [(1, 0)]),
         ("a.csv", "city,from,to,w\nNew York,4,5,6\n", {"columns": ("to", "from", "w")}, [(5, 4, 6.0)]),
