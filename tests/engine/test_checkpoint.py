@@ -307,7 +307,7 @@ def test_a_whole_file_with_another_story_is_refused(kept: Path) -> None:
 
 
 def test_a_folder_that_is_taken_is_refused(kept: Path) -> None:
-    with pytest.raises(InputError, match=f"{kept} holds checkpoints of a run that did not end: --resume goes on"):
+    with pytest.raises(InputError, match=f"{kept} holds checkpoints of a run that did not end: resume=True goes on"):
         run(BFS(source=3), in_memory(EDGES), checkpoint=kept, **SLOW)
 
 

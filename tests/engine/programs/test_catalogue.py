@@ -102,7 +102,7 @@ def test_without_in_edges() -> None:
         make, check = CASES[name]
         check(edges, run(make(), graph).fields)
     for name in ROWS:
-        with pytest.raises(InputError, match=r"in-edges too.*--direction both"):
+        with pytest.raises(InputError, match=r"in-edges too.*direction=\"both\""):
             run(CASES[name][0](), graph)
 
 
