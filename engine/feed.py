@@ -21,7 +21,7 @@ from penstock.transfer.relay import Relay, Shelf
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
-    from penstock.engine.equipment import Needs
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.graph import Adjacency, Graph
     from penstock.transfer.device import Device
     from penstock.transfer.layout import Layout

@@ -29,7 +29,7 @@ the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -133,6 +133,8 @@ class Program:
     then (`everywhere`), and a vector field is changed in place: `vertex` returns it all the same.
     converged: of a program of phases, whether it came to its end; it says so itself.
     tolerance: largest relative difference between two correct runs (0 for integers).
+    working_bytes: bytes a vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields;
+    they are part of the memory budget.
     """
 
     combine: ClassVar[str] = "min"
@@ -150,6 +152,7 @@ class Program:
     bucket_is_free: bool = False
     max_iter: int = 2**62
     converged: bool = True
+    working_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
@@ -179,6 +182,14 @@ class Program:
         attributes of the program are: that one is yielded first. Without this argument it cannot be resumed.
         """
         raise TypeError(f"{type(self).__name__} has no phases")
+
+    def may_run(self, graph: Graph) -> Iterable[Program] | None:
+        """The programs that may run in the course of this one: phases, one of each kind, or what `instead` asks for.
+
+        Their memory is then part of what is told, and refused, before the run begins. None: it is not said; of phases
+        the first is known, and a later one that needs more memory is refused when it is its turn.
+        """
+        return None
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether to stop after iteration number `iteration`, given the Globals' values."""

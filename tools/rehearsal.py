@@ -20,7 +20,7 @@ from penstock.tools.run_directory import check_folder
 if TYPE_CHECKING:
     from penstock.engine.forecast import Forecast, Memory, Sweep
 
-PHASES = "runs as several programs, one after another; foretold is the first, the others may need more"
+PHASES = "runs as several programs, one after another; the sweeps are those of the first"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
@@ -36,9 +36,13 @@ def rehearse(job: Job, speaker: Speaker) -> None:
     job = job.kept()
     check_folder(job)
     job.check(made=False)
-    with Session(graph, **job.execution.options, **used.options()) as session:
+    timeline, keeps = job.watching.ring(), job.checkpointing.folder is not None
+    with Session(graph, timeline=timeline, **job.execution.options, **used.options()) as session:
         session.prepare(*programs)
-        told = [(step, session.forecast(program)) for step, program in zip(job.steps, programs, strict=True)]
+        told = [
+            (step, session.forecast(program, checkpoints=keeps))
+            for step, program in zip(job.steps, programs, strict=True)
+        ]
     facts = {
         "command": "run",
         "dry_run": True,
@@ -62,8 +66,9 @@ def _facts(step: Step, found: Forecast) -> dict[str, Any]:
 
 def _lines(graph: Path, step: Step, found: Forecast) -> list[str]:
     ways = " or ".join({"push": "pushing", "pull": "pulling"}[way] for way in found.directions)
+    how = f"{ways}, in partitions of {format_bytes(found.partition_bytes)}" if ways else "reading no edges"
     rows: list[tuple[str, object]] = [
-        ("runs on", f"{found.device}, {ways}, in partitions of {format_bytes(found.partition_bytes)}"),
+        ("runs on", f"{found.device}, {how}"),
         *_memory("host memory", found.host),
         *([] if found.placement is None else _memory("device memory", found.placement)),
         ("before", _loading(found)),

@@ -9,7 +9,7 @@ W(v) being the weight of all of v's in-edges. Weights are used where the graph h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ class Adsorption(Program):
     ) -> None:
         self.source, self.damping = source, damping_of(damping, alpha, usual=0.85)
         self.tol, self.max_iter = tol, max_iter
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Weighing and spreading."""
+        return ArrivingWeight(), Spread(self.damping, self.tol)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the in-edges, then spread."""

@@ -7,7 +7,7 @@ Scaled as networkx scales it: both sum to 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from typing import Any
 
@@ -40,6 +40,10 @@ class HITS(Program):
     def __init__(self, tol: float = 1e-8, max_iter: int = 1000, weight: bool | str | None = None) -> None:
         self.tol, self.max_iter, self.weight = tol, max_iter, bool(weight)
         self.course = astuple(SemiIteration())
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """The two sweeps of a round."""
+        return Authorities(self.weight), Hubs(self.weight)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Authorities from hubs, hubs from authorities, round by round."""

@@ -10,7 +10,7 @@ Nothing that returns to the source counts. Weights are used where the graph has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ class PHP(Program):
             raise InputError(f"source is {source!r}; php is the nearness to one vertex")
         self.source, self.damping = source, damping_of(damping, alpha, usual=0.8)
         self.tol, self.max_iter = tol, max_iter
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Weighing, where there are weights, and spreading."""
+        spread = Hitting(internal_id(graph, self.source), self.damping, self.tol)
+        return [spread] if graph.weight_dtype is None else [OutgoingWeight(), spread]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""

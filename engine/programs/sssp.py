@@ -7,7 +7,7 @@ due, which avoids most relaxations that a shorter path would undo.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,10 +67,18 @@ class SSSP(Program):
         """Nearest first."""
         return distance
 
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """64-bit distances, where a path might be too long for 32 bits."""
+        heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0
+        return [self._wide()] if heaviest * graph.vertices >= CEILING else []
+
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        return WideSSSP(self.source, self.delta, self.needs_weights) if bool(np.any(distance == CEILING)) else None
+        return self._wide() if bool(np.any(distance == CEILING)) else None
+
+    def _wide(self) -> Program:
+        return WideSSSP(self.source, self.delta, self.needs_weights)
 
 
 class WideSSSP(SSSP):
@@ -81,6 +89,10 @@ class WideSSSP(SSSP):
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it."""
         return distance + weight
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Nothing is wider."""
+        return ()
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """Nothing is wider."""
