@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def room_bytes(self) -> int:
-        """Bytes of the memory that holds the state: the host's, or the device's, of which the host must have as much."""
+        """Bytes of the memory that holds the state: the host's, or a device's, of which the host must have as much."""
         ours = self.config.memory_bytes
         return ours if self.device_bytes is None else min(ours, self.device_bytes)
 

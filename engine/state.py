@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.storage.index import Index
 
 SPAN = 4096
+ADDED = 1 << 16  # positions that are added to a bitmap together, so that their copies stay small
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
 
@@ -49,11 +50,12 @@ class Bitmap:
 
     def add(self, positions: NDArray[Any]) -> None:
         """Set the bits at `positions` (integers from 0)."""
-        at = np.asarray(positions, dtype=np.uint64)
         one, low = np.uint64(1), np.uint64(63)
-        words = at >> np.uint64(6)
-        np.bitwise_or.at(self.words, words, one << (at & low))
-        np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+        for first in range(0, len(positions), ADDED):
+            at = np.asarray(positions[first : first + ADDED], dtype=np.uint64)
+            words = at >> np.uint64(6)
+            np.bitwise_or.at(self.words, words, one << (at & low))
+            np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
 
     def clear(self) -> None:
         """Unset every bit."""

@@ -33,6 +33,7 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
+    working_bytes = 24
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ class CDLP(Program):
     combine = "all"
     along = "both"
     everywhere = True
+    working_bytes = 32
 
     def __init__(self, max_iter: int = 10) -> None:
         if max_iter < 0:

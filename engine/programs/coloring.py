@@ -32,6 +32,7 @@ class Coloring(Program):
     color = Field(np.uint32, fill=LARGEST)
     turn = Field(np.int64, output=False)
     rank = Field(VERTEX, output=False)
+    working_bytes = 40
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Turns, and a window of colors."""

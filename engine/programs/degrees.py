@@ -24,6 +24,7 @@ class Degrees(Program):
     degree = Field(np.int64)
     in_degree = Field(np.int64)
     out_degree = Field(np.int64)
+    working_bytes = 24
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """A sweep where in-edges are not stored."""

@@ -30,6 +30,7 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    working_bytes = 8
 
     def __init__(
         self,

@@ -101,6 +101,7 @@ class PersonalizedPageRank(PageRank):
     """PageRank with a teleport vector of the user's."""
 
     starts_anywhere = False
+    working_bytes = 16
     teleport = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -122,6 +123,7 @@ class ResidualPageRank(PageRank):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
+    working_bytes = 24
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex holds its own share, unsent."""

@@ -26,6 +26,7 @@ class SCC(Program):
     component = Field(VERTEX)
     color = Field(VERTEX, output=False)
     reached = Field(np.uint32, output=False)
+    working_bytes = 32
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Trimming, the giant and coloring; in an undirected graph the weakly connected components."""

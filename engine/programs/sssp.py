@@ -34,6 +34,7 @@ class SSSP(Program):
     needs_weights = True
     non_negative_weights = True
     starts_anywhere = True
+    working_bytes = 1
 
     def __init__(
         self, source: int | Sequence[int], delta: float | None = None, weight: bool | str | None = True
