@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine import cel, corners, rows
 from penstock.engine.block import most_messages
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.engine.direction import Direction
     from penstock.storage.graph import Adjacency, Graph
 
+Found = TypeVar("Found")
 PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
 
 
@@ -102,28 +103,28 @@ def planned(graph: Graph, program: Program, setting: Setting) -> Planned:
         room_for(graph, setting.config, needs, setting.device_bytes)
         return Planned(asks, needs)
 
-    try:
-        return attempt(setting)
-    except BudgetError as refusal:
-        raise _naming_the_least(refusal, setting, attempt) from None
+    return tried(setting, attempt)
 
 
-def _naming_the_least(refusal: BudgetError, setting: Setting, attempt: Callable[[Setting], Planned]) -> BudgetError:
-    """The refusal with the least number of MiB that `attempt` does not refuse.
+def tried(setting: Setting, attempt: Callable[[Setting], Found]) -> Found:
+    """What `attempt` finds in a setting. Raises its BudgetError with the least number of MiB that it does not refuse.
 
     What is taken may grow with what is given, but by less: so the sums for growing budgets end at the least one.
     """
-    latest = refusal
+    try:
+        return attempt(setting)
+    except BudgetError as refusal:
+        refused = latest = refusal
     while True:
         try:
-            attempt(setting.given(refusal.option, latest.least_mib << 20))
+            attempt(setting.given(refused.option, latest.least_mib << 20))
         except BudgetError as again:
-            if again.option == refusal.option and again.least_mib > latest.least_mib:
+            if again.option == refused.option and again.least_mib > latest.least_mib:
                 latest = again
                 continue
         break
-    grows = "; of a larger budget kept rows take more" if latest is not refusal else ""
-    return BudgetError(refusal.option, refusal.reason + grows, latest.least_mib, refusal.otherwise)
+    grows = "; of a larger budget kept rows take more" if latest is not refused else ""
+    raise BudgetError(refused.option, refused.reason + grows, latest.least_mib, refused.otherwise)
 
 
 def _asks_in_all(graph: Graph, program: Program, setting: Setting) -> Iterable[Asks]:

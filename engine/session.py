@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 from penstock.engine import corners, forest, numbers, rows
-from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_weights, planned, sent_along
+from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_weights, planned, sent_along, tried
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
 from penstock.engine.equipment import Equipment, Holdings, host_rates
@@ -260,7 +260,7 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        equipment = self._equip(asks.needs)
+        equipment = self._equip(asks.needs, program)
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         waits = self.config.waiting and may_wait(program, asynchronous=asynchronous)
@@ -324,6 +324,16 @@ class Session:
     def _asks(self, program: Program) -> Asks:
         return asks_of(self.graph, program, self._setting, self._whole)
 
+    def _check_told(self, program: Program) -> None:
+        """Refuse a phase that nobody told of and that needs more than there is. Raises BudgetError."""
+
+        def attempt(setting: Setting) -> int:
+            needs = asks_of(self.graph, program, setting, self._whole).needs
+            needs = needs if self._planned is None else self._planned.joined(needs)
+            return room_for(self.graph, setting.config, needs, setting.device_bytes)
+
+        tried(self._setting, attempt)
+
     def _room(self, needs: Needs) -> int:
         """How much room there is for edges (`place.room_for`). Raises BudgetError."""
         return room_for(self.graph, self.config, needs, self._setting.device_bytes)
@@ -347,11 +357,13 @@ class Session:
             self._equipment.close()
             self._equipment = None
 
-    def _equip(self, needs: Needs) -> Equipment:
+    def _equip(self, needs: Needs, program: Program | None = None) -> Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
         needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
         if old is None or not old.needs.covers(needs, old.spare):
+            if program is not None:
+                self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
                 old.close()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.storage.index import Index
 
 SPAN = 4096
-ADDED = 1 << 16  # positions that are added to a bitmap together, so that their copies stay small
+ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
 

@@ -27,10 +27,6 @@ class BudgetError(InputError):
     def __reduce__(self) -> tuple[type["BudgetError"], tuple[str, str, int, str]]:
         return type(self), (self.option, self.reason, self.least_mib, self.otherwise)
 
-    def naming(self, least_mib: int) -> "BudgetError":
-        """The same with another number of MiB."""
-        return BudgetError(self.option, self.reason, least_mib, self.otherwise)
-
 
 class DamagedError(InputError):
     """A graph file that is one, but not as it was written: cut short, changed, or without some of its shards."""
