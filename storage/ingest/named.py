@@ -66,7 +66,7 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         for block in line_blocks(stream, options.block_bytes):
             rest, columns, _ = read_layout(block, options, stream.name)
             line = first_data(rest)

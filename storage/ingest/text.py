@@ -142,7 +142,7 @@ class TextSource:
 
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._options.host_memory) as stream:
                 self._open = stream
                 file = TextFile(stream, Columns())
                 for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
@@ -161,7 +161,7 @@ def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]
         InputError: the file is absent, damaged, or has a line that begins with no id.
     """
     columns = Columns(0, 0)
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         file = TextFile(stream, columns)
         blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
         for parsed in parse_blocks(blocks, options.workers):
