@@ -28,6 +28,7 @@ from penstock.storage.schema import (
     NEIGHBORS,
     ORIGINAL_ID,
     WEIGHTS,
+    WITHOUT_EDGES,
     vertex_dtype,
 )
 
@@ -132,6 +133,12 @@ class Graph:
     """Smallest, mean and largest weight; None without weights."""
     left: int | None = None
     """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
+
+    @property
+    def without_edges(self) -> int | None:
+        """How many vertices have no edge, as the conversion counted them; None where it did not."""
+        count = self.provenance.get(WITHOUT_EDGES)
+        return count if isinstance(count, int) else None
 
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":

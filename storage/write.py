@@ -26,7 +26,7 @@ class GraphWriter:
     Leaving the block normally finishes the files and gives them their names, the manifest last;
     leaving it with any exception removes everything. ``input_edges`` (an attribute, by default the
     edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on, are sources of a
-    bipartite graph (None: it is none).
+    bipartite graph (None: it is none), ``without_edges`` how many have no edge (None: unknown).
 
     ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
     ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
@@ -65,6 +65,7 @@ class GraphWriter:
         self._files = FileSet(Path(path), folders, max(1, threads))
         self._adjacencies: dict[str, AdjacencyWriter] = {}
         self.left: int | None = None
+        self.without_edges: int | None = None
         self._original: ChunkedArray | None = None
         self._names: tuple[ChunkedArray, ChunkedArray] | None = None
         self._name_bytes = 0
@@ -127,6 +128,9 @@ class GraphWriter:
             self._files.abandon(failure)
             raise
 
+    def _counted(self) -> dict[str, int]:
+        return {schema.WITHOUT_EDGES: self.without_edges or 0}
+
     def _finished(self) -> schema.Header:
         """Check that the parts make a graph, and say what it is."""
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
@@ -147,7 +151,7 @@ class GraphWriter:
             stripe_run=STRIPE_RUN,
             shards=self._files.shard_entries,
             arrays=tuple(self._files.specs),
-            provenance=self._provenance,
+            provenance=self._provenance if self.without_edges is None else self._provenance | self._counted(),
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
         )

@@ -36,6 +36,7 @@ _RECORDED = (
     "renumber",
     "bipartite",
     "hub_sort",
+    "vertices_file",
 )
 LARGEST_RUN = 1 << 20
 WRITER_LEAST_BYTES = 26 << 20
@@ -121,7 +122,8 @@ class Workspace:
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
-        self.renames = options.renumber or options.hub_sort or options.bipartite or self.named
+        listed = options.vertices_file is not None
+        self.renames = options.renumber or options.hub_sort or options.bipartite or listed or self.named
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
