@@ -131,7 +131,9 @@ class Program:
     that a vertex sends along; there is none with "both".
     message_shape: (K,) for messages of K numbers, summed one by one; `edge` fills in `message`. Every vertex is active
     then (`everywhere`), and a vector field is changed in place: `vertex` returns it all the same.
-    converged: of a program of phases, whether it came to its end; it says so itself.
+    needs_weights: edges count by their weights where the graph has some, else 1 each; an instance may say otherwise.
+    converged: of a program of phases, whether it came to its end; it says so itself. Of a phase that ran: whether it
+    did.
     tolerance: largest relative difference between two correct runs (0 for integers).
     """
 
@@ -140,9 +142,9 @@ class Program:
     early_exit: ClassVar[bool] = False
     self_combining: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
-    needs_weights: ClassVar[bool] = False
-    starts_anywhere: ClassVar[bool] = False
-    non_negative_weights: ClassVar[bool] = False
+    needs_weights: bool = False
+    starts_anywhere: bool = False
+    non_negative_weights: bool = False
     tolerance: ClassVar[float] = 0.0
     along: ClassVar[str] = "out"
     message_shape: ClassVar[tuple[int, ...]] = ()
@@ -244,6 +246,11 @@ def resumable(program: Program) -> bool:
 def needs_rows(program: Program) -> bool:
     """Whether a program works on whole rows: all messages to a vertex together, vectors, or corners of triangles."""
     return program.combine == "all" or bool(program.message_shape) or author_function(program, "corner") is not None
+
+
+def weighted(program: Program, graph: Graph) -> bool:
+    """Whether edges count by their weights when the program runs on a graph."""
+    return program.needs_weights and graph.weight_dtype is not None
 
 
 def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -33,6 +33,10 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
     of a program go by --set.
 
+    Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
+    pagerank personalized_pagerank katz hits php adsorption cf); the first line of the answer says so, and
+    --no-weight counts each edge as 1.
+
     \b
     paths       bfs sssp reachability widest betweenness
     rank        pagerank personalized_pagerank katz hits php adsorption
@@ -49,6 +53,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run sssp roads.h5 --source 7 --top 5
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
+      penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
       penstock run my_program.py:MyProgram web.h5 --set depth=3

@@ -15,12 +15,19 @@ class PPR(PageRank):
     """`rank` (float64, sum 1). source: original id to restart at, or several, or id -> weight. Others: see PageRank."""
 
     def __init__(
-        self, source: Any, damping: float = 0.85, tol: float = 1e-6, max_iter: int = 100, *, alpha: float | None = None
+        self,
+        source: Any,
+        damping: float = 0.85,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        *,
+        alpha: float | None = None,
+        weight: bool | str | None = True,
     ) -> None:
         several = [source] if isinstance(source, int | np.integer | str) else source
         home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
-        super().__init__(damping, tol, max_iter, home, alpha=alpha)
+        super().__init__(damping, tol, max_iter, home, alpha=alpha, weight=weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """PageRank of this personalization."""
-        return PageRank(self.damping, self.tol, self.max_iter, self.personalization).form(graph, mode)
+        return self.like(PageRank).form(graph, mode)
