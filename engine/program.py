@@ -85,6 +85,25 @@ class Field:
     output: bool = True
     unreached: Any = None
 
+    def __post_init__(self) -> None:
+        dtype = np.dtype(np.uint64) if isinstance(self.dtype, _VertexType) else _number_type(self.dtype)
+        for value in (self.fill, self.unreached):
+            value_of(value, dtype)
+
+
+def _number_type(dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype of a field. Raises InputError for what is no type of numbers or truths."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = np.dtype(object)
+    if found.kind not in "biuf":
+        raise InputError(
+            f"Field({getattr(dtype, '__name__', dtype)}): a field holds numbers; give a NumPy type such as np.float64 "
+            "or np.uint32, or VERTEX for vertex ids"
+        )
+    return found
+
 
 class Global:
     """A number reduced over all vertices after each iteration; used as a decorator.
@@ -259,12 +278,21 @@ def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -
 
 
 def value_of(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None."""
+    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None. Raises InputError for no such value."""
     if value is None:
         return None
     if isinstance(value, _Largest):
         return dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
-    return dtype.type(value)
+    try:
+        found = dtype.type(value)
+    except (OverflowError, TypeError, ValueError):
+        found = None
+    if found is None or (dtype.kind in "iu" and found != value):
+        raise InputError(
+            f"a Field of {dtype.name} cannot hold {value!r}; give a value that it has (LARGEST is the largest one), or "
+            "another type: int64 and float64 have negative values"
+        )
+    return found
 
 
 def message_dtype(program: Program, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -384,8 +412,10 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
         if argument in known or isinstance(getattr(program, argument, None), int | float | np.number):
             continue
         code = function.__code__
+        place = f"{type(program).__name__}.{function.__name__} ({code.co_filename}:{code.co_firstlineno})"
+        if argument in vars(program):
+            raise InputError(f"{place} reads {argument!r}, which is {vars(program)[argument]!r}; it must be a number")
         raise InputError(
-            f"{type(program).__name__}.{function.__name__} ({code.co_filename}:"
-            f"{code.co_firstlineno}) reads {argument!r}, which is neither a field, a global nor a "
-            f"number of the program; {role} may read: {', '.join(sorted(known))}"
+            f"{place} reads {argument!r}, which is neither a field, a global nor a number of the program; {role} may "
+            f"read: {', '.join(sorted(known))}"
         )

@@ -30,12 +30,13 @@ from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker, may_wait
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
-from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
+from penstock.engine.program import Program, Start, author_function, check, has_phases, needs_rows
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
 from penstock.engine.watch import Watch
 from penstock.storage.checkpoint import WRITING_BYTES
+from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 from penstock.storage.timeline import Timeline, during
 from penstock.transfer.device import Device
@@ -247,6 +248,11 @@ class Session:
             taken = first.host_fields()
             start = program.start(self.graph, taken)
             first.take(taken)
+        if not isinstance(start, Start):
+            raise InputError(
+                f"{type(program).__name__}.start() returned {type(start).__name__}; return Start(active=ids), or "
+                "Start(everything=True)"
+            )
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")

@@ -19,11 +19,12 @@ from penstock.tools.job_file import JobFile, key_of
 from penstock.tools.options import ANY, Titled, gathering, speaking
 from penstock.tools.output import Speaker
 from penstock.tools.performance import perform
+from penstock.tools.programs import completed
 from penstock.tools.rehearsal import rehearse
 
 
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
-@click.argument("program", metavar="PROGRAM | JOB.toml")
+@click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
 @gathering("asked", parameters, wanting, *JOB_GROUPS, speaking)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:

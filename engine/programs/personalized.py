@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.vertices import originals_of
 from penstock.storage.graph import Graph
 
 
@@ -24,8 +24,7 @@ class PPR(PageRank):
         alpha: float | None = None,
         weight: bool | str | None = True,
     ) -> None:
-        several = [source] if isinstance(source, int | np.integer | str) else source
-        home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
+        home = dict(source) if isinstance(source, Mapping) else dict.fromkeys(originals_of(source), 1.0)
         super().__init__(damping, tol, max_iter, home, alpha=alpha, weight=weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
