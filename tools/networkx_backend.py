@@ -178,7 +178,7 @@ def pagerank(
         dangling=_shares(G, dangling or None, "dangling"),
         nstart=_shares(G, nstart or None, "nstart"),
     )
-    program.damping, program.non_negative_weights = alpha, False  # networkx takes any of either
+    program.damping, program.non_negative_weights = alpha, False  # any, as networkx takes
     result = G.run(program, {"mode": "sync", **options})
     if not result.converged:
         raise _networkx().PowerIterationFailedConvergence(max_iter)

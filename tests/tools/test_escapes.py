@@ -1,4 +1,4 @@
-"""Names of an input that hold commands for a terminal are printed as text, in answers and messages; JSON has them whole.
+"""Names of an input that hold commands for a terminal are printed as text, in answers and messages; JSON has them raw.
 
 The sequence is one that sets a window's title, which Click leaves in place where stdout is no terminal.
 """
