@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+KEPT = "\n\t"
+"""Unprintable characters that lines and messages of ours have themselves, to be printed as they are."""
+
+
 def printable(text: str, keep: str = "") -> str:
     """The text with every character that is not printable as Python escapes it (``\\x1b``); ``keep``: those that stay.
 

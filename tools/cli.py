@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from penstock.storage.atomic import sweep_debris
 from penstock.storage.errors import InputError, PenstockError
-from penstock.storage.printable import printable
+from penstock.storage.printable import KEPT, printable
 from penstock.tools import authored
-from penstock.tools.output import KEPT
 from penstock.tools.stop import Stopped
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from penstock.storage.errors import RunError
 if TYPE_CHECKING:
     from io import FileIO
 
-from penstock.storage.printable import printable
-from penstock.tools.output import KEPT
+from penstock.storage.printable import KEPT, printable
 
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Without --verbose, with it, and with it twice."""

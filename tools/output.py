@@ -11,10 +11,7 @@ from typing import Any
 
 import click
 import numpy as np
-from penstock.storage.printable import printable
-
-KEPT = "\n\t"
-"""Characters of lines and messages that are not printable and are printed: our own. Names in them have none."""
+from penstock.storage.printable import KEPT, printable
 
 
 @dataclass(frozen=True)
