@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 KEPT = "\n\t"
 """Unprintable characters that lines and messages of ours have themselves, to be printed as they are."""
 

@@ -232,7 +232,7 @@ def test_existing_results_need_force(graph: Path, tmp_path: Path, capsys: pytest
 def test_people_are_told_what_it_took(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["run", "wcc", str(graph), "--top", "1"]) == 0
     shown = capsys.readouterr().out
-    for word in ("wcc on", "iterations", "time", "read from disk", "peak memory", "component"):
+    for word in ("wcc, unweighted, on", "iterations", "time", "read from disk", "peak memory", "component"):
         assert word in shown
     assert cli.run_command(["run", "wcc", str(graph), "--top", "1", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
