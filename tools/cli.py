@@ -9,6 +9,7 @@ Each command's file is imported only when it is asked for.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -125,8 +126,9 @@ def run_command(arguments: list[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
-        error.message = printable(error.message, KEPT)
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(printable(shown.getvalue(), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
         _complain(str(error))

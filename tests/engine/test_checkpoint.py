@@ -189,7 +189,7 @@ def test_iterations_of_one_launch_are_kept_together(tmp_path: Path) -> None:
 def test_a_programs_own_numbers_go_on(tmp_path: Path) -> None:
     """Weights of sweeps (Chebyshev), the errors of all epochs (ratings)."""
     undirected = in_memory(tangle(directed=False, core=20, tail=5, count=70, weights="float32"))
-    for make in (lambda: ChebyshevPageRank(tol=1e-8), lambda: CollaborativeFiltering(rank=2, max_iter=6)):
+    for make in (lambda: ChebyshevPageRank(tol=1e-8, weight=False), lambda: CollaborativeFiltering(rank=2, max_iter=6)):
         whole = follow(make(), undirected, None, **SLOW)
         found = cut_and_resumed(make, undirected, tmp_path, 4, SLOW)
         assert whole is not None

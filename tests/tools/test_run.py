@@ -121,7 +121,7 @@ def test_pagerank_ranks_and_counts_sweeps(graph: Path, capsys: pytest.CaptureFix
         (["pagerank", "--weight"], "pagerank weight=True, weighted, on ", True),
         (["pagerank", "--no-weight"], "pagerank weight=False, unweighted, on ", False),
         (["sssp", "--source", "100"], "sssp source=100, weighted, on ", True),
-        (["sssp", "--source", "100", "--no-weight"], "sssp source=100 weight=False, unweighted, on ", False),
+        (["sssp", "--source", "100", "--no-weight"], "sssp weight=False source=100, unweighted, on ", False),
         (["hits"], "hits, weighted, on ", True),
         (["wcc"], "wcc, unweighted, on ", False),
     ],
