@@ -71,8 +71,9 @@ def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> ND
 def originals_of(source: Any) -> list[int | str]:
     """A source as a list: a vertex id or several. Raises InputError for none, and for what is no id."""
     if isinstance(source, int | np.integer | str):
-        return [source]
-    several = list(source) if isinstance(source, Iterable) and np.ndim(source) != 0 else [source]
+        return [source]  # type: ignore[list-item]
+    single = not isinstance(source, Iterable) or isinstance(source, bytes) or getattr(source, "ndim", 1) == 0
+    several = [source] if single else list(source)
     if not all(isinstance(one, int | np.integer | str) for one in several):
         raise InputError(
             f"source {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "

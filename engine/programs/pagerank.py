@@ -7,7 +7,7 @@ which it runs are those of `pagerank_forms.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +36,7 @@ class PageRank(Sweeps):
         """The form for the graph, the mode and the parameters."""
         if weighted(self, graph):
             form_of(self, asynchronous=mode == "async", weighted=True)
-            made = self.like(WeightedPageRank)
-            made.asynchronous = mode == "async"
-            return made
+            return self.like(AsynchronousWeightedPageRank if mode == "async" else WeightedPageRank)
         kind = form_of(self, asynchronous=mode == "async", weighted=False)
         return self if kind is Sweeps else self.like(kind)
 
@@ -49,7 +47,7 @@ class WeightedPageRank(Sweeps):
     rank = Field(np.float64)
     outgoing = Field(np.float64, output=False)
     non_negative_weights = True
-    asynchronous = False
+    asynchronous: ClassVar[bool] = False
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then rank."""
@@ -63,6 +61,12 @@ class WeightedPageRank(Sweeps):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The ranks; those of the residual form are scaled."""
         return {"rank": scaled(state["rank"]) if self.asynchronous else state["rank"]}
+
+
+class AsynchronousWeightedPageRank(WeightedPageRank):
+    """The same by residual push."""
+
+    asynchronous = True
 
 
 def _check_finite(graph: Graph, outgoing: NDArray[Any]) -> None:

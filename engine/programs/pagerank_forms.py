@@ -186,8 +186,8 @@ class ResidualPersonalizedPageRank(ResidualPageRank):
         return (1 - self.damping) * shares_of(graph, self.personalization, "personalization")
 
 
-class ByWeight:
-    """Makes sweeps weighted: an edge carries its weight's share of `outgoing`."""
+class WeightedSweeps(Sweeps):
+    """Sweeps by weight: an edge carries its weight's share of `outgoing`."""
 
     outgoing = Field(np.float64, constant=True, output=False)
 
@@ -205,8 +205,8 @@ class ByWeight:
         return rank if outgoing == 0 else 0.0
 
 
-class ResidualByWeight(ByWeight):
-    """Makes residual push weighted."""
+class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
+    """Residual push by weight."""
 
     dangling = None  # type: ignore[assignment]
 
@@ -215,23 +215,15 @@ class ResidualByWeight(ByWeight):
         return damping * residual / outgoing if outgoing != 0 else 0.0
 
 
-class WeightedSweeps(ByWeight, Sweeps):
-    """Sweeps by weight."""
-
-
-class WeightedPersonalizedPageRank(ByWeight, PersonalizedPageRank):
+class WeightedPersonalizedPageRank(WeightedSweeps, PersonalizedPageRank):
     """Sweeps by weight with a teleport vector of the user's."""
 
 
-class WeightedDanglingPageRank(ByWeight, DanglingPageRank):
+class WeightedDanglingPageRank(WeightedSweeps, DanglingPageRank):
     """Sweeps by weight whose dangling vertices spread by a vector of their own."""
 
 
-class WeightedResidualPageRank(ResidualByWeight, ResidualPageRank):
-    """Residual push by weight."""
-
-
-class WeightedResidualPersonalizedPageRank(ResidualByWeight, ResidualPersonalizedPageRank):
+class WeightedResidualPersonalizedPageRank(WeightedResidualPageRank, ResidualPersonalizedPageRank):
     """Residual push by weight with a teleport vector of the user's."""
 
 
@@ -241,18 +233,14 @@ def form_of(program: Sweeps, *, asynchronous: bool, weighted: bool) -> type[Swee
         for name, value in (("dangling", program.lost_to), ("nstart", program.nstart)):
             if value is not None:
                 raise InputError(f"PageRank takes {name} in sweeps only; run it with --mode sync, or without {name}")
-        pair = (
-            (ResidualPageRank, WeightedResidualPageRank)
-            if program.personalization is None
-            else (ResidualPersonalizedPageRank, WeightedResidualPersonalizedPageRank)
-        )
-    elif program.lost_to is not None:
-        pair = (DanglingPageRank, WeightedDanglingPageRank)
-    elif program.personalization is not None:
-        pair = (PersonalizedPageRank, WeightedPersonalizedPageRank)
-    else:
-        pair = (Sweeps, WeightedSweeps)
-    return pair[weighted]
+        if program.personalization is None:
+            return WeightedResidualPageRank if weighted else ResidualPageRank
+        return WeightedResidualPersonalizedPageRank if weighted else ResidualPersonalizedPageRank
+    if program.lost_to is not None:
+        return WeightedDanglingPageRank if weighted else DanglingPageRank
+    if program.personalization is not None:
+        return WeightedPersonalizedPageRank if weighted else PersonalizedPageRank
+    return WeightedSweeps if weighted else Sweeps
 
 
 def scaled(rank: NDArray[np.float64]) -> NDArray[np.float64]:
