@@ -16,6 +16,7 @@ from penstock.engine.block import most_messages
 from penstock.engine.equipment import Needs
 from penstock.engine.placed import placed_bytes
 from penstock.engine.program import Program, author_function, fields_of, needs_rows, weighted, words_of
+from penstock.engine.program_check import synchronous_words
 from penstock.engine.sides import Walk, walks
 from penstock.engine.state import state_bytes
 from penstock.storage.errors import InputError
@@ -55,11 +56,13 @@ def asks_of(
     something else takes meanwhile.
     Raises InputError for a direction, mode or route in which the program cannot run on this graph.
     """
-    asynchronous = program.self_combining and config.mode != "sync"
-    tolerant = asynchronous or shared or program.combine in ("union", "sum")
+    words = synchronous_words(program) if program.self_combining else []
+    asynchronous = program.self_combining and config.mode != "sync" and not words
+    tolerant = asynchronous or shared or program.order_free or program.combine == "union"
     if config.mode == "async" and not tolerant:
+        why = f"{', '.join(words)} would mean nothing there" if program.self_combining else "it is not self_combining"
         raise InputError(
-            f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
+            f"{type(program).__name__} cannot run asynchronously: {why}; leave --mode async out, or use --mode sync"
         )
     cel.check(program, config, asynchronous=asynchronous)
     apart = not asynchronous and program.combine not in ("union", "all")

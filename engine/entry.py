@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
+from penstock.engine.parameters import Count, check_value
 from penstock.engine.program import Program, has_phases
 from penstock.engine.programs.table import named
 from penstock.engine.result import Result
@@ -90,9 +91,9 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
         known = ", ".join(signature.parameters) or "none"
         meant = _nearest(set(given) - set(signature.parameters), [*signature.parameters, *_OPTIONS])
         raise InputError(f"{program.__name__}: {error}{meant}; its parameters are: {known}") from None
-    check_kinds(program, given)
     made = program(**given)
     if most is not None:
+        check_value(f"{program.__name__}: max_iter", most, Count)
         made.max_iter = most
     return made
 
@@ -100,9 +101,12 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
 def limited_from_outside(program: type[Program]) -> bool:
     """Whether `max_iter` is set on the program rather than given to it.
 
-    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`.
+    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`. Linking
+    trees and meeting triangles have none that could be left out.
     """
     if "max_iter" in inspect.signature(program).parameters:
+        return False
+    if program.combine == "union" or program.corner is not None:
         return False
     return not has_phases(program) or _author_names(program, "max_iter")
 
@@ -117,23 +121,6 @@ def _author_names(program: type[Program], word: str) -> bool:
 def _names(code: CodeType, word: str) -> bool:
     """Whether a function's code, or that of one inside it, names this attribute."""
     return word in code.co_names or any(_names(inner, word) for inner in code.co_consts if inspect.iscode(inner))
-
-
-def check_kinds(program: type[Program], given: Mapping[str, Any]) -> None:
-    """Refuse, by name, a text given for a parameter whose annotation or default is a number. Raises InputError.
-
-    A source may be a text whatever its annotation says: vertices have names where a graph says so (`vertices.py`).
-    """
-    for name, parameter in inspect.signature(program).parameters.items():
-        if name == "source":
-            continue
-        noted: Any = parameter.annotation
-        if noted is parameter.empty and isinstance(parameter.default, int | float):
-            noted = type(parameter.default)
-        kinds = set(str(getattr(noted, "__name__", noted)).replace(" ", "").split("|"))
-        if isinstance(given.get(name), str) and kinds <= {"int", "float", "bool", "None"}:
-            wanted = "True or False" if kinds == {"bool"} else "a number"
-            raise InputError(f"{program.__name__}: {name} is {given[name]!r}; it must be {wanted}")
 
 
 def _nearest(strangers: Iterable[str], known: list[str]) -> str:

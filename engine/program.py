@@ -35,6 +35,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from penstock.engine.parameters import checking
 from penstock.storage.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,8 +142,11 @@ class Program:
 
     combine: one of COMBINERS. message: dtype of what travels, default that of the first field.
     early_exit: a pull may stop at the first active in-neighbor (the smallest id).
-    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen
-    at once (asynchronous execution). everywhere: every vertex is active in every iteration.
+    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen at once
+    (asynchronous execution); one that says what only iterations give a meaning to (`vertex`, `active`, Globals, `done`,
+    `max_iter`, the argument `iteration`) runs synchronously all the same. order_free: vertices hand on what they hold,
+    in any order, which is what `--mode async` asks for, though messages are collected.
+    everywhere: every vertex is active in every iteration.
     starts_anywhere: `start` does only what NumPy's and CuPy's arrays both can, so that it may fill a GPU's fields.
     bucket_is_free: nobody asked for this bucket, so a device behind a link may narrow it: edges are dear there.
     along: "out": messages follow the edges; "in": they go against them; "both": either way, so that the direction of
@@ -160,6 +164,7 @@ class Program:
     message: Any = None
     early_exit: ClassVar[bool] = False
     self_combining: ClassVar[bool] = False
+    order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
     needs_weights: bool = False
     starts_anywhere: bool = False
@@ -181,6 +186,11 @@ class Program:
     priority: ClassVar[Callable[..., Any] | None] = None
     pending: ClassVar[Callable[..., Any] | None] = None
     corner: ClassVar[Callable[..., Any] | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = checking(cls.__init__)  # type: ignore[method-assign]
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The program to run for this graph and mode ("auto", "sync", "async"); itself as a rule."""

@@ -90,13 +90,30 @@ def original_order(graph: Graph) -> NDArray[np.intp]:
     return np.arange(graph.vertices) if ids is None or graph.left is not None else np.argsort(ids, kind="stable")
 
 
+def in_original_order(graph: Graph) -> bool:
+    """Whether the smallest of some internal ids is that of the smallest original id.
+
+    It is unless hubs come first, or a graph in memory was given its ids in another order.
+    """
+    options = graph.provenance.get("options")
+    if graph.original is None or graph.left is not None or (isinstance(options, dict) and not options.get("hub_sort")):
+        return True
+    ids = vertex_names(graph)
+    return bool(np.all(ids[1:] >= ids[:-1]))
+
+
+def original_ranks(graph: Graph) -> NDArray[Any]:
+    """Of every internal id its place in `original_order`, in the graph's id type."""
+    rank = np.empty(graph.vertices, graph.vertex_dtype)
+    rank[original_order(graph)] = np.arange(graph.vertices, dtype=graph.vertex_dtype)
+    return rank
+
+
 def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:
     """For every vertex the name of the first of its group; group (vertices,) holds the internal id of a member."""
     order = original_order(graph)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     first = np.full(len(order), len(order), np.int64)
-    np.minimum.at(first, group, rank)
+    np.minimum.at(first, group, original_ranks(graph))
     names: NDArray[Any] = vertex_names(graph)[order[first[group]]]
     return names
 
@@ -121,9 +138,7 @@ def _shuffling_ids(graph: Graph) -> NDArray[np.uint64]:
     names = vertex_names(graph)
     if names.dtype.kind != "T":
         return names.astype(np.uint64)
-    places = np.empty(graph.vertices, np.uint64)
-    places[original_order(graph)] = np.arange(graph.vertices, dtype=np.uint64)
-    return places
+    return original_ranks(graph).astype(np.uint64)
 
 
 def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:

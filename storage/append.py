@@ -130,7 +130,8 @@ class WeightRange:
         """Take note of some weights."""
         self.low = min(self.low, float(weights.min()))
         self.high = max(self.high, float(weights.max()))
-        self.total += float(weights.sum(dtype=np.float64))
+        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+            self.total += float(weights.sum(dtype=np.float64))
         self.count += len(weights)
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import ArrivingWeight, counts_by_weight
@@ -36,11 +37,11 @@ class Adsorption(Program):
     def __init__(
         self,
         source: Any,
-        damping: float = 0.85,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
         weight: bool | str | None = True,
     ) -> None:
         self.source, self.damping = source, damping_of(damping, alpha, usual=0.85)
@@ -51,6 +52,7 @@ class Adsorption(Program):
         """Weigh the in-edges, then spread."""
         if isinstance(self.source, Mapping):
             for vertex, strength in self.source.items():
+                check_value(f"the strength of source {vertex}", strength, NonNegative)
                 state["seed"][internal_id(graph, vertex)] = strength
         else:
             state["seed"][internal_ids(graph, self.source)] = 1.0

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
 from penstock.engine.programs.weights import counts_by_weight
@@ -38,7 +39,7 @@ class HITS(Program):
     former = Field(np.float64, output=False)
     tolerance = 1e-9
 
-    def __init__(self, tol: float = 1e-8, max_iter: int = 1000, weight: bool | str | None = True) -> None:
+    def __init__(self, tol: NonNegative = 1e-8, max_iter: Count = 1000, weight: bool | str | None = True) -> None:
         self.tol, self.max_iter, self.needs_weights = tol, max_iter, counts_by_weight(weight)
         self.course = astuple(SemiIteration())
 

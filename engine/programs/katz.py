@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, Finite, NonNegative
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.errors import InputError
@@ -35,15 +36,13 @@ class Katz(Program):
 
     def __init__(
         self,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        alpha: NonNegative = 0.1,
+        beta: Finite = 1.0,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         normalized: bool = True,
         weight: bool | str | None = True,
     ) -> None:
-        if alpha < 0 or tol < 0 or max_iter < 0:
-            raise InputError(f"alpha {alpha}, tol {tol} and max_iter {max_iter} must not be negative")
         self.alpha, self.beta, self.tol, self.max_iter = alpha, beta, tol, max_iter
         self.normalized = normalized
         self.needs_weights = counts_by_weight(weight)

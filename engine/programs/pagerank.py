@@ -33,7 +33,15 @@ class PageRank(Sweeps):
     non_negative_weights = True
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """The form for the graph, the mode and the parameters."""
+        """The form for the graph, the mode and the parameters.
+
+        Raises InputError for the residual form with tol 0: it has no sweeps of which there could be exactly max_iter.
+        """
+        if mode == "async" and self.tol == 0:
+            raise InputError(
+                "PageRank with tol 0 is exactly max_iter sweeps, and an asynchronous run has none: it pushes until "
+                "less than tol is left; give a --tol above 0, or leave --mode async out"
+            )
         if weighted(self, graph):
             form_of(self, asynchronous=mode == "async", weighted=True)
             return self.like(AsynchronousWeightedPageRank if mode == "async" else WeightedPageRank)

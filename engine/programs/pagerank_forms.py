@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.shares import Given, shares_of
@@ -35,18 +36,16 @@ class Sweeps(Program):
 
     def __init__(
         self,
-        damping: float = 0.85,
-        tol: float = 1e-6,
-        max_iter: int = 100,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
         personalization: Given = None,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
         weight: bool | str | None = True,
         dangling: Given = None,
         nstart: Given = None,
     ) -> None:
-        if tol < 0 or max_iter < 0:
-            raise InputError(f"tol {tol} and max_iter {max_iter} must not be negative")
         self.damping = damping_of(damping, alpha, usual=0.85)
         self.tol = tol
         self.max_iter = max_iter
@@ -135,6 +134,7 @@ class ResidualPageRank(Sweeps):
     rank = Field(np.float64)
     residual = Field(np.float64, output=False)
     everywhere = False
+    order_free = True
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6

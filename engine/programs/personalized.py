@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.vertices import originals_of
@@ -17,11 +18,11 @@ class PPR(PageRank):
     def __init__(
         self,
         source: Any,
-        damping: float = 0.85,
-        tol: float = 1e-6,
-        max_iter: int = 100,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
         weight: bool | str | None = True,
     ) -> None:
         home = dict(source) if isinstance(source, Mapping) else dict.fromkeys(originals_of(source), 1.0)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import OutgoingWeight, counts_by_weight
@@ -36,11 +37,11 @@ class PHP(Program):
     def __init__(
         self,
         source: int | str,
-        damping: float = 0.8,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        damping: Share = 0.8,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
         weight: bool | str | None = True,
     ) -> None:
         if not isinstance(source, int | np.integer | str):

@@ -14,6 +14,8 @@ from penstock.storage.printable import printable
 LARGEST_ID = (1 << 64) - 1
 SHOWN_LINE = 80
 SHOWN_FIELD = 24
+WHOLE_DIGITS = 19
+"""Of a weight that is a whole number; more are not looked at."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")
@@ -121,6 +123,13 @@ def bad_weight(field: str) -> str:
         return "is not a number; --columns names the weight's column"
     if not math.isfinite(float(field)):
         return "is too large for a 64-bit float"
+    digits = field.lstrip("+-")
+    if (
+        digits.isascii()
+        and digits.isdigit()
+        and (len(digits.lstrip("0")) > WHOLE_DIGITS or int(float(digits)) != int(digits))
+    ):
+        return "is a whole number that no 64-bit float holds; scale the weights, or write it as a decimal to round it"
     return ""
 
 

@@ -139,7 +139,9 @@ def test_a_text_for_a_number_is_told_by_its_value() -> None:
     with pytest.raises(InputError, match="Told: depth is 'abc'; it must be a number"):
         run(Told, CHAIN, depth="abc")
     with pytest.raises(InputError, match=r"Told.edge \(.*\) reads 'depth', which is 'abc'; it must be a number"):
-        run(Told(depth="abc"), CHAIN)
+        program = Told()
+        program.depth = "abc"
+        run(program, CHAIN)
 
 
 def test_the_door_shows_what_a_user_calls() -> None:
