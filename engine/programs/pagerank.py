@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Program, weighted
-from penstock.engine.programs.pagerank_forms import Sweeps, form_of, scaled
+from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight
 from penstock.engine.vertices import vertex_column
 from penstock.storage.errors import InputError
@@ -49,7 +49,7 @@ class PageRank(Sweeps):
         return self if kind is Sweeps else self.like(kind)
 
 
-class WeightedPageRank(Sweeps):
+class WeightedPageRank(Ranking):
     """PageRank by weight, in two phases: add up the weights of each vertex's out-edges, then rank."""
 
     rank = Field(np.float64)

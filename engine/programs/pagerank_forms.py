@@ -12,7 +12,7 @@ that degree or that sum is 0.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,12 @@ from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
+Form = TypeVar("Form", bound="Ranking")
 
-class Sweeps(Program):
-    """Power iteration from equal ranks; parameters: see `PageRank`."""
 
-    rank = Field(np.float64)
-    combine = "sum"
-    everywhere = True
-    starts_anywhere = True
+class Ranking(Program):
+    """What all forms have: their parameters (see `PageRank`)."""
+
     tolerance = 1e-9
 
     def __init__(
@@ -57,11 +55,20 @@ class Sweeps(Program):
         self.base_rank = 0.0
         self.least = 0.0
 
-    def like(self, form: type[Sweeps]) -> Sweeps:
+    def like(self, form: type[Form]) -> Form:
         """Another form with the same parameters, and whatever else was set on this one."""
         made = form.__new__(form)
         vars(made).update(vars(self))
         return made
+
+
+class Sweeps(Ranking):
+    """Power iteration from equal ranks."""
+
+    rank = Field(np.float64)
+    combine = "sum"
+    everywhere = True
+    starts_anywhere = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank, or that of `nstart`."""
@@ -227,7 +234,7 @@ class WeightedResidualPersonalizedPageRank(WeightedResidualPageRank, ResidualPer
     """Residual push by weight with a teleport vector of the user's."""
 
 
-def form_of(program: Sweeps, *, asynchronous: bool, weighted: bool) -> type[Sweeps]:
+def form_of(program: Ranking, *, asynchronous: bool, weighted: bool) -> type[Sweeps]:
     """The form that runs with a program's parameters. Raises InputError for parameters that it does not know."""
     if asynchronous:
         for name, value in (("dangling", program.lost_to), ("nstart", program.nstart)):

@@ -110,6 +110,8 @@ def test_fields_that_can_be() -> None:
 class Array(Widest):
     """Returns what is no Start."""
 
+    needs_weights = False
+
     def start(self, graph: Any, state: Any) -> Any:
         return np.array([0])
 
