@@ -187,6 +187,7 @@ class Session:
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
+                phase.converged = result.converged
                 records += result.records
             found = program.finish(self.graph, self._shared)
         finally:

@@ -133,6 +133,16 @@ class Graph:
     left: int | None = None
     """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
 
+    def __repr__(self) -> str:
+        """One line: where it is, its size, which adjacencies it stores, its weights."""
+        kind = "bipartite, " * (self.left is not None) + ("directed" if self.directed else "undirected")
+        stored = " and ".join(adjacency.direction for adjacency in self.adjacencies)
+        weights = "no weights" if self.weight_dtype is None else f"weights {self.weight_dtype}"
+        return (
+            f"<Graph {self.path or 'in memory'}: {self.vertices:,} vertices, {self.input_edges:,} edges ({kind}), "
+            f"{stored}-adjacency, {weights}>"
+        )
+
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
         """Open a graph file; ``stripes`` are folders in which to look for its shards first.

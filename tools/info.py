@@ -84,7 +84,7 @@ def hints(graph: Graph) -> list[str]:
             "BFS and PageRank pull as well"
         )
     if graph.weight_dtype is None:
-        found.append("no weights: sssp counts each edge as 1; convert with --weights to keep them")
+        found.append("no weights: sssp, pagerank and others count each edge as 1; convert with --weights to keep them")
     if graph.vertices == 0:
         found.append("no vertices: every answer is empty")
     elif graph.edges == 0:

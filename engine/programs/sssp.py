@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.parameters import Width
 from penstock.engine.program import LARGEST, Field, Program, Start
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.engine.vertices import internal_ids
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.graph import Graph
@@ -26,14 +27,13 @@ class SSSP(Program):
     """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
     delta: width of a bucket, default from the weights and the mean degree. weight: whether edges count by their weights
-    (networkx: None counts edges). Integer weights give uint32 distances (uint64 where those do not suffice), float
-    weights float64.
+    where the graph has some (False or None: each counts 1). Integer weights give uint32 distances (uint64 where
+    those do not suffice), float weights float64.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
     combine = "min"
     self_combining = True
-    needs_weights = True
     non_negative_weights = True
     starts_anywhere = True
 
@@ -42,8 +42,7 @@ class SSSP(Program):
     ) -> None:
         self.source = source
         self.delta = delta
-        if not weight:
-            self.needs_weights = False  # type: ignore[misc]
+        self.needs_weights = counts_by_weight(weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """Float distances for float weights; those that could outgrow all floats are held below."""
