@@ -138,9 +138,9 @@ class Told(Program):
 def test_a_text_for_a_number_is_told_by_its_value() -> None:
     with pytest.raises(InputError, match="Told: depth is 'abc'; it must be a number"):
         run(Told, CHAIN, depth="abc")
+    program = Told()
+    program.depth = "abc"
     with pytest.raises(InputError, match=r"Told.edge \(.*\) reads 'depth', which is 'abc'; it must be a number"):
-        program = Told()
-        program.depth = "abc"
         run(program, CHAIN)
 
 
