@@ -30,7 +30,8 @@ from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker, may_wait
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
-from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
+from penstock.engine.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.program_check import check_field_types, check_phase, check_program, check_start, check_sufficed
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
@@ -121,8 +122,7 @@ class Session:
         clears them.
         """
         program = program.form(self.graph, self.config.mode)
-        check(program)
-        check_weights(self.graph, program)
+        self._check(program)
         self._writing_bytes = 0 if checkpoints is None else WRITING_BYTES
         with checkpoints or nullcontext():
             if checkpoints is not None:
@@ -142,7 +142,7 @@ class Session:
         """
         formed = [program.form(self.graph, self.config.mode) for program in programs]
         for program in formed:
-            check(program)
+            check_program(program)
         alone = [self._asks(program).needs for program in formed if not has_phases(program)]
         if alone:
             together = reduce(Needs.joined, alone)
@@ -152,8 +152,7 @@ class Session:
     def forecast(self, program: Program) -> Forecast:
         """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run."""
         program = program.form(self.graph, self.config.mode)
-        check(program)
-        check_weights(self.graph, program)
+        self._check(program)
         if not has_phases(program):
             return self._forecast(program)
         self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
@@ -162,6 +161,12 @@ class Session:
             return replace(self._forecast(first), program=type(program).__name__, phases=True)
         finally:
             self._shared = {}
+
+    def _check(self, program: Program) -> None:
+        """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
+        check_program(program)
+        check_field_types(program, self.graph)
+        check_weights(self.graph, program)
 
     def _forecast(self, program: Program) -> Forecast:
         asks = self._asks(program)
@@ -175,12 +180,14 @@ class Session:
         self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
-                check(phase)
-                check_weights(self.graph, phase)
+                self._check(phase)
+                check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints)
+                check_sufficed(phase, values)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
+                phase.converged = result.converged
                 records += result.records
             found = program.finish(self.graph, self._shared)
         finally:
@@ -246,6 +253,7 @@ class Session:
             taken = first.host_fields()
             start = program.start(self.graph, taken)
             first.take(taken)
+        check_start(program, start)
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")

@@ -140,6 +140,16 @@ class Graph:
         count = self.provenance.get(WITHOUT_EDGES)
         return count if isinstance(count, int) else None
 
+    def __repr__(self) -> str:
+        """One line: where it is, its size, which adjacencies it stores, its weights."""
+        kind = "bipartite, " * (self.left is not None) + ("directed" if self.directed else "undirected")
+        stored = " and ".join(adjacency.direction for adjacency in self.adjacencies)
+        weights = "no weights" if self.weight_dtype is None else f"weights {self.weight_dtype}"
+        return (
+            f"<Graph {self.path or 'in memory'}: {self.vertices:,} vertices, {self.input_edges:,} edges ({kind}), "
+            f"{stored}-adjacency, {weights}>"
+        )
+
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
         """Open a graph file; ``stripes`` are folders in which to look for its shards first.

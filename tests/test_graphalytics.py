@@ -59,7 +59,7 @@ RULES = {
 PARAMETERS = {
     "bfs": ["--source", f"{SOURCE * 7}"],
     "sssp": ["--source", f"{SOURCE * 7}"],
-    "pagerank": ["--tol", "0", "--max-iter", "7"],
+    "pagerank": ["--no-weight", "--tol", "0", "--max-iter", "7"],
     "cdlp": ["--max-iter", "5"],
 }
 
@@ -98,7 +98,7 @@ def values_of(output: Path) -> dict[int, str]:
 
 EXAMPLES = {"example-directed": ("1", ["--direction", "both"]), "example-undirected": ("2", ["--undirected"])}
 """The source of BFS and SSSP, by the benchmark's properties of these graphs, and how they are converted."""
-ROUNDS = {"pagerank": ["--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", "2"]}
+ROUNDS = {"pagerank": ["--no-weight", "--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", "2"]}
 """The rounds of PR and CDLP, by the same."""
 
 

@@ -87,7 +87,7 @@ def hints(graph: Graph) -> list[str]:
             "BFS and PageRank pull as well"
         )
     if graph.weight_dtype is None:
-        found.append("no weights: sssp counts each edge as 1; convert with --weights to keep them")
+        found.append("no weights: sssp, pagerank and others count each edge as 1; convert with --weights to keep them")
     if graph.without_edges and not _only_named(graph):
         found.append(f"{UNNAMED}: {graph.vertices - graph.without_edges:,} vertices have an edge")
     if graph.vertices == 0:

@@ -44,7 +44,8 @@ def convert(
 
     Raises:
         InputError: the input, an option or the output cannot be used; nothing is left on disk.
-        RunError: the disk is full or failed; nothing is left on disk.
+        RunError: the disk is full or failed; nothing is left on disk, and a graph that was there stays.
+        UnsyncedError: the graph is in its place, but its folder could not be synced.
     """
     target = check_target(output, force=options.force)
     with Workspace(source, target, options, progress) as space:
@@ -71,6 +72,7 @@ class Edges:
     weight_dtype: np.dtype[Any] | None = None
     written: int = 0
     without_edges: int | None = None
+    output_bytes: int = 0
 
 
 def taken_in(space: Workspace) -> Edges:
@@ -138,7 +140,7 @@ def _noted(space: Workspace, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch
 
 
 def _write(space: Workspace, edges: Edges, target: Path) -> None:
-    """Sort and write the adjacencies, and whatever else the file holds."""
+    """Sort and write the adjacencies, and whatever else the file holds; all of it is in place then."""
     both = space.options.direction == "both" and not space.mirror
     rule = space.rule
     summed = rule == RULES["sum"]
@@ -185,6 +187,7 @@ def _write(space: Workspace, edges: Edges, target: Path) -> None:
         _write_original(writer, edges)
         writer.input_edges = edges.input_edges
         space.stage("close")
+    edges.output_bytes = writer.file_bytes
 
 
 def _write_original(writer: GraphWriter, edges: Edges) -> None:
@@ -237,7 +240,7 @@ def _report(space: Workspace, edges: Edges, target: Path) -> ConvertReport:
         directed=not space.mirror,
         weight_dtype=None if edges.weight_dtype is None else edges.weight_dtype.name,
         input_bytes=space.source.bytes_done,
-        output_bytes=space.output_bytes(target),
+        output_bytes=edges.output_bytes,
         scratch_bytes=space.scratch.written,
         without_edges=edges.without_edges,
         seconds=space.seconds,

@@ -23,7 +23,6 @@ from penstock.storage.convert.sort import RULES
 from penstock.storage.convert.spill import Spill
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.options import IngestOptions, NamedSource, RowSource, Source
-from penstock.storage.stripe import shard_name
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1
@@ -241,13 +240,6 @@ class Workspace:
             "options": changed,
             "software": f"penstock {_version()}",
         }
-
-    def output_bytes(self, target: Path) -> int:
-        """Size of the graph file and its shards."""
-        names = [target]
-        for number, folder in enumerate(self.options.stripes):
-            names.append(folder / shard_name(target, number))
-        return sum(name.stat().st_size for name in names if name.exists())
 
     def _expected_scratch(self) -> int | None:
         """Temporary bytes needed in all, judged from what was read so far."""

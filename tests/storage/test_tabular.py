@@ -160,6 +160,8 @@ def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
         (lambda: from_edges([1], [2, 3]), "sources have shape"),
         (lambda: from_edges([1], [2], [np.nan]), "weight weights is nan"),
         (lambda: from_edges([1], [2], [1, 2]), "weights have shape"),
+        (lambda: from_edges([1], [2], [-(2**53) - 1]), "the weight -9007199254740993 is a whole number"),
+        (lambda: from_edges([1, 1], [2, 3], [5, 2**60 + 1], dedupe="sum"), "the weight 1152921504606846977 is a whole"),
         (lambda: from_edges([1], [2], colour=3), "'colour' is no option"),
         (lambda: from_edges([0], [1 << 40]), "--renumber"),
         (lambda: from_edges(["a", None], ["b", "c"]), "neither whole numbers nor strings"),
