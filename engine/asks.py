@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine import cel, corners, rows
 from penstock.engine.block import most_messages
 from penstock.engine.place import room_for
 from penstock.engine.placed import placed_bytes
-from penstock.engine.program import Program, author_function, check, fields_of, has_phases, needs_rows, words_of
+from penstock.engine.program import Program, author_function, fields_of, has_phases, needs_rows, weighted, words_of
+from penstock.engine.program_check import check_program, synchronous_words
 from penstock.engine.requirements_types import Needs
 from penstock.engine.sides import Walk, walks
 from penstock.engine.state import field_bytes, fields_for, state_bytes
@@ -129,11 +131,11 @@ def tried(setting: Setting, attempt: Callable[[Setting], Found]) -> Found:
 
 def _asks_in_all(graph: Graph, program: Program, setting: Setting) -> Iterable[Asks]:
     """What a program asks for, or each of its phases; then what those that may run in its stead do."""
-    check(program)
+    check_program(program)
     check_weights(graph, program)
     if has_phases(program):
         for phase in _phases(graph, program):
-            check(phase)
+            check_program(phase)
             check_weights(graph, phase)
             yield asks_of(graph, phase, setting, program)
         return
@@ -166,15 +168,17 @@ def asks_of(graph: Graph, program: Program, setting: Setting, whole: Program | N
     Raises InputError for a direction, mode or route in which the program cannot run on this graph.
     """
     config = setting.config
-    asynchronous = program.self_combining and config.mode != "sync"
-    tolerant = asynchronous or whole is not None or program.combine in ("union", "sum")
+    words = synchronous_words(program) if program.self_combining else []
+    asynchronous = program.self_combining and config.mode != "sync" and not words
+    tolerant = asynchronous or whole is not None or program.order_free or program.combine == "union"
     if config.mode == "async" and not tolerant:
+        why = f"{', '.join(words)} would mean nothing there" if program.self_combining else "it is not self_combining"
         raise InputError(
-            f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
+            f"{type(program).__name__} cannot run asynchronously: {why}; leave --mode async out, or use --mode sync"
         )
     cel.check(program, config, asynchronous=asynchronous)
     apart = not asynchronous and program.combine not in ("union", "all")
-    weighted = program.needs_weights and graph.weight_dtype is not None
+    by_weight = weighted(program, graph)
     directions = _directions(graph, config, program)
     held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
     working = program.working_bytes
@@ -189,10 +193,10 @@ def asks_of(graph: Graph, program: Program, setting: Setting, whole: Program | N
     if setting.device_bytes is not None:
         held += placed_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
-    needs = Needs.of(graph, walked, weighted, held * config.devices, working * graph.vertices)
-    if program.early_exit and not weighted and "pull" in directions:
+    needs = Needs.of(graph, walked, by_weight, held * config.devices, working * graph.vertices)
+    if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
-    return Asks(program, directions, weighted, asynchronous, apart, needs)
+    return Asks(program, directions, by_weight, asynchronous, apart, needs)
 
 
 def name_of(graph: Graph) -> str:
@@ -208,8 +212,14 @@ def check_weights(graph: Graph, program: Program) -> None:
     if not low >= 0:
         raise InputError(
             f"{name_of(graph)}: the smallest weight is {low:g}, and this program accepts non-negative weights "
-            "only; convert the input without weights, or with another column (--columns)"
+            f"only; {_without_weights(program)}convert the input without weights, or with another column (--columns)"
         )
+
+
+def _without_weights(program: Program) -> str:
+    """The way out of programs that have a parameter `weight`."""
+    takes = "weight" in signature(type(program)).parameters
+    return "run with --no-weight (in Python weight=False), or " if takes else ""
 
 
 def sent_along(graph: Graph, program: Program) -> Adjacency:

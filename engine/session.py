@@ -30,7 +30,8 @@ from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker, may_wait
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
-from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
+from penstock.engine.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.program_check import check_field_types, check_phase, check_program, check_start, check_sufficed
 from penstock.engine.requirements_types import Needs
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
@@ -123,6 +124,7 @@ class Session:
         clears them.
         """
         program = program.form(self.graph, self.config.mode)
+        self._check(program)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
         self._planned = planned(self.graph, program, self._setting).needs
         with checkpoints or nullcontext():
@@ -161,9 +163,16 @@ class Session:
         checkpoints: whether the run would keep some.
         """
         program = program.form(self.graph, self.config.mode)
+        self._check(program)
         found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
         told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
         return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
+
+    def _check(self, program: Program) -> None:
+        """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
+        check_program(program)
+        check_field_types(program, self.graph)
+        check_weights(self.graph, program)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
@@ -172,12 +181,14 @@ class Session:
         self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
-                check(phase)
-                check_weights(self.graph, phase)
+                self._check(phase)
+                check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints)
+                check_sufficed(phase, values)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
+                phase.converged = result.converged
                 records += result.records
                 del result, values
             found = program.finish(self.graph, self._shared)
@@ -244,6 +255,7 @@ class Session:
             taken = first.host_fields()
             start = program.start(self.graph, taken)
             first.take(taken)
+        check_start(program, start)
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")

@@ -34,3 +34,7 @@ class DamagedError(InputError):
 
 class RunError(PenstockError):
     """A run failed underway (a read error, a checksum, a full disk); the command exits with 1."""
+
+
+class UnsyncedError(RunError):
+    """A file is whole and has its name, but its folder could not be synced: a power failure may undo that."""

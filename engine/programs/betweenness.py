@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, PositiveCount
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.vertices import internal_ids, original_order
 from penstock.storage.errors import InputError
@@ -38,15 +39,13 @@ class Betweenness(Program):
     def __init__(
         self,
         source: int | Sequence[int] | None = None,
-        k: int | None = None,
+        k: PositiveCount | None = None,
         normalized: bool = True,
-        seed: int = 0,
+        seed: Count = 0,
         raw: bool = False,
     ) -> None:
         if source is not None and k is not None:
             raise InputError("betweenness takes source or k, not both")
-        if k is not None and k < 1:
-            raise InputError(f"k is {k}; it must be at least 1")
         self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
 
     def sources(self, graph: Graph) -> NDArray[Any]:

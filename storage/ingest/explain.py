@@ -9,10 +9,13 @@ import re
 from dataclasses import dataclass
 
 from penstock.storage.errors import InputError
+from penstock.storage.printable import printable
 
 LARGEST_ID = (1 << 64) - 1
 SHOWN_LINE = 80
 SHOWN_FIELD = 24
+WHOLE_DIGITS = 19
+"""Of a weight that is a whole number; more are not looked at."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")
@@ -120,6 +123,13 @@ def bad_weight(field: str) -> str:
         return "is not a number; --columns names the weight's column"
     if not math.isfinite(float(field)):
         return "is too large for a 64-bit float"
+    digits = field.lstrip("+-")
+    if (
+        digits.isascii()
+        and digits.isdigit()
+        and (len(digits.lstrip("0")) > WHOLE_DIGITS or int(float(digits)) != int(digits))
+    ):
+        return "is a whole number that no 64-bit float holds; scale the weights, or write it as a decimal to round it"
     return ""
 
 
@@ -132,4 +142,4 @@ def shown(line: str, characters: int = SHOWN_LINE) -> str:
     """A line as messages show it: printable and short."""
     text = line.rstrip("\r\n")
     text = text if len(text) <= characters else text[:characters] + " ..."
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
+    return printable(text, keep="\t\ufffd")

@@ -5,10 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
-
-EXACT = 1 << 53
-"""Whole numbers up to here are exact in float64."""
-
+from penstock.storage.schema import EXACT
 
 OTHERS = "--columns names other columns"
 

@@ -82,7 +82,7 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         raise InputError("no input is named; '-' is standard input")
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
-    format = format or _recognize(paths)
+    format = format or _recognize(paths, options)
     if options.string_ids and format not in ("text", "parquet"):
         raise InputError(f"--string-ids is for text and Parquet; ids of the format {format} are numbers")
     if format in _WHOLE:
@@ -106,8 +106,8 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     return TextSource(paths, options)
 
 
-def _recognize(paths: Sequence[str | Path]) -> str:
-    found = {_format_of(path) for path in paths}
+def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> str:
+    found = {_format_of(path, options) for path in paths}
     if len(found) > 1:
         raise InputError(
             f"the inputs are of different formats ({', '.join(sorted(found))}); convert files of "
@@ -116,14 +116,14 @@ def _recognize(paths: Sequence[str | Path]) -> str:
     return found.pop()
 
 
-def _format_of(path: str | Path) -> str:
+def _format_of(path: str | Path, options: IngestOptions) -> str:
     if str(path) == STANDARD_INPUT:
         return "text"
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         buffer = bytearray(64)
         first = bytes(buffer[: stream.read_into(memoryview(buffer))])
     if first[:4] == MAGIC:
