@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -52,12 +53,30 @@ def run(
     if checkpoint is None and (resume or checkpoint_every is not None):
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
     checkpoints = None if checkpoint is None else Checkpoints(checkpoint, checkpoint_every, resume=resume)
-    opened = graph if isinstance(graph, Graph) else Graph.open(graph)
+    opened = _opened(graph)
     with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = session.run(program, checkpoints)
         if checkpoints is not None:
             checkpoints.clear()
     return result
+
+
+def _opened(graph: Any) -> Graph:
+    """The graph that is meant. Raises InputError, with the function that takes it, for what is no graph of ours."""
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str | PathLike):
+        return Graph.open(Path(graph))
+    kind = f"{type(graph).__module__}.{type(graph).__qualname__}"
+    ways = {
+        "networkx": 'nx.pagerank(G, backend="penstock") and other functions of networkx take it as it is; else '
+        "from_edges(G.edges) makes a graph of its edges",
+        "scipy": "from_scipy(matrix) makes a graph of it",
+        "igraph": "from_edges(g.get_edgelist()) makes a graph of it",
+    }
+    tables = dict.fromkeys(("pandas", "polars", "pyarrow", "duckdb"), "from_table(table) makes a graph of it")
+    way = (ways | tables).get(kind.partition(".")[0], "from_edges, from_table and from_scipy make graphs in memory")
+    raise InputError(f"graph is a {kind}, not a Graph or the path of a graph file; {way} (penstock.engine)")
 
 
 def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:

@@ -21,7 +21,7 @@ from penstock.transfer.relay import Relay, Shelf
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
-    from penstock.engine.equipment import Needs
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.graph import Adjacency, Graph
     from penstock.transfer.device import Device
     from penstock.transfer.layout import Layout
@@ -75,7 +75,7 @@ class Feed:
         self.source: Pipeline | None = None
         self.reader: LinkReader | Relay
         if divided is None or divided.whole:
-            arrays = {a.direction: self._whole(graph, config, a, needs.weighted) for a in needs.adjacencies}
+            arrays = {a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies}
             self.reader = LinkReader(device, arrays)
             return
         self.disk = reader_of(graph, config, divided, timeline)
@@ -84,7 +84,9 @@ class Feed:
         stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
         self.reader = Relay(device, Shelf(device), stages)
 
-    def _whole(self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool) -> tuple[Any, Any]:
+    def _whole(
+        self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: Layout | None
+    ) -> tuple[Any, Any]:
         """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
         if adjacency.arrays is not None:
             neighbors, weights = adjacency.arrays
@@ -95,8 +97,8 @@ class Feed:
         neighbors = self._host.host_array(adjacency.edges, adjacency.neighbor_dtype)
         kind = adjacency.weight_dtype if weighted else None
         weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
-        threads, direct = config.thread_count, config.direct_io
-        with Reader(graph, decode_threads=threads, direct_io=direct, timeline=self._timeline) as reader:
+        assert divided is not None, "a graph on disk has its host's memory divided"
+        with reader_of(graph, config, divided, self._timeline) as reader:
             reader.fetch_all(adjacency, neighbors, weights)
         return neighbors, weights
 

@@ -67,11 +67,15 @@ PositiveCount = Annotated[int, Range(low=1, high=LARGEST_WHOLE)]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a parameter takes: which kinds of numbers, whether None, and in which range (None: any)."""
+    """What a parameter takes: which kinds of numbers, whether None, and in which range (None: any).
+
+    texts_only: nothing but a text is refused; the author declared no kind, and the default is a number.
+    """
 
     kinds: frozenset[type]
     optional: bool
     range: Range | None
+    texts_only: bool = False
 
     @classmethod
     def of(cls, annotation: Any) -> Kind | None:
@@ -93,6 +97,8 @@ class Kind:
 
     def takes(self, value: Any) -> bool:
         """Whether a value is one of these numbers."""
+        if self.texts_only:
+            return not isinstance(value, str)
         if value is None:
             return self.optional
         if isinstance(value, bool | np.bool_):
@@ -133,7 +139,8 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
 def kinds_of(init: Callable[..., Any]) -> dict[str, Kind]:
     """What a constructor's parameters take, of those that are annotated as numbers.
 
-    A source may be a text whatever its annotation says: vertices have names where a graph says so (`vertices.py`).
+    One without an annotation whose default is a number takes anything but a text. A source may be a text whatever its
+    annotation says: vertices have names where a graph says so (`vertices.py`).
     """
     init = inspect.unwrap(init)
     found = {}
@@ -146,6 +153,9 @@ def kinds_of(init: Callable[..., Any]) -> dict[str, Kind]:
         kind = Kind.of(annotation)
         if kind is not None and name not in ("source", "return"):
             found[name] = kind
+    for name, parameter in inspect.signature(init).parameters.items():
+        if parameter.annotation is parameter.empty and isinstance(parameter.default, int | float):
+            found.setdefault(name, Kind(frozenset(NUMBERS), optional=False, range=None, texts_only=True))
     return found
 
 

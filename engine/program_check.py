@@ -60,9 +60,13 @@ def check_program(program: Program) -> None:
         _check_self_combining(program)
 
 
-def check_start(program: Program, start: Start) -> None:
+def check_start(program: Program, start: Any) -> None:
     """Refuse a first frontier that would not be the one that runs; `start` has run, so the bucket is known."""
     name = _name(program)
+    if not isinstance(start, Start):
+        raise InputError(
+            f"{name}.start() returned {type(start).__name__}; return Start(active=ids), or Start(everything=True)"
+        )
     if start.active is not None and start.everything:
         raise InputError(f"{name}.start returns active vertices and everything = True; return one of them")
     if start.active is None and not start.everything:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program import fields_of, value_of
+from penstock.engine.program import fields_of, value_of, weighted
 from penstock.engine.vertices import in_original_order, original_order, vertex_column
 from penstock.storage.errors import InputError
 from penstock.transfer.accuracy import Accuracy, accuracy
@@ -58,6 +58,11 @@ class Result:
     def measures(self) -> dict[str, list[float]]:
         """What the program measured, a number an iteration, by name (`cf`: rmse)."""
         return {name: list(getattr(self.program, name)) for name in getattr(self.program, "measures", ())}
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges counted by their weights; else each counted 1."""
+        return weighted(self.program, self.graph)
 
     @property
     def iterations(self) -> int:

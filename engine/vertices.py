@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
+from penstock.storage.printable import printable
 
 
 def internal_id(graph: Graph, original: int | str) -> int:
@@ -21,14 +22,15 @@ def internal_id(graph: Graph, original: int | str) -> int:
     side, which an id that is on both needs.
     """
     side, plain = _side(graph, original)
+    named = printable(str(original))
     ids = graph.original_ids()
     if ids is None:
         if _is_number(plain) and 0 <= int(plain) < graph.vertices:
             return int(plain)
         raise InputError(
-            f"vertex {original} is not in the graph: its ids are 0 to {graph.vertices - 1}"
+            f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}"
             if graph.vertices
-            else f"vertex {original} is not in the graph: it has no vertices"
+            else f"vertex {named} is not in the graph: it has no vertices"
         )
     if ids.dtype.kind == "T":
         found = np.flatnonzero(ids == str(plain))
@@ -37,14 +39,14 @@ def internal_id(graph: Graph, original: int | str) -> int:
     if side is not None and graph.left is not None:
         found = found[(found < graph.left) == (side == "source")]
     if len(found) == 0:
-        first, last = (ids[at] for at in original_order(graph)[[0, -1]]) if len(ids) else (0, 0)
+        first, last = (printable(str(ids[at])) for at in original_order(graph)[[0, -1]]) if len(ids) else ("", "")
         raise InputError(
-            f"vertex {original} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
+            f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
             if len(ids)
-            else f"vertex {original} is not in the graph: it has no vertices"
+            else f"vertex {named} is not in the graph: it has no vertices"
         )
     if len(found) > 1:
-        raise InputError(f"vertex {original} is on both sides of the graph; say source:{original} or target:{original}")
+        raise InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
     return int(found[0])
 
 
@@ -63,12 +65,23 @@ def _is_number(value: int | str) -> bool:
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:
     """Internal ids of one vertex or several, ascending, once each. Raises InputError for none, or for a stranger."""
-    several = [originals] if isinstance(originals, int | np.integer | str) else list(originals)
+    return np.unique([internal_id(graph, one) for one in originals_of(originals)])
+
+
+def originals_of(source: Any) -> list[int | str]:
+    """A source as a list: a vertex id or several. Raises InputError for none, and for what is no id."""
+    if isinstance(source, int | np.integer | str):
+        return [source]  # type: ignore[list-item]
+    single = not isinstance(source, Iterable) or isinstance(source, bytes) or getattr(source, "ndim", 1) == 0
+    several = [source] if single else list(source)
+    if not all(isinstance(one, int | np.integer | str) for one in several):
+        raise InputError(
+            f"source {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "
+            "strings"
+        )
     if not several:
         raise InputError("no vertex is given as source; give at least one id")
-    if not all(isinstance(one, int | np.integer | str) for one in several):
-        raise InputError(f"source {originals!r} is not a vertex id or a list of them")
-    return np.unique([internal_id(graph, one) for one in several])
+    return several
 
 
 def original_order(graph: Graph) -> NDArray[np.intp]:

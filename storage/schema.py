@@ -28,6 +28,8 @@ VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
 COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
 DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
+WITHOUT_EDGES = "without_edges"
+"""What the provenance calls the number of vertices without an edge."""
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62

@@ -30,29 +30,41 @@ def from_edges(
     targets: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     *,
-    vertices: int | None = None,
+    vertices: int | ArrayLike | None = None,
     **options: Any,
 ) -> Graph:
     """Make a graph in memory of edges in any order.
 
     sources, targets: ids (edges,), whole numbers or strings; or only ``sources``, pairs of shape (edges, 2) as
-    igraph's ``get_edgelist`` gives them. weights: numbers (edges,). vertices: how many there are at least, if ids are
-    vertices. options: those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``,
-    ``renumber``, ``bipartite``, ``hub_sort``, ``direction`` (default both), ``threads``.
+    igraph's ``get_edgelist`` gives them. weights: numbers (edges,). vertices: ids (vertices,): exactly these exist,
+    isolated ones included; or a number, how many there are at least, if ids are vertices. options: those of
+    `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``bipartite``,
+    ``hub_sort``, ``direction`` (default both), ``threads``.
 
     Raises:
-        InputError: arrays that are no edges, or an option that does not exist.
+        InputError: arrays that are no edges, an edge with an id that ``vertices`` does not list, or an option that does
+            not exist.
     """
     ends = _ends(sources, targets)
     values = None if weights is None else as_weights(_weights(np.asarray(weights)), "weights", "edges", 0)
     if values is not None and values.shape != ends[0].shape:
         raise InputError(f"weights have shape {values.shape}, and there are {len(ends[0])} edges: give one each")
-    names = None
-    if ends[0].dtype.kind == "T":
-        names, ends = _numbered(ends)
-        vertices = len(names)
-    graph = graph_of(EdgeArrays(ends, values, vertices, undirected=False), _settings(options, names is not None))
-    return graph if names is None else replace(graph, original=names)
+    ids = count = None
+    strings = ends[0].dtype.kind == "T"
+    if isinstance(vertices, int | np.integer):
+        count = int(vertices)
+    elif vertices is not None:
+        ids = _listed(vertices, strings, edges=len(ends[0]))
+        ends = _place(ends[0], ids, "source"), _place(ends[1], ids, "target")
+        options = _exactly(options)
+    if ids is None and strings:
+        ids, ends = _numbered(ends)
+    count = count if ids is None else len(ids)
+    graph = graph_of(EdgeArrays(ends, values, count, undirected=False), _settings(options, strings))
+    if ids is None or (ids.dtype.kind != "T" and len(ids) and int(ids[-1]) == len(ids) - 1):
+        return graph
+    order = graph.original_ids()
+    return replace(graph, original=ids if order is None else ids[order])
 
 
 @for_python
@@ -198,6 +210,41 @@ def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tu
     kind = np.uint32 if len(names) < 1 << 32 else np.uint64
     first = len(ends[0])
     return names, (numbers[:first].astype(kind), numbers[first:].astype(kind))
+
+
+def _listed(vertices: ArrayLike, strings: bool, *, edges: int) -> NDArray[Any]:
+    """The listed ids, ascending, each once."""
+    found = np.asarray(vertices)
+    if found.ndim != 1:
+        raise InputError(f"vertices have shape {found.shape}; give their ids in one dimension, or how many there are")
+    if strings or found.dtype.kind in "OUT":
+        if edges and not strings:
+            raise InputError("vertices are strings, and the ends of edges are numbers; give both alike")
+        return np.unique(_strings(found, "vertices"))
+    return np.unique(as_ids(found, "vertices", "vertices", 0, _WAY_OUT)) if len(found) else np.empty(0, np.uint32)
+
+
+def _place(ends: NDArray[Any], ids: NDArray[Any], role: str) -> NDArray[Any]:
+    """Where each end is among the listed ids."""
+    if len(ends) == 0:
+        return np.empty(0, np.uint32)
+    found = np.searchsorted(ids, ends)
+    listed = found < len(ids)
+    listed[listed] = ids[found[listed]] == ends[listed]
+    if not listed.all():
+        at = int(np.argmin(listed))
+        raise InputError(
+            f"edge {at} (from 0): {role} {ends[at]!s} is not in `vertices`, and exactly those exist; add it, or leave "
+            "the edge out"
+        )
+    return found.astype(np.uint32 if len(ids) < 1 << 32 else np.uint64)
+
+
+def _exactly(options: dict[str, Any]) -> dict[str, Any]:
+    """Options where the vertices are listed: they are renumbered already."""
+    if options.get("bipartite"):
+        raise InputError("bipartite: `vertices` does not say which side it lists; leave one of them out")
+    return {name: value for name, value in options.items() if name != "renumber"}
 
 
 def _column(table: Any, name: str | int) -> NDArray[Any]:

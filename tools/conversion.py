@@ -74,7 +74,7 @@ VERTICES = option(
     "--vertices",
     "vertices_file",
     type=ANY,
-    help="A file with a vertex id per line, so that isolated vertices exist.",
+    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused.",
 )
 
 BIPARTITE = option(
@@ -110,7 +110,7 @@ class Made:
     """A conversion's report with what the command line adds to it; one_based: whether the input counts from 1.
 
     passed_over: what may have been the first edge's weight, which was not asked for. columns: which columns of a
-    table were taken, for every input that differs.
+    table were taken, for every input that differs. renumbered: whether only vertices that the input names exist.
     """
 
     report: ConvertReport
@@ -119,6 +119,7 @@ class Made:
     one_based: bool = False
     passed_over: str | None = None
     columns: tuple[TakenColumns, ...] = ()
+    renumbered: bool = False
 
     def facts(self) -> dict[str, Any]:
         """For machines."""
@@ -145,6 +146,7 @@ class Made:
             *pairs(
                 [
                     ("vertices", f"{report.vertices:,}"),
+                    ("no edge", self._edgeless()),
                     ("edges", f"{report.input_edges:,} ({kind}{stored})"),
                     ("weights", report.weight_dtype or self._unasked()),
                     *(("columns", self._told(taken)) for taken in self.columns),
@@ -163,6 +165,10 @@ class Made:
         """Bytes of the graph file for each edge stored in the out-adjacency."""
         return self.report.output_bytes / self.report.edges if self.report.edges else None
 
+    def _edgeless(self) -> str | None:
+        found = edgeless(self.report.without_edges)
+        return found if found is None or self.renumbered else f"{found} ({UNNAMED})"
+
     def _unasked(self) -> str | None:
         number = self.passed_over
         return None if number is None else f"none; the first edge has a third column, {number}: --weights takes it"
@@ -172,6 +178,14 @@ class Made:
 
     def _per_edge(self) -> str:
         return "" if self.bytes_per_edge is None else f", {self.bytes_per_edge:.2f} bytes per edge"
+
+
+UNNAMED = "ids that no edge has count as vertices; --renumber leaves out those that the input does not name"
+
+
+def edgeless(count: int | None) -> str | None:
+    """How many vertices have no edge, for people; None where all have one."""
+    return f"{count:,} of the vertices" if count else None
 
 
 def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, speaker: Speaker) -> Made:
@@ -185,4 +199,7 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     one_based = bool(getattr(source, "one_based", False))
     passed_over = getattr(source, "passed_over", None)
     columns = tuple(getattr(source, "columns_taken", ()))
-    return Made(report, time.perf_counter() - began, peak_resident_bytes(), one_based, passed_over, columns)
+    renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None
+    renumbered = renumbered or bool(getattr(source, "named", False))
+    peak, taken = peak_resident_bytes(), time.perf_counter() - began
+    return Made(report, taken, peak, one_based, passed_over, columns, renumbered)

@@ -7,7 +7,7 @@ or from given or sampled ones (Brandes and Pich, 2007), scaled as networkx scale
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
+    working_bytes = 24
 
     def __init__(
         self,
@@ -55,6 +56,10 @@ class Betweenness(Program):
         if self.k is None or self.k >= graph.vertices:
             return everyone
         return np.random.default_rng(self.seed).choice(everyone, self.k, replace=False)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Forward and backward."""
+        return (CountPaths(0), AddDependencies(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Forward and backward from each source."""

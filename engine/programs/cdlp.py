@@ -24,6 +24,7 @@ class CDLP(Program):
     combine = "all"
     along = "both"
     everywhere = True
+    working_bytes = 32
 
     def __init__(self, max_iter: Count = 10) -> None:
         self.max_iter = max_iter

@@ -59,6 +59,7 @@ class CollaborativeFiltering(Program):
         self.rank, self.max_iter = rank, max_iter
         self.regularization, self.rate, self.momentum = regularization, rate, momentum
         self.tol, self.seed, self.spread = tol, seed, spread
+        self.working_bytes = 8 * rank + 16
         self.mean = 0.0
         self.ends = 0
         self.rmse: list[float] = []

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.parameters import Count, Finite, NonNegative
 from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
@@ -23,7 +24,8 @@ class Katz(Program):
     """`katz` (float64), scaled to an L2 norm of 1 unless `normalized` is false.
 
     alpha: what a step of a walk counts (0.1). beta: what everybody has. tol: stop when the L1 change of a sweep is
-    below vertices x tol. weight: whether edges count by their weights (networkx: by default they do not).
+    below vertices x tol. weight: whether edges count by their weights where the graph has some (False or None:
+    each counts 1, networkx' default).
     """
 
     katz = Field(np.float64)
@@ -31,6 +33,7 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    working_bytes = 8
 
     def __init__(
         self,
@@ -39,11 +42,11 @@ class Katz(Program):
         tol: NonNegative = 1e-6,
         max_iter: Count = 1000,
         normalized: bool = True,
-        weight: bool | str | None = None,
+        weight: bool | str | None = True,
     ) -> None:
         self.alpha, self.beta, self.tol, self.max_iter = alpha, beta, tol, max_iter
         self.normalized = normalized
-        self.needs_weights = bool(weight)  # type: ignore[misc]
+        self.needs_weights = counts_by_weight(weight)
         self.enough = self.latest = 0.0
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

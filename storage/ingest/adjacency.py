@@ -72,7 +72,7 @@ class AdjacencySource:
 
     def _blocks(self) -> Iterator[RowBlock]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._options.host_memory) as stream:
                 self._open = stream
                 file = TextFile(stream, Columns(), explain=explain_row(self._shape))
                 head = partial(self._head, file=file)

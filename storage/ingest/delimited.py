@@ -73,7 +73,7 @@ class DelimitedSource(TextSource):
 
     def _records(self) -> Iterator[RecordBlock]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._memory) as stream:
                 self._open = stream
                 blocks = line_blocks(stream, self._options.block_bytes)
                 first = next(blocks, None)
@@ -104,6 +104,7 @@ class NamedDelimitedSource(DelimitedSource):
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
         super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
+        self._memory = options.host_memory
 
 
 def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> DelimitedSource:
@@ -118,7 +119,7 @@ def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         first = next(line_blocks(stream, options.block_bytes), None)
         layout = None if first is None else read_table_layout(first, options, stream.name)
     if layout is None or not layout.first:

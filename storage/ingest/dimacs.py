@@ -53,7 +53,7 @@ class DimacsSource:
         self._options = options
         if options.columns is not None:
             raise InputError(f"{self.name}: DIMACS arcs have no columns to choose; --format text reads any columns")
-        self._stream = Stream(path)
+        self._stream = Stream(path, options.host_memory)
         self.total_bytes = self._stream.raw_bytes
         self._blocks = line_blocks(self._stream, options.block_bytes)
         try:
@@ -81,7 +81,7 @@ class DimacsSource:
         """
         problem, promise = self._problem, self._promise()
         if str(self._path) != STANDARD_INPUT:
-            self._stream = Stream(self._path)
+            self._stream = Stream(self._path, self._options.host_memory)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
             self._first = next(self._blocks)
         keep = self._options.weights is not False

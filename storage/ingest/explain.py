@@ -9,6 +9,7 @@ import re
 
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.table_columns import Columns
+from penstock.storage.printable import printable
 
 LARGEST_ID = (1 << 64) - 1
 SHOWN_LINE = 80
@@ -115,4 +116,4 @@ def shown(line: str, characters: int = SHOWN_LINE) -> str:
     """A line as messages show it: printable and short."""
     text = line.rstrip("\r\n")
     text = text if len(text) <= characters else text[:characters] + " ..."
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
+    return printable(text, keep="\t\ufffd")

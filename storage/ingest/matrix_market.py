@@ -54,7 +54,7 @@ class MatrixMarketSource:
         self.name = str(path)
         self._path = path
         self._options = options
-        self._stream = Stream(path)
+        self._stream = Stream(path, options.host_memory)
         self.total_bytes = self._stream.raw_bytes
         self._blocks = line_blocks(self._stream, options.block_bytes)
         try:
@@ -83,7 +83,7 @@ class MatrixMarketSource:
         if self._options.weights and not header.valued:
             raise InputError(f"{self.name} is a pattern: it has no values to take as weights")
         if str(self._path) != STANDARD_INPUT:
-            self._stream = Stream(self._path)
+            self._stream = Stream(self._path, self._options.host_memory)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
             self._first = next(self._blocks)
         size = (header.rows, header.columns)

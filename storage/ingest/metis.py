@@ -57,7 +57,7 @@ class MetisSource:
         Raises:
             InputError: a line cannot be read, an id is outside 1..N, or M is not the number of edges.
         """
-        with Stream(self._path) as stream:
+        with Stream(self._path, self._options.host_memory) as stream:
             file = TextFile(stream, Columns())
             blocks = row_blocks(stream, self._options.block_bytes // 2, file, partial(self._head, file=file))
             for parsed in parsed_in_order(blocks, RowParser(self._accept).parse, self._options.workers):

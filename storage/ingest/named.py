@@ -5,7 +5,7 @@ and a target of the same name are two vertices, and every name is preceded by a 
 says which. Refuses ids that are empty, longer than 65,535 bytes, not UTF-8, or hold a zero byte.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,24 +37,18 @@ BLOCK_PART = 4
 
 
 class NamedTextSource(TextSource):
-    """Edge lists in text whose ids are strings. See `options.NamedSource`."""
+    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`."""
 
     named = True
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions, columns: Columns | None = None) -> None:
         super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
+        self._memory = options.host_memory
         self._parse = NameParser(options.sides).parse
         self._only = columns
 
-    def batches(self) -> Iterator[EdgeBatch]:
-        """Yield the edges of every block of every file, in order; ids are numbers of the batch's ``names``.
-
-        Raises:
-            InputError: a file is absent, damaged, or has a line that is no edge.
-        """
-        for parsed in parsed_in_order(self._spelled(), self._parse, self._options.workers):
-            if len(parsed.batch):
-                yield parsed.batch
+    def _parsed(self) -> Generator[Parsed]:
+        yield from parsed_in_order(self._spelled(), self._parse, self._options.workers)
 
     def _spelled(self) -> Iterator[tuple[TextFile, Bytes]]:
         for file, block in self._blocks():
@@ -67,7 +61,7 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         for block in line_blocks(stream, options.block_bytes):
             rest, taken, _ = read_layout(block, options, stream.name)
             columns = taken.columns

@@ -89,7 +89,7 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
     stated = format is not None
-    format = format or ("csv" if options.delimiter else _recognize(paths))
+    format = format or ("csv" if options.delimiter else _recognize(paths, options))
     if options.delimiter and format != "csv":
         raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
     if options.string_ids and format not in ("text", "csv", "parquet"):
@@ -114,13 +114,13 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         return delimited_source(paths, options)
     if options.string_ids or (options.string_ids is None and begins_with_strings(paths[0], options)):
         if not stated and str(paths[0]) != STANDARD_INPUT:
-            check_dividers(_sample(paths[0]), str(paths[0]))
+            check_dividers(_sample(paths[0], options), str(paths[0]))
         return NamedTextSource(paths, options)
     return TextSource(paths, options)
 
 
-def _recognize(paths: Sequence[str | Path]) -> str:
-    found = {_format_of(path) for path in paths}
+def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> str:
+    found = {_format_of(path, options) for path in paths}
     if len(found) > 1:
         raise InputError(
             f"the inputs are of different formats ({', '.join(sorted(found))}); convert files of "
@@ -129,14 +129,14 @@ def _recognize(paths: Sequence[str | Path]) -> str:
     return found.pop()
 
 
-def _format_of(path: str | Path) -> str:
+def _format_of(path: str | Path, options: IngestOptions) -> str:
     if str(path) == STANDARD_INPUT:
         return "text"
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
-    first = _sample(path)
+    first = _sample(path, options)
     if first[:4] == MAGIC:
         return "parquet"
     if first.startswith(npy.MAGIC):
@@ -155,9 +155,9 @@ def _format_of(path: str | Path) -> str:
     return "csv" if found == "text" and looks_quoted(first) else found
 
 
-def _sample(path: str | Path) -> bytes:
+def _sample(path: str | Path, options: IngestOptions) -> bytes:
     """The first lines of a file's content, whole; fewer than `SAMPLE_BYTES`, or else the last one may be cut."""
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         buffer = bytearray(SAMPLE_BYTES)
         first = bytes(buffer[: stream.read_into(memoryview(buffer))])
     return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]

@@ -7,10 +7,11 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,6 +130,7 @@ class TextSource:
         self.name = ", ".join(str(path) for path in paths)
         self._paths = list(paths)
         self._options = options
+        self._memory = options.host_memory
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self.passed_over: str | None = None
@@ -147,13 +149,31 @@ class TextSource:
         Raises:
             InputError: a file is absent, damaged, or has a line that is no edge.
         """
-        for parsed in parse_blocks(self._blocks(), self._options.workers):
+        for parsed in self._parsed():
             if len(parsed.batch):
                 yield parsed.batch
 
+    def place_of(self, edge: int) -> tuple[str, int, str] | None:
+        """Return the file, the line (from 1) and its text of an edge (from 0), for a message; None of a pipe.
+
+        Reads the input once more.
+        """
+        if self.total_bytes is None:
+            return None
+        with closing(self._parsed()) as blocks:
+            for parsed in blocks:
+                if edge < len(parsed.batch):
+                    number, line = _line_of(parsed.text, edge)
+                    return parsed.file.stream.name, parsed.lines_before + number, line
+                edge -= len(parsed.batch)
+        return None
+
+    def _parsed(self) -> Generator[Parsed]:
+        yield from parse_blocks(self._blocks(), self._options.workers)
+
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._memory) as stream:
                 self._open = stream
                 file = TextFile(stream, Columns())
                 for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
@@ -167,6 +187,14 @@ class TextSource:
                 self._open = None
 
 
+def _line_of(text: Bytes, edge: int) -> tuple[int, str]:
+    """The number (from 1) and the text of the line that holds an edge (from 0) of a block."""
+    lines = enumerate(text.tobytes().split(b"\n"), start=1)
+    data = ((number, line) for number, line in lines if line.strip() and line.strip()[:1] not in b"#%")
+    number, line = next(islice(data, edge, None))
+    return number, line.decode("utf-8", "replace").rstrip("\r")
+
+
 def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
     """Yield the ids of a list of vertices: the first column of a text file, a block at a time.
 
@@ -174,7 +202,7 @@ def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]
         InputError: the file is absent, damaged, or has a line that begins with no id.
     """
     columns = Columns(0, 0)
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         file = TextFile(stream, columns)
         blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
         for parsed in parse_blocks(blocks, options.workers):

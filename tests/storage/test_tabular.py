@@ -228,3 +228,43 @@ def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
 def test_what_is_no_graph_is_refused(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("hub_sort", [False, True])
+def test_exactly_the_vertices_given_exist(hub_sort: bool) -> None:
+    graph = from_edges([7, 3], [3, 10], vertices=[10, 3, 5, 7, 3], hub_sort=hub_sort)
+    ids = graph.original_ids()
+    assert ids is not None
+    assert sorted(ids.tolist()) == [3, 5, 7, 10]
+    assert listed(graph)["out"] == [(3, 10, None), (7, 3, None)]
+    levels = run("bfs", graph, source=7).to_dict("level")
+    assert {vertex: levels[vertex] for vertex in (3, 7, 10)} == {3: 1, 7: 0, 10: 2}
+    assert from_edges([1], [0], vertices=np.arange(3)).original is None
+    assert from_edges([1], [0], vertices=3).vertices == 3
+    assert from_edges([], [], vertices=[4, 9]).original_ids().tolist() == [4, 9]  # type: ignore[union-attr]
+
+
+def test_strings_are_vertices_where_given() -> None:
+    graph = from_edges(["b", "a"], ["a", "c"], vertices=["c", "a", "zoe", "b"])
+    assert graph.original_ids().tolist() == ["a", "b", "c", "zoe"]  # type: ignore[union-attr]
+    assert listed(graph)["out"] == [("a", "c", None), ("b", "a", None)]
+    assert from_edges([], [], vertices=["b", "a"]).original_ids().tolist() == ["a", "b"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "vertices", "options", "words"),
+    [
+        ([1, 2], [2, 5], [1, 2], {}, "edge 1 .from 0.: target 5 is not in"),
+        (["a", "b"], ["b", "a"], ["b"], {}, "edge 0 .from 0.: source a is not in"),
+        ([1], [2], [], {}, "source 1 is not in"),
+        ([1], [2], ["1", "2"], {}, "vertices are strings"),
+        ([1], [2], [[1, 2]], {}, "shape"),
+        ([1], [2], [1, 2], {"bipartite": True}, "which side"),
+        ([1], [2], [1.5, 2], {}, "vertices"),
+    ],
+)
+def test_what_vertices_exclude_is_refused(
+    sources: Any, targets: Any, vertices: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        from_edges(sources, targets, vertices=vertices, **options)
