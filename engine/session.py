@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -34,6 +35,7 @@ from penstock.engine.program import Program, author_function, check, has_phases,
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
+from penstock.engine.turns import Held, Turns
 from penstock.engine.watch import Watch
 from penstock.storage.checkpoint import WRITING_BYTES
 from penstock.storage.graph import Graph
@@ -51,16 +53,20 @@ class Session:
     """One graph, opened for running programs; a context manager.
 
     options: see `Config`. timeline: takes what is done when (`watch.py`). Raises InputError for unknown
-    options, and for those that would change nothing on the device.
+    options, and for those that would change nothing on the device. Threads may share a session: their runs take turns.
+    One that is dropped without `close` closes itself; a forked process opens its own.
     """
 
     def __init__(self, graph: Graph, *, timeline: Timeline | None = None, **options: Any) -> None:
         self.graph = graph
         self.config = Config.of(**options)
-        self._kernels: dict[Any, Any] = {}
-        self._equipment: Equipment | None = None
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
+        self._kernels: dict[Any, Any] = {}
+        self._turns = Turns()
+        self._held = Held(self._device, self._kernels)
+        self._dropped = weakref.finalize(self, self._held.close)
+        self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
         self._watch = None if timeline is None else Watch(timeline, self._device)
         self._indexes: dict[int, Any] = {}
@@ -77,16 +83,14 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop reading and free the caches."""
-        if self._equipment is not None:
-            self._equipment.close()
-            self._equipment = None
-        if self._device is not None:
-            for kernels in self._kernels.values():
-                kernels.close()
-            self._kernels.clear()
+        """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
+        with self._turns.last():
+            self._dropped()
             self._indexes.clear()
-            self._device.close()
+
+    @property
+    def _equipment(self) -> Equipment | None:
+        return self._held.equipment
 
     @property
     def device(self) -> Device | None:
@@ -104,7 +108,10 @@ class Session:
         return None if self._equipment is None else self._equipment.holdings
 
     def run(self, program: Program, checkpoints: Checkpoints | None = None) -> Result:
-        """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails."""
+        """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails.
+
+        Waits while another thread runs one.
+        """
         steps = self.steps(program, checkpoints)
         while True:
             try:
@@ -118,8 +125,16 @@ class Session:
         """As `run`, one iteration at a time: yields each one's record, and returns the Result.
 
         checkpoints: keeps the run's state, and goes on from what it kept; of this run alone. Whoever has the answer
-        clears them.
+        clears them. Other threads wait for the session until the generator has ended or is closed.
         """
+        self._turns.check()
+        return self._in_turn(program, checkpoints)
+
+    def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
+        with self._turns.mine():
+            return (yield from self._formed(program, checkpoints))
+
+    def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         check(program)
         check_weights(self.graph, program)
@@ -131,7 +146,7 @@ class Session:
                 return (yield from self._phases(program, checkpoints))
             result, values = yield from self._steps(program, checkpoints)
             wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
-            return result if wider is None else (yield from self.steps(wider, checkpoints))
+            return result if wider is None else (yield from self._formed(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
         """Make room for all of these at once, so that the later ones find what the earlier ones read.
@@ -143,25 +158,27 @@ class Session:
         formed = [program.form(self.graph, self.config.mode) for program in programs]
         for program in formed:
             check(program)
-        alone = [self._asks(program).needs for program in formed if not has_phases(program)]
-        if alone:
-            together = reduce(Needs.joined, alone)
-            room, *rooms = (room_for(self.graph, self.config, each, self._device) for each in (together, *alone))
-            self._prepared = together if room >= max(rooms) else None
+        with self._turns.mine():
+            alone = [self._asks(program).needs for program in formed if not has_phases(program)]
+            if alone:
+                together = reduce(Needs.joined, alone)
+                room, *rooms = (room_for(self.graph, self.config, each, self._device) for each in (together, *alone))
+                self._prepared = together if room >= max(rooms) else None
 
     def forecast(self, program: Program) -> Forecast:
         """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run."""
         program = program.form(self.graph, self.config.mode)
         check(program)
         check_weights(self.graph, program)
-        if not has_phases(program):
-            return self._forecast(program)
-        self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
-        try:
-            first = next(iter(program.phases(self.graph, self._shared)))
-            return replace(self._forecast(first), program=type(program).__name__, phases=True)
-        finally:
-            self._shared = {}
+        with self._turns.mine():
+            if not has_phases(program):
+                return self._forecast(program)
+            self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
+            try:
+                first = next(iter(program.phases(self.graph, self._shared)))
+                return replace(self._forecast(first), program=type(program).__name__, phases=True)
+            finally:
+                self._shared = {}
 
     def _forecast(self, program: Program) -> Forecast:
         asks = self._asks(program)
@@ -330,19 +347,21 @@ class Session:
         if old is None or not old.needs.covers(needs):
             if old is not None:
                 needs = old.needs.and_also(needs)
+                self._held.equipment = None
                 old.close()
             needs = replace(needs, fixed=needs.fixed + SMALL_CHANGE)
             if self._device is None:
-                self._equipment = Equipment(self.graph, self.config, needs, self._timeline)
+                made = Equipment(self.graph, self.config, needs, self._timeline)
             else:
-                self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
+                made = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
+            self._held.equipment = made
             if old is not None:
-                self._equipment.feedback.inherit(old.feedback)
+                made.feedback.inherit(old.feedback)
             if self._watch is not None:
-                self._equipment.feedback.stamps = self._watch.stamps
-            self._equipment.log()
-        assert self._equipment is not None
-        return self._equipment
+                made.feedback.stamps = self._watch.stamps
+            made.log()
+        assert self._held.equipment is not None
+        return self._held.equipment
 
 
 def _adopt(state: State, first: State) -> None:

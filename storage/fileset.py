@@ -6,7 +6,6 @@ whole. Refuses to know rows and chunks: append.py fills the files.
 
 import secrets
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from penstock.storage.errors import RunError
 from penstock.storage.hdf5 import FrameFile, disk_error
 from penstock.storage.placing import Placer
 from penstock.storage.schema import ArraySpec, Header, ShardEntry
+from penstock.storage.threads import ThreadPool
 
 
 @contextmanager
@@ -71,7 +71,7 @@ class FileSet:
             with writing(target):
                 self._files.append(FrameFile(partial, self.graph_id))
             self._inodes.append((target, partial.stat().st_ino))
-        self.pool = self._stack.enter_context(ThreadPoolExecutor(self.threads, "encode"))
+        self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
 
     def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
         """Append a frame to an array of one of the files, soon. Raises RunError for this or an earlier one."""

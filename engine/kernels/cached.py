@@ -15,6 +15,10 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+from penstock.storage.budget import check_room
+
+COMPILER_BYTES = 64 << 20
+"""What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
 
 
 class _KeyedCache(FunctionCache):  # type: ignore[misc]
@@ -61,6 +65,7 @@ class Kernel:
         return self._compiled(parallel=False)
 
     def _compiled(self, *, parallel: bool) -> Any:
+        check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
         name = f"{self._key}{self._function.__qualname__}{parallel}"
         compiled._cache = _KeyedCache(self._function, hashlib.sha256(_sources() + name.encode()).hexdigest())

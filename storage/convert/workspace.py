@@ -6,7 +6,6 @@ ends.
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,6 +23,7 @@ from penstock.storage.convert.spill import Spill
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.options import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.stripe import shard_name
+from penstock.storage.threads import ThreadPool
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1
@@ -128,7 +128,7 @@ class Workspace:
         self.share = shares(memory, workers, maps=self.renames)
         self.room = Room(self.share.spill_bytes)
         self.scratch = Scratch(options.scratch or target.parent, self._expected_scratch)
-        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="convert")
+        self.pool = ThreadPool(workers, "convert")
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
         run_edges = self.share.run_edges // copies

@@ -8,7 +8,6 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from penstock.storage.ingest.lines import has_lone_return, parse_lines
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.threads import ThreadPool
 
 UINT32_END = 1 << 32
 Explain = Callable[[str, Columns], str]
@@ -181,7 +181,7 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
         InputError: the first bad line, in the order of the input.
     """
     with (
-        ThreadPoolExecutor(workers, thread_name_prefix="parse") as pool,
+        ThreadPool(workers, "parse") as pool,
         closing(ordered_map(pool, parse, blocks, workers + 2)) as results,
     ):
         for parsed in results:
