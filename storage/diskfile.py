@@ -114,8 +114,8 @@ class DiskFile:
 class SeekableFile:
     """A file as a library of another format reads it: a position, and reads from there on, all through a `DiskFile`.
 
-    Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and later does
-    not. trouble: the first RunError of a read, which such a library may turn into a complaint of its own.
+    Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and not where
+    a later one does. trouble: the first RunError of a read, which such a library may turn into a complaint of its own.
     """
 
     def __init__(self, held: HeldFile) -> None:
