@@ -74,7 +74,7 @@ def threads(patch: pytest.MonkeyPatch, failing: int) -> Refusing:
 @pytest.mark.parametrize(
     ("refuse", "step", "message"),
     [
-        (memory, 7, r"out of memory in penstock\.\S+: Unable to allocate"),
+        (memory, 7, r"out of memory in penstock\.\S+: Unable to allocate|cannot be allocated; lower"),
         (threads, 1, "cannot be started; raise the limit"),
     ],
 )
@@ -97,7 +97,7 @@ def test_whatever_is_refused_is_a_right_answer_or_one_message(
             return cli.run_command(command), refusing.count
 
     before = threading.active_count()
-    assert attempt(-1)[0] == 0
+    assert cli.run_command(command) == 0  # compiles the kernels, which know NumPy's own functions only
     right, (_, many) = output.read_text(), attempt(-1)
     assert many > 3
     capsys.readouterr()

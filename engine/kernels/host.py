@@ -372,6 +372,8 @@ class HostKernels:
             numba.core.errors.NumbaError,
             AttributeError,
         ) as error:  # the latter: a module lacks what is asked of it
+            if isinstance(error.__cause__ or error.__context__, MemoryError):
+                raise MemoryError(f"compiling the kernel {name}") from error
             raise InputError(explain(self.author.name, str(error))) from error
 
     def _make(self, name: str) -> Kernel:

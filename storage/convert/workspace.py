@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.convert.log import Log
 from penstock.storage.convert.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.partition import LARGEST_GROUP, sort_plan
@@ -115,6 +115,7 @@ class Workspace:
     """One conversion's means. Use as a context manager."""
 
     def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
+        check_room(LIBRARY_BYTES, "a conversion")
         self.source = source
         self.options = options
         self.read_edges = 0
