@@ -20,7 +20,7 @@ def explain(error: BaseException) -> str | None:
         if isinstance(each, MemoryError):
             return _memory(error, str(each))
         if isinstance(each, OSError) and each.errno == errno.ENOMEM:
-            return _memory(error, each.strerror)
+            return _memory(error, each.strerror or "")
         if isinstance(each, ImportError) and "failed to map segment" in str(each):
             return _memory(error, str(each))
         if isinstance(each, SystemError) and address_limit() is not None:
