@@ -29,17 +29,18 @@ from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.kernels.reference_rows import ReferenceRowKernels
 from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker, may_wait
+from penstock.engine.owned import Held
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
 from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
-from penstock.engine.turns import Held, Turns
 from penstock.engine.watch import Watch
 from penstock.storage.checkpoint import WRITING_BYTES
 from penstock.storage.graph import Graph
 from penstock.storage.timeline import Timeline, during
+from penstock.storage.turns import Turns
 from penstock.transfer.device import Device
 from penstock.transfer.rates import Rates
 
@@ -63,7 +64,7 @@ class Session:
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
-        self._turns = Turns()
+        self._turns = Turns("Session")
         self._held = Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
