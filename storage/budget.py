@@ -90,6 +90,12 @@ def address_bytes() -> int:
     return int(psutil.Process().memory_info().vms)
 
 
+def stack_bytes() -> int:
+    """Bytes of address space that a thread's stack takes (``ulimit -s``)."""
+    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return 8 << 20 if limit == resource.RLIM_INFINITY else limit
+
+
 def check_room(size: int, what: str) -> None:
     """Raise MemoryError unless this process could allocate so many bytes now; they are not touched."""
     try:

@@ -3,19 +3,16 @@
 Python says "can't start new thread" for a limit on memory (each thread's stack), on processes, or of a container alike.
 """
 
-import resource
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from penstock.storage.budget import check_room
+from penstock.storage.budget import check_room, stack_bytes
 from penstock.storage.errors import RunError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-STACK_BYTES = 8 << 20
-"""Of a thread, where the system sets no limit."""
 FIRST_BYTES = 4 << 20
 """What a thread allocates before it runs anything. One that cannot leaves Python waiting for it for ever."""
 WAY_OUT = "raise the limit on memory (ulimit -v), on processes (ulimit -u) or of the container, or lower --threads"
@@ -39,8 +36,7 @@ def start(thread: threading.Thread) -> None:
 
 
 def _check_room(count: int = 1) -> None:
-    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    check_room(count * ((STACK_BYTES if stack == resource.RLIM_INFINITY else stack) + FIRST_BYTES), "threads")
+    check_room(count * (stack_bytes() + FIRST_BYTES), "threads")
 
 
 def _refusal(name: str) -> RunError:
