@@ -52,6 +52,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """What is to be used from here; the modules inside are not."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:

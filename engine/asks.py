@@ -1,39 +1,80 @@
 """What a program asks of a session: directions, weights, how its updates are seen, and the memory that follows.
 
-Owns the arithmetic of a run's memory before there is a run, so that a forecast and the run itself have the same.
-Reads the row index where the sum needs it, never an edge. Refuses what the graph or the options rule out.
+Owns the arithmetic of a run's memory before there is a run, so that a forecast, a refusal and the run itself have the
+same: for all programs that may run in the course of one. Reads the row index where the sum needs it, never an edge.
+Refuses what the graph or the options rule out, and a budget below the least that works, which it names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from inspect import signature
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine import cel, corners, rows
 from penstock.engine.block import most_messages
-from penstock.engine.equipment import Needs
+from penstock.engine.place import room_for
 from penstock.engine.placed import placed_bytes
-from penstock.engine.program import Program, author_function, fields_of, needs_rows, words_of
+from penstock.engine.program import Program, author_function, fields_of, has_phases, needs_rows, weighted, words_of
+from penstock.engine.program_check import check_program, synchronous_words
+from penstock.engine.requirements_types import Needs
 from penstock.engine.sides import Walk, walks
-from penstock.engine.state import state_bytes
-from penstock.storage.errors import InputError
+from penstock.engine.state import field_bytes, fields_for, state_bytes
+from penstock.storage.checkpoint import WRITING_BYTES
+from penstock.storage.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.direction import Direction
     from penstock.storage.graph import Adjacency, Graph
-    from penstock.transfer.device import Device
 
+Found = TypeVar("Found")
 PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run's memory depends on besides the graph and the program.
+
+    device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
+    checkpoints: whether it keeps some.
+    """
+
+    config: Config
+    device_bytes: int | None = None
+    timeline_bytes: int = 0
+    checkpoints: bool = False
+
+    @property
+    def other_bytes(self) -> int:
+        """Bytes that trace and checkpoints take."""
+        return self.timeline_bytes + (WRITING_BYTES if self.checkpoints else 0)
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of the memory that holds the state: the host's, or a device's, of which the host must have as much."""
+        ours = self.config.memory_bytes
+        return ours if self.device_bytes is None else min(ours, self.device_bytes)
+
+    @property
+    def messages(self) -> int:
+        """Messages that a buffer of whole rows should have room for."""
+        return most_messages(None if self.device_bytes is None else self.room_bytes)
+
+    def given(self, option: str, budget: int) -> Setting:
+        """The same with another budget: of the host, or of the device."""
+        if option == "--device-memory":
+            return replace(self, device_bytes=budget)
+        return replace(self, config=replace(self.config, host_memory=budget))
 
 
 @dataclass(frozen=True)
 class Asks:
     """What one program asks for.
 
-    asynchronous: updates are seen at once. apart: messages have a place of their own. state_bytes: vertex state of all
-    devices, and what else the program holds that grows with the vertices.
+    asynchronous: updates are seen at once. apart: messages have a place of their own.
     """
 
     program: Program
@@ -41,53 +82,121 @@ class Asks:
     weighted: bool
     asynchronous: bool
     apart: bool
-    state_bytes: int
     needs: Needs
 
 
-def asks_of(
-    graph: Graph, config: Config, program: Program, shared: Mapping[str, Any], *, device: Device | None, more: int = 0
-) -> Asks:
+@dataclass(frozen=True)
+class Planned:
+    """What a run asks for in all: program by program, the first one first; and the needs of all of them together."""
+
+    asks: tuple[Asks, ...]
+    needs: Needs
+
+
+def planned(graph: Graph, program: Program, setting: Setting) -> Planned:
+    """What running a program asks for; the program as its `form` has it.
+
+    Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
+    """
+
+    def attempt(setting: Setting) -> Planned:
+        asks = tuple(_asks_in_all(graph, program, setting))
+        needs = reduce(Needs.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks))
+        room_for(graph, setting.config, needs, setting.device_bytes)
+        return Planned(asks, needs)
+
+    return tried(setting, attempt)
+
+
+def tried(setting: Setting, attempt: Callable[[Setting], Found]) -> Found:
+    """What `attempt` finds in a setting. Raises its BudgetError with the least number of MiB that it does not refuse.
+
+    What is taken may grow with what is given, but by less: so the sums for growing budgets end at the least one.
+    """
+    try:
+        return attempt(setting)
+    except BudgetError as refusal:
+        refused = latest = refusal
+    while True:
+        try:
+            attempt(setting.given(refused.option, latest.least_mib << 20))
+        except BudgetError as again:
+            if again.option == refused.option and again.least_mib > latest.least_mib:
+                latest = again
+                continue
+        break
+    grows = "; of a larger budget kept rows take more" if latest is not refused else ""
+    raise BudgetError(refused.option, refused.reason + grows, latest.least_mib, refused.otherwise)
+
+
+def _asks_in_all(graph: Graph, program: Program, setting: Setting) -> Iterable[Asks]:
+    """What a program asks for, or each of its phases; then what those that may run in its stead do."""
+    check_program(program)
+    check_weights(graph, program)
+    if has_phases(program):
+        for phase in _phases(graph, program):
+            check_program(phase)
+            check_weights(graph, phase)
+            yield asks_of(graph, phase, setting, program)
+        return
+    yield asks_of(graph, program, setting)
+    for other in program.may_run(graph) or ():
+        yield from _asks_in_all(graph, other.form(graph, setting.config.mode), setting)
+
+
+def _phases(graph: Graph, program: Program) -> Iterable[Program]:
+    """The phases that a program may have; of one that does not say which, the first."""
+    said = program.may_run(graph)
+    if said is not None:
+        return said
+    first = next(iter(program.phases(graph, fields_for(program, graph.vertices, graph.vertex_dtype))), None)
+    return [] if first is None else [first]
+
+
+def _between_phases(graph: Graph, program: Program, setting: Setting, asks: tuple[Asks, ...]) -> Needs:
+    """What a program of phases takes of itself; without any phase it reads row indexes at most."""
+    held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
+    needs = Needs.of(graph, (), weighted=False, state_bytes=held + setting.other_bytes)
+    working = program.working_bytes * graph.vertices
+    return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)
+
+
+def asks_of(graph: Graph, program: Program, setting: Setting, whole: Program | None = None) -> Asks:
     """What a program asks for.
 
-    shared: fields of the program whose phase it is. device: the one behind a link, if there is one. more: bytes that
-    something else takes meanwhile.
+    whole: the one whose phase it is.
     Raises InputError for a direction, mode or route in which the program cannot run on this graph.
     """
-    asynchronous = program.self_combining and config.mode != "sync"
-    tolerant = asynchronous or shared or program.combine in ("union", "sum")
+    config = setting.config
+    words = synchronous_words(program) if program.self_combining else []
+    asynchronous = program.self_combining and config.mode != "sync" and not words
+    tolerant = asynchronous or whole is not None or program.order_free or program.combine == "union"
     if config.mode == "async" and not tolerant:
+        why = f"{', '.join(words)} would mean nothing there" if program.self_combining else "it is not self_combining"
         raise InputError(
-            f"{type(program).__name__} cannot run asynchronously: its vertex() is not its combiner; use --mode sync"
+            f"{type(program).__name__} cannot run asynchronously: {why}; leave --mode async out, or use --mode sync"
         )
     cel.check(program, config, asynchronous=asynchronous)
     apart = not asynchronous and program.combine not in ("union", "all")
-    weighted = program.needs_weights and graph.weight_dtype is not None
+    by_weight = weighted(program, graph)
     directions = _directions(graph, config, program)
-    held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart)
-    held += more + sum(array.nbytes for name, array in shared.items() if name not in fields_of(program))
+    held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
+    working = program.working_bytes
+    if whole is not None:
+        shared = field_bytes(whole, graph.vertices, graph.vertex_dtype)
+        held += sum(size for name, size in shared.items() if name not in fields_of(program))
+        working = max(working, whole.working_bytes)
     if program.combine == "all":
-        held += rows.row_bytes(program, graph, messages_of(config, device))
+        held += rows.row_bytes(program, graph, setting.messages)
     if author_function(program, "corner") is not None:
-        held += corners.strip_bytes(graph, room_of(config, device), messages_of(config, device))
-    if device is not None:
+        held += corners.strip_bytes(graph, setting.room_bytes, setting.messages)
+    if setting.device_bytes is not None:
         held += placed_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
-    needs = Needs.of(graph, walked, weighted, held * config.devices)
-    if program.early_exit and not weighted and "pull" in directions:
+    needs = Needs.of(graph, walked, by_weight, held * config.devices, working * graph.vertices)
+    if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
-    return Asks(program, directions, weighted, asynchronous, apart, held * config.devices, needs)
-
-
-def room_of(config: Config, device: Device | None) -> int:
-    """Bytes of the memory that holds the state: the device's, of which the host must have as much, or the host's."""
-    ours = config.memory_bytes
-    return ours if device is None else min(ours, device.memory_bytes)
-
-
-def messages_of(config: Config, device: Device | None) -> int:
-    """Messages that a buffer of whole rows should have room for."""
-    return most_messages(None if device is None else room_of(config, device))
+    return Asks(program, directions, by_weight, asynchronous, apart, needs)
 
 
 def name_of(graph: Graph) -> str:
@@ -103,8 +212,14 @@ def check_weights(graph: Graph, program: Program) -> None:
     if not low >= 0:
         raise InputError(
             f"{name_of(graph)}: the smallest weight is {low:g}, and this program accepts non-negative weights "
-            "only; convert the input without weights, or with another column (--columns)"
+            f"only; {_without_weights(program)}convert the input without weights, or with another column (--columns)"
         )
+
+
+def _without_weights(program: Program) -> str:
+    """The way out of programs that have a parameter `weight`."""
+    takes = "weight" in signature(type(program)).parameters
+    return "run with --no-weight (in Python weight=False), or " if takes else ""
 
 
 def sent_along(graph: Graph, program: Program) -> Adjacency:

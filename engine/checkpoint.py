@@ -23,7 +23,7 @@ from penstock.engine.snapshot import Fields, Resumed, arrays_of, numbers_of, res
 from penstock.engine.state import fields_for
 from penstock.engine.trace import CheckpointRecord
 from penstock.storage.checkpoint_folder import CheckpointFolder
-from penstock.storage.errors import InputError, PenstockError
+from penstock.storage.errors import InputError, PenstockError, UnsyncedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,7 +217,8 @@ class Checkpoints:
             size = self.folder.write(self.ran, self._told(loop), self._arrays(loop, shared))
         except PenstockError as error:
             trouble = str(error)
-            _log.warning("no checkpoint after iteration %d: %s; the run goes on", self.ran, trouble)
+            what = "checkpoint" if isinstance(error, UnsyncedError) else "no checkpoint"
+            _log.warning("%s after iteration %d: %s; the run goes on", what, self.ran, trouble)
         self._since, self._at = 0, time.perf_counter()
         self.last = CheckpointRecord(self.folder.file(self.ran), self.ran, size, self._at - began, trouble)
         if size:

@@ -6,6 +6,7 @@ Owns defaults and ranges. Refuses unknown names, so that a misspelt option is ne
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal
 
 from penstock.storage.budget import cores, default_host_memory, parse_bytes
@@ -105,9 +106,9 @@ class Config:
                     f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with --device {where}"
                 )
 
-    @property
+    @cached_property
     def memory_bytes(self) -> int:
-        """The ceiling in bytes."""
+        """The ceiling in bytes; where none was given, what was free when it was first asked for."""
         return self.host_memory if self.host_memory is not None else default_host_memory()
 
     @property

@@ -7,23 +7,26 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
+from penstock.engine.parameters import Count, check_value
 from penstock.engine.program import Program, has_phases
 from penstock.engine.programs.table import named
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.engine.slips import check_slips
-from penstock.storage.errors import InputError
+from penstock.storage.errors import InputError, for_python
 from penstock.storage.graph import Graph
 
 _OPTIONS = tuple(entry.name for entry in fields(Config))
 
 
+@for_python
 def run(
     program: Program | type[Program] | str,
     graph: Graph | Path | str,
@@ -50,12 +53,30 @@ def run(
     if checkpoint is None and (resume or checkpoint_every is not None):
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
     checkpoints = None if checkpoint is None else Checkpoints(checkpoint, checkpoint_every, resume=resume)
-    opened = graph if isinstance(graph, Graph) else Graph.open(graph)
+    opened = _opened(graph)
     with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = session.run(program, checkpoints)
         if checkpoints is not None:
             checkpoints.clear()
     return result
+
+
+def _opened(graph: Any) -> Graph:
+    """The graph that is meant. Raises InputError, with the function that takes it, for what is no graph of ours."""
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str | PathLike):
+        return Graph.open(Path(graph))
+    kind = f"{type(graph).__module__}.{type(graph).__qualname__}"
+    ways = {
+        "networkx": 'nx.pagerank(G, backend="penstock") and other functions of networkx take it as it is; else '
+        "from_edges(G.edges) makes a graph of its edges",
+        "scipy": "from_scipy(matrix) makes a graph of it",
+        "igraph": "from_edges(g.get_edgelist()) makes a graph of it",
+    }
+    tables = dict.fromkeys(("pandas", "polars", "pyarrow", "duckdb"), "from_table(table) makes a graph of it")
+    way = (ways | tables).get(kind.partition(".")[0], "from_edges, from_table and from_scipy make graphs in memory")
+    raise InputError(f"graph is a {kind}, not a Graph or the path of a graph file; {way} (penstock.engine)")
 
 
 def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
@@ -71,9 +92,9 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
         known = ", ".join(signature.parameters) or "none"
         meant = _nearest(set(given) - set(signature.parameters), [*signature.parameters, *_OPTIONS])
         raise InputError(f"{program.__name__}: {error}{meant}; its parameters are: {known}") from None
-    check_kinds(program, given)
     made = program(**given)
     if most is not None:
+        check_value(f"{program.__name__}: max_iter", most, Count)
         made.max_iter = most
     return made
 
@@ -81,9 +102,12 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
 def limited_from_outside(program: type[Program]) -> bool:
     """Whether `max_iter` is set on the program rather than given to it.
 
-    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`.
+    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`. Linking
+    trees and meeting triangles have none that could be left out.
     """
     if "max_iter" in inspect.signature(program).parameters:
+        return False
+    if program.combine == "union" or program.corner is not None:
         return False
     return not has_phases(program) or _author_names(program, "max_iter")
 
@@ -98,20 +122,6 @@ def _author_names(program: type[Program], word: str) -> bool:
 def _names(code: CodeType, word: str) -> bool:
     """Whether a function's code, or that of one inside it, names this attribute."""
     return word in code.co_names or any(_names(inner, word) for inner in code.co_consts if inspect.iscode(inner))
-
-
-def check_kinds(program: type[Program], given: Mapping[str, Any]) -> None:
-    """Refuse, by name, a text given for a parameter that is annotated as a number. Raises InputError.
-
-    A source may be a text whatever its annotation says: vertices have names where a graph says so (`vertices.py`).
-    """
-    for name, parameter in inspect.signature(program).parameters.items():
-        if name == "source":
-            continue
-        kinds = set(str(getattr(parameter.annotation, "__name__", parameter.annotation)).replace(" ", "").split("|"))
-        if isinstance(given.get(name), str) and kinds <= {"int", "float", "bool", "None"}:
-            wanted = "True or False" if kinds == {"bool"} else "a number"
-            raise InputError(f"{program.__name__}: {name} is {given[name]!r}; it must be {wanted}")
 
 
 def _nearest(strangers: Iterable[str], known: list[str]) -> str:

@@ -8,8 +8,7 @@ cannot work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from penstock.storage.slots import aligned_empty
 from penstock.storage.timeline import Timeline
 from penstock.transfer.feedback import Feedback, Threads
 from penstock.transfer.host import HostDevice
-from penstock.transfer.layout import AdjacencySize, Budget, Layout, layout
+from penstock.transfer.layout import AdjacencySize, Budget, Layout, check_fixed, layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
@@ -31,47 +30,11 @@ from penstock.transfer.share import Share
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.direction import Direction
+    from penstock.engine.requirements_types import Needs
     from penstock.engine.sides import Walk
     from penstock.storage.graph import Adjacency, Graph
 
 _log = logging.getLogger("penstock.engine.equipment")
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a run asks of its equipment: adjacencies, their weights, and `fixed` bytes that are taken already.
-
-    heads: whether row heads would serve it (pulls that leave early).
-    """
-
-    adjacencies: tuple[Adjacency, ...]
-    weighted: bool
-    fixed: int
-    heads: bool = False
-
-    @classmethod
-    def of(cls, graph: Graph, walked: Iterable[Walk], weighted: bool, state_bytes: int) -> Needs:
-        """The needs of these walks; an undirected graph has only one adjacency."""
-        wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
-        stored = _united([adjacency for adjacency in wanted if adjacency is not None])
-        return cls(stored, weighted, state_bytes + index_bytes(graph, stored) + id_bytes(graph))
-
-    def covers(self, other: Needs) -> bool:
-        """Whether equipment made for these needs suffices for the other's."""
-        more = _united([*self.adjacencies, *other.adjacencies])
-        same = len(more) == len(self.adjacencies)
-        return same and other.weighted <= self.weighted and other.heads <= self.heads and other.fixed <= self.fixed
-
-    def joined(self, other: Needs) -> Needs:
-        """The least that covers both."""
-        return replace(self.and_also(other), fixed=max(self.fixed, other.fixed))
-
-    def and_also(self, other: Needs) -> Needs:
-        """The needs of both, with the other's `fixed`."""
-        both = _united([*self.adjacencies, *other.adjacencies])
-        return replace(
-            other, adjacencies=both, weighted=self.weighted or other.weighted, heads=self.heads or other.heads
-        )
 
 
 @dataclass(frozen=True)
@@ -96,6 +59,7 @@ class Equipment:
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
         divided = host_division(graph, config, needs)
+        self.spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
         cache = None if divided is None else cache_of(graph, needs, divided)
         try:
             if divided is not None:
@@ -189,8 +153,14 @@ class Equipment:
 
 
 def host_division(graph: Graph, config: Config, needs: Needs) -> Layout | None:
-    """How the host's memory is divided where its own cores compute; None for a graph that lies in memory already."""
-    return None if graph.out.arrays is not None else divide(config, needs, graph, config.partition_bytes)
+    """How the host's memory is divided where its own cores compute; None where no edge is read from disk.
+
+    Raises BudgetError for a budget that cannot work.
+    """
+    if graph.out.arrays is None and needs.adjacencies:
+        return divide(config, needs, graph, config.partition_bytes)
+    check_fixed(budget_of(config, needs, graph, config.partition_bytes))
+    return None
 
 
 def reader_of(graph: Graph, config: Config, divided: Layout, timeline: Timeline | None) -> Reader:
@@ -255,22 +225,6 @@ def size_of(adjacency: Adjacency) -> AdjacencySize:
     return AdjacencySize(
         adjacency.edges, adjacency.neighbor_dtype.itemsize, weight.itemsize if weight else 0, adjacency.chunk_edges
     )
-
-
-def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
-    """The same without repeats."""
-    return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
-
-
-def index_bytes(graph: Graph, adjacencies: tuple[Adjacency, ...]) -> int:
-    """The indexes of the adjacencies walked, and of the out-adjacency for degrees."""
-    held = {adjacency.direction for adjacency in adjacencies} | {"out"}
-    return len(held) * (4 * graph.vertices + graph.vertices // 8192 + 4096)
-
-
-def id_bytes(graph: Graph) -> int:
-    """Original ids while results are translated."""
-    return 0 if graph.original is None else 17 * graph.vertices
 
 
 def _whole_chunks(partition_bytes: int, graph: Graph) -> int:

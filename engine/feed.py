@@ -21,7 +21,7 @@ from penstock.transfer.relay import Relay, Shelf
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
-    from penstock.engine.equipment import Needs
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.graph import Adjacency, Graph
     from penstock.transfer.device import Device
     from penstock.transfer.layout import Layout
@@ -76,7 +76,9 @@ class Feed:
         self.reader: LinkReader | Relay
         try:
             if divided is None or divided.whole:
-                arrays = {a.direction: self._whole(graph, config, a, needs.weighted) for a in needs.adjacencies}
+                arrays = {
+                    a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies
+                }
                 self.reader = LinkReader(device, arrays)
                 return
             self.disk = reader_of(graph, config, divided, timeline)
@@ -88,7 +90,9 @@ class Feed:
             self.close()
             raise
 
-    def _whole(self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool) -> tuple[Any, Any]:
+    def _whole(
+        self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: Layout | None
+    ) -> tuple[Any, Any]:
         """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
         if adjacency.arrays is not None:
             neighbors, weights = adjacency.arrays
@@ -99,8 +103,8 @@ class Feed:
         neighbors = self._host.host_array(adjacency.edges, adjacency.neighbor_dtype)
         kind = adjacency.weight_dtype if weighted else None
         weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
-        threads, direct = config.thread_count, config.direct_io
-        with Reader(graph, decode_threads=threads, direct_io=direct, timeline=self._timeline) as reader:
+        assert divided is not None, "a graph on disk has its host's memory divided"
+        with reader_of(graph, config, divided, self._timeline) as reader:
             reader.fetch_all(adjacency, neighbors, weights)
         return neighbors, weights
 

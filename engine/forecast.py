@@ -18,11 +18,10 @@ from penstock.engine.equipment import (
     host_division,
     host_options,
     host_rates,
-    id_bytes,
-    index_bytes,
 )
 from penstock.engine.heads import head_bytes
 from penstock.engine.place import Place, feed_options, first_ones, link_options, link_rates, place, shares
+from penstock.engine.requirements_types import id_bytes
 from penstock.transfer.cost import RESOURCES, Cost
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import Layout, reader_bytes
@@ -32,10 +31,10 @@ from penstock.transfer.task import whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-    from penstock.engine.asks import Asks
+    from penstock.engine.asks import Planned
     from penstock.engine.config import Config
     from penstock.engine.direction import Direction
-    from penstock.engine.equipment import Needs
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.cache import HostCache
     from penstock.storage.graph import Graph
     from penstock.transfer.device import Device
@@ -84,10 +83,11 @@ class Sweep:
 class Forecast:
     """What a program would take.
 
-    device: where it runs. directions: those in which it may walk; the sweeps are in `direction`. placement: None in
-    host memory, else memory of the device. loading: bytes that come from disk and go over the link before the first
-    iteration. most_iterations: None where the program sets no bound. everywhere: whether each of them is such a sweep.
-    phases: whether this is only the first of several programs that follow one another.
+    device: where it runs. directions: those in which it may walk, none where it reads no edges; the sweeps are in
+    `direction`. placement: None in host memory, else memory of the device. loading: bytes that come from disk and go
+    over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
+    each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
+    one another.
     """
 
     program: str
@@ -128,22 +128,25 @@ UNBOUNDED = 1 << 60
 """Iterations that no program means."""
 
 
-def forecast(graph: Graph, config: Config, device: Device | None, asks: Asks, needs: Needs) -> Forecast:
-    """Foretell a run of `asks.program`; needs: those for which the equipment would be made.
+def forecast(graph: Graph, config: Config, device: Device | None, found: Planned) -> Forecast:
+    """Foretell a run of the first program of `found`; its needs: those for which the equipment would be made.
 
     Raises InputError where a budget cannot work, as the run would.
     """
-    paper = _host(graph, config, asks, needs) if device is None else _linked(graph, config, asks, needs, device)
-    direction: Direction = "pull" if "pull" in asks.directions else "push"
-    keys: list[Any] = [walk.key for walk in asks.directions[direction]]
-    first = _sweep(paper, keys, asks.weighted)
+    needs, asks = found.needs, found.asks[0] if found.asks else None
+    paper = _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, needs, device)
+    walked = {} if asks is None else asks.directions
+    direction: Direction = "pull" if "pull" in walked else "push"
+    keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
+    weighted = asks is not None and asks.weighted
+    first = _sweep(paper, keys, weighted)
     _keep(paper.pipeline, needs.weighted)
-    later = _sweep(paper, keys, asks.weighted)
-    program = asks.program
+    later = _sweep(paper, keys, weighted)
+    most = 0 if asks is None else asks.program.max_iter
     return Forecast(
-        program=type(program).__name__,
+        program="" if asks is None else type(asks.program).__name__,
         device="cpu" if device is None else device.name,
-        directions=tuple(asks.directions),
+        directions=tuple(walked),
         direction=direction,
         host=paper.host,
         placement=paper.placement,
@@ -151,24 +154,24 @@ def forecast(graph: Graph, config: Config, device: Device | None, asks: Asks, ne
         loading=paper.loading,
         first=first,
         later=later,
-        most_iterations=None if program.max_iter >= UNBOUNDED else program.max_iter,
-        everywhere=program.everywhere,
+        most_iterations=None if most >= UNBOUNDED else most,
+        everywhere=asks is None or asks.program.everywhere,
     )
 
 
-def _host(graph: Graph, config: Config, asks: Asks, needs: Needs) -> _Paper:
+def _host(graph: Graph, config: Config, needs: Needs) -> _Paper:
     divided = host_division(graph, config, needs)
     cache = None if divided is None else cache_of(graph, needs, divided, _numbers)
     device = HostDevice("host:0", config.thread_count)
     pipeline = Pipeline(graph, None, device, cache, host_options(graph, config, divided))
-    host = _host_memory(graph, config, asks, needs, divided)
+    host = _host_memory(graph, config, needs, divided)
     return _Paper(replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config))
 
 
-def _linked(graph: Graph, config: Config, asks: Asks, needs: Needs, device: Device) -> _Paper:
+def _linked(graph: Graph, config: Config, needs: Needs, device: Device) -> _Paper:
     placed = place(graph, config, needs, device.memory_bytes)
     divided, parts = placed.divided, placed.parts
-    host = _host_memory(graph, config, asks, needs, divided)
+    host = _host_memory(graph, config, needs, divided)
     source, read = None, 0
     edges = sum(a.edges for a in needs.adjacencies)
     width = graph.vertex_dtype.itemsize + (graph.weight_dtype.itemsize if needs.weighted and graph.weight_dtype else 0)
@@ -198,17 +201,18 @@ def _device_memory(placed: Place, needs: Needs, graph: Graph, device: Device) ->
     """The ceiling, and what is taken besides slabs and cache."""
     index = placed.head_index
     heads = 0 if index is None else head_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
-    return device.memory_bytes, {"state and index": needs.fixed, "heads of rows": heads}
+    return device.memory_bytes, {"state and index": needs.device_bytes, "heads of rows": heads}
 
 
-def _host_memory(graph: Graph, config: Config, asks: Asks, needs: Needs, divided: Layout | None) -> Memory:
+def _host_memory(graph: Graph, config: Config, needs: Needs, divided: Layout | None) -> Memory:
     """All but what caches take."""
-    index, ids = index_bytes(graph, needs.adjacencies), id_bytes(graph)
+    ids = id_bytes(graph)
     parts = {
-        "state": asks.state_bytes,
-        "index": index,
+        "state": needs.state_bytes,
+        "index": needs.index_bytes,
         "ids": ids,
-        "other": needs.fixed - asks.state_bytes - index - ids,
+        "program": needs.working_bytes,
+        "other": needs.other_bytes - ids,
     }
     if divided is not None:
         budget = budget_of(config, needs, graph, config.partition_bytes)

@@ -156,7 +156,7 @@ def _declared(program: type[Program], seen: set[int]) -> str:
 
 def _described(value: Any, seen: set[int]) -> str:
     """A text of a class's attribute, the same in every process."""
-    function = getattr(value, "__func__", value)
+    function = inspect.unwrap(getattr(value, "__func__", value))
     if _is_program(value):
         return _declared(value, seen)
     if isinstance(value, Global):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.equipment import Equipment, Holdings, Needs, cache_of, size_of
+from penstock.engine.equipment import Equipment, Holdings, cache_of, size_of
 from penstock.engine.feed import Feed
 from penstock.engine.heads import RowHeads
 from penstock.engine.lane import Lane
@@ -26,6 +26,7 @@ from penstock.transfer.pipeline import Pipeline
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.config import Config
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.cache import HostCache
     from penstock.storage.graph import Adjacency, Graph
     from penstock.transfer.device import Device
@@ -67,6 +68,7 @@ class LinkedEquipment(Equipment):
         self._kept: list[Any] = []
         placed = place(graph, config, needs, device.memory_bytes)
         parts = placed.parts
+        self.spare = placed.spare
         self.heads: RowHeads | None = None
         if placed.head_index is not None:
             pulled = graph.into

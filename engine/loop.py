@@ -22,7 +22,8 @@ from penstock.engine.direction import Direction, Situation, certain_push, choose
 from penstock.engine.exchange import Exchange
 from penstock.engine.frontier import Frontier
 from penstock.engine.kernels.author import scalar_values
-from penstock.engine.program import Program, globals_of, words_of
+from penstock.engine.program import Program, globals_of
+from penstock.engine.program_check import synchronous_words
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.engine.trace import IterationRecord
 from penstock.engine.weighing import sampled
@@ -42,8 +43,7 @@ _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 def may_wait(program: Program, *, asynchronous: bool) -> bool:
     """Whether messages may come some iterations late: updates are seen at once, and nobody counts iterations."""
-    counted = program.max_iter < Program.max_iter or type(program).done is not Program.done
-    return asynchronous and not counted and "iteration" not in words_of(program)
+    return asynchronous and not synchronous_words(program)
 
 
 @dataclass
@@ -223,7 +223,9 @@ class Loop:
         frontier = self._select()
         while frontier.empty and frontier.rest < math.inf:
             bucket = self.program.bucket
-            self.limit = max((math.floor(frontier.rest / bucket) + 1) * bucket, np.nextafter(frontier.rest, math.inf))
+            number = frontier.rest / bucket
+            above = (math.floor(number) + 1.0) * bucket if math.isfinite(number) else math.inf
+            self.limit = max(above, float(np.nextafter(frontier.rest, math.inf)))
             frontier = self._select()
         return frontier
 

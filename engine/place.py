@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.equipment import Needs, divide, host_division, size_of
+from penstock.engine.equipment import divide, host_division, size_of
 from penstock.engine.heads import head_bytes, index_of, longest
 from penstock.storage.cache import HostCache
-from penstock.storage.errors import InputError
 from penstock.transfer.layout import Layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.rates import Rates
@@ -25,9 +24,9 @@ from penstock.transfer.share import Share, Wish, share, staging_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.config import Config
+    from penstock.engine.requirements_types import Needs
     from penstock.storage.graph import Adjacency, Graph
     from penstock.storage.index import Index
-    from penstock.transfer.device import Device
     from penstock.transfer.task import PartitionTable
 
 
@@ -37,7 +36,7 @@ class Place:
 
     edge_bytes: its budget for edges, heads included. head_edges, head_index: the longest head and where heads lie
     (None: there are none). divided: how the host's memory is divided (None: the graph is in memory); parts: the
-    device's.
+    device's. spare: bytes that nothing takes, neither here nor there.
     """
 
     edge_bytes: int
@@ -45,23 +44,33 @@ class Place:
     head_index: Index | None
     divided: Layout | None
     parts: Share
+    spare: int = 0
 
 
 def place(graph: Graph, config: Config, needs: Needs, memory_bytes: int) -> Place:
     """Divide a device of so many bytes, and the host's budget with it. Raises InputError where either cannot work."""
+    wish, budget = _wish(config, needs, memory_bytes)
+    each, index = _heads(graph, config, needs, wish, budget)
+    held = 0 if index is None else head_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
+    divided, parts = _divisions(graph, config, needs, wish, budget - held)
+    spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
+    edges = sum(one.edges * size_of(one).edge_bytes(needs.weighted) for one in needs.adjacencies)
+    free = memory_bytes - needs.device_bytes - edges if parts.whole else 0
+    return Place(budget, each, index, divided, parts, max(0, min(spare, free)))
+
+
+def _wish(config: Config, needs: Needs, memory_bytes: int) -> tuple[Wish, int]:
+    """What the user asked for, and the device's budget for edges."""
     given = config.device_edge_memory
-    budget = max(0, memory_bytes - needs.fixed) if given is None else given
     wish = Wish(
         config.partition_bytes,
         config.combine,
         config.route,
         config.residency != "none",
         device_memory=memory_bytes if given is None else None,
-        fixed=needs.fixed,
+        fixed=needs.device_bytes,
     )
-    each, index = _heads(graph, config, needs, wish, budget)
-    held = 0 if index is None else head_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
-    return Place(budget, each, index, *_divisions(graph, config, needs, wish, budget - held))
+    return wish, max(0, memory_bytes - needs.device_bytes) if given is None else given
 
 
 def _divisions(graph: Graph, config: Config, needs: Needs, wish: Wish, left: int) -> tuple[Layout | None, Share]:
@@ -71,7 +80,7 @@ def _divisions(graph: Graph, config: Config, needs: Needs, wish: Wish, left: int
     """
     sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
     if graph.out.arrays is not None:
-        return None, share(left, sizes, wish, weights=needs.weighted)
+        return host_division(graph, config, needs), share(left, sizes, wish, weights=needs.weighted)
     width = max(size.neighbor_bytes for size in sizes)
     while True:
         divided = divide(config, needs, graph, wish.partition_bytes)
@@ -98,19 +107,17 @@ def _heads(graph: Graph, config: Config, needs: Needs, wish: Wish, budget: int) 
     return each, index_of(pulled.index(), each) if each else None
 
 
-def room_for(graph: Graph, config: Config, needs: Needs, device: Device | None) -> int:
+def room_for(graph: Graph, config: Config, needs: Needs, device_bytes: int | None) -> int:
     """3 where all edges find room, on the device if there is one behind a link; 2 where some do; 1 where none does.
 
-    0 where the run would be refused.
+    device_bytes: memory of the device, None without one. Heads of rows take only what slabs leave, and do not count.
+    Raises InputError where the run would be refused.
     """
-    try:
-        if device is None:
-            divided = host_division(graph, config, needs)
-            return 3 if divided is None or divided.whole else 2
-        parts = place(graph, config, needs, device.memory_bytes).parts
-        return 3 if parts.whole else 2 if parts.slabs else 1
-    except InputError:
-        return 0
+    if device_bytes is None or not needs.adjacencies:
+        divided = host_division(graph, config, needs)
+        return 3 if divided is None or divided.whole else 2
+    parts = _divisions(graph, config, needs, *_wish(config, needs, device_bytes))[1]
+    return 3 if parts.whole else 2 if parts.slabs else 1
 
 
 def link_options(config: Config, kind: str, parts: Share, ahead: int) -> TransferOptions:

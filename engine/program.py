@@ -29,12 +29,13 @@ the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from penstock.engine.parameters import checking
 from penstock.storage.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +86,25 @@ class Field:
     output: bool = True
     unreached: Any = None
 
+    def __post_init__(self) -> None:
+        dtype = np.dtype(np.uint64) if isinstance(self.dtype, _VertexType) else _number_type(self.dtype)
+        for value in (self.fill, self.unreached):
+            value_of(value, dtype)
+
+
+def _number_type(dtype: DTypeLike) -> np.dtype[Any]:
+    """The dtype of a field. Raises InputError for what is no type of numbers or truths."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = np.dtype(object)
+    if found.kind not in "biuf":
+        raise InputError(
+            f"Field({getattr(dtype, '__name__', dtype)}): a field holds numbers; give a NumPy type such as np.float64 "
+            "or np.uint32, or VERTEX for vertex ids"
+        )
+    return found
+
 
 class Global:
     """A number reduced over all vertices after each iteration; used as a decorator.
@@ -122,8 +142,11 @@ class Program:
 
     combine: one of COMBINERS. message: dtype of what travels, default that of the first field.
     early_exit: a pull may stop at the first active in-neighbor (the smallest id).
-    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen
-    at once (asynchronous execution). everywhere: every vertex is active in every iteration.
+    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen at once
+    (asynchronous execution); one that says what only iterations give a meaning to (`vertex`, `active`, Globals, `done`,
+    `max_iter`, the argument `iteration`) runs synchronously all the same. order_free: vertices hand on what they hold,
+    in any order, which is what `--mode async` asks for, though messages are collected.
+    everywhere: every vertex is active in every iteration.
     starts_anywhere: `start` does only what NumPy's and CuPy's arrays both can, so that it may fill a GPU's fields.
     bucket_is_free: nobody asked for this bucket, so a device behind a link may narrow it: edges are dear there.
     along: "out": messages follow the edges; "in": they go against them; "both": either way, so that the direction of
@@ -131,18 +154,23 @@ class Program:
     that a vertex sends along; there is none with "both".
     message_shape: (K,) for messages of K numbers, summed one by one; `edge` fills in `message`. Every vertex is active
     then (`everywhere`), and a vector field is changed in place: `vertex` returns it all the same.
-    converged: of a program of phases, whether it came to its end; it says so itself.
+    needs_weights: edges count by their weights where the graph has some, else 1 each; an instance may say otherwise.
+    converged: of a program of phases, whether it came to its end; it says so itself. Of a phase that ran: whether it
+    did.
     tolerance: largest relative difference between two correct runs (0 for integers).
+    working_bytes: bytes a vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields;
+    they are part of the memory budget.
     """
 
     combine: ClassVar[str] = "min"
     message: Any = None
     early_exit: ClassVar[bool] = False
     self_combining: ClassVar[bool] = False
+    order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
-    needs_weights: ClassVar[bool] = False
-    starts_anywhere: ClassVar[bool] = False
-    non_negative_weights: ClassVar[bool] = False
+    needs_weights: bool = False
+    starts_anywhere: bool = False
+    non_negative_weights: bool = False
     tolerance: ClassVar[float] = 0.0
     along: ClassVar[str] = "out"
     message_shape: ClassVar[tuple[int, ...]] = ()
@@ -150,6 +178,7 @@ class Program:
     bucket_is_free: bool = False
     max_iter: int = 2**62
     converged: bool = True
+    working_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
@@ -160,6 +189,11 @@ class Program:
     priority: ClassVar[Callable[..., Any] | None] = None
     pending: ClassVar[Callable[..., Any] | None] = None
     corner: ClassVar[Callable[..., Any] | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = checking(cls.__init__)  # type: ignore[method-assign]
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The program to run for this graph and mode ("auto", "sync", "async"); itself as a rule."""
@@ -179,6 +213,14 @@ class Program:
         attributes of the program are: that one is yielded first. Without this argument it cannot be resumed.
         """
         raise TypeError(f"{type(self).__name__} has no phases")
+
+    def may_run(self, graph: Graph) -> Iterable[Program] | None:
+        """The programs that may run in the course of this one: phases, one of each kind, or what `instead` asks for.
+
+        Their memory is then part of what is told, and refused, before the run begins. None: it is not said; of phases
+        the first is known, and a later one that needs more memory is refused when it is its turn.
+        """
+        return None
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether to stop after iteration number `iteration`, given the Globals' values."""
@@ -246,18 +288,32 @@ def needs_rows(program: Program) -> bool:
     return program.combine == "all" or bool(program.message_shape) or author_function(program, "corner") is not None
 
 
+def weighted(program: Program, graph: Graph) -> bool:
+    """Whether edges count by their weights when the program runs on a graph."""
+    return program.needs_weights and graph.weight_dtype is not None
+
+
 def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
     """`dtype` with VERTEX replaced by the graph's id type."""
     return vertex_dtype if isinstance(dtype, _VertexType) else np.dtype(dtype)
 
 
 def value_of(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None."""
+    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None. Raises InputError for no such value."""
     if value is None:
         return None
     if isinstance(value, _Largest):
         return dtype.type(np.inf if dtype.kind == "f" else np.iinfo(dtype).max)
-    return dtype.type(value)
+    try:
+        found = dtype.type(value)
+    except (OverflowError, TypeError, ValueError):
+        found = None
+    if found is None or (dtype.kind in "iu" and found != value):
+        raise InputError(
+            f"a Field of {dtype.name} cannot hold {value!r}; give a value that it has (LARGEST is the largest one), or "
+            "another type: int64 and float64 have negative values"
+        )
+    return found
 
 
 def message_dtype(program: Program, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -377,8 +433,10 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
         if argument in known or isinstance(getattr(program, argument, None), int | float | np.number):
             continue
         code = function.__code__
+        place = f"{type(program).__name__}.{function.__name__} ({code.co_filename}:{code.co_firstlineno})"
+        if argument in vars(program):
+            raise InputError(f"{place} reads {argument!r}, which is {vars(program)[argument]!r}; it must be a number")
         raise InputError(
-            f"{type(program).__name__}.{function.__name__} ({code.co_filename}:"
-            f"{code.co_firstlineno}) reads {argument!r}, which is neither a field, a global nor a "
-            f"number of the program; {role} may read: {', '.join(sorted(known))}"
+            f"{place} reads {argument!r}, which is neither a field, a global nor a number of the program; {role} may "
+            f"read: {', '.join(sorted(known))}"
         )

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program import fields_of, value_of
-from penstock.engine.vertices import vertex_column
+from penstock.engine.program import fields_of, value_of, weighted
+from penstock.engine.vertices import in_original_order, original_order, vertex_column
 from penstock.storage.errors import InputError
 from penstock.transfer.accuracy import Accuracy, accuracy
 
@@ -60,6 +60,11 @@ class Result:
         return {name: list(getattr(self.program, name)) for name in getattr(self.program, "measures", ())}
 
     @property
+    def weighted(self) -> bool:
+        """Whether edges counted by their weights; else each counted 1."""
+        return weighted(self.program, self.graph)
+
+    @property
     def iterations(self) -> int:
         """How many iterations ran, in all."""
         return self.before + len(self.records)
@@ -104,7 +109,7 @@ class Result:
         return columns
 
     def top(self, count: int) -> list[tuple[int | str, Any]]:
-        """The `count` vertices with the largest first field (distances and levels: the smallest).
+        """The `count` vertices with the largest first field (distances and levels: the smallest), ties by original id.
 
         Of a bipartite graph they are named with their sides: `"source:7"`. Vectors and names have no order: none.
         """
@@ -112,6 +117,9 @@ class Result:
         if values.ndim > 1 or values.dtype.kind == "T":
             return []
         present = np.flatnonzero(self.reached(name))
+        if not in_original_order(self.graph):
+            order = original_order(self.graph)
+            present = order[self.reached(name)[order]]
         nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
         key = values[present] if nearest else _descending(values[present])
         chosen = present[np.argsort(key, kind="stable")[:count]]

@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import numpy as np
 from penstock.engine import corners, forest, numbers, rows
-from penstock.engine.asks import Asks, asks_of, check_weights, messages_of, room_of, sent_along
+from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_weights, planned, sent_along, tried
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
-from penstock.engine.equipment import Equipment, Holdings, Needs, host_rates
+from penstock.engine.equipment import Equipment, Holdings, host_rates
 from penstock.engine.forecast import Forecast, forecast
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.host_rows import HostRowKernels
@@ -32,12 +32,14 @@ from penstock.engine.loop import Loop, Worker, may_wait
 from penstock.engine.owned import Held
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
-from penstock.engine.program import Program, author_function, check, has_phases, needs_rows
+from penstock.engine.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.program_check import check_field_types, check_phase, check_program, check_start, check_sufficed
+from penstock.engine.requirements_types import Needs
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
 from penstock.engine.watch import Watch
-from penstock.storage.checkpoint import WRITING_BYTES
+from penstock.storage.errors import BudgetError
 from penstock.storage.graph import Graph
 from penstock.storage.timeline import Timeline, during
 from penstock.storage.turns import Turns
@@ -47,7 +49,6 @@ from penstock.transfer.rates import Rates
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
 MARKED = 1 << 22  # vertices that are marked together
-SMALL_CHANGE = 4 << 20  # bytes for what is too small to be counted one by one
 
 
 class Session:
@@ -72,8 +73,10 @@ class Session:
         self._watch = None if timeline is None else Watch(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
-        self._writing_bytes = 0
+        self._setting = self._setting_of(checkpoints=False)
+        self._whole: Program | None = None
         self._prepared: Needs | None = None
+        self._planned: Needs | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -137,17 +140,21 @@ class Session:
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
-        check(program)
-        check_weights(self.graph, program)
-        self._writing_bytes = 0 if checkpoints is None else WRITING_BYTES
+        self._check(program)
+        self._setting = self._setting_of(checkpoints=checkpoints is not None)
+        self._planned = planned(self.graph, program, self._setting).needs
         with checkpoints or nullcontext():
             if checkpoints is not None:
                 program = checkpoints.begin(program, self.graph, self.config)
+            self._make_room(self._planned)
             if has_phases(program):
                 return (yield from self._phases(program, checkpoints))
             result, values = yield from self._steps(program, checkpoints)
             wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
-            return result if wider is None else (yield from self._formed(wider, checkpoints))
+            if wider is None:
+                return result
+            del result, values
+            return (yield from self._formed(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
         """Make room for all of these at once, so that the later ones find what the earlier ones read.
@@ -156,53 +163,55 @@ class Session:
         Where one alone would find room for all its edges and together they do not, or the budget is too small for all
         of them, each has the room to itself.
         """
-        formed = [program.form(self.graph, self.config.mode) for program in programs]
-        for program in formed:
-            check(program)
+        setting = self._setting_of(checkpoints=False)
         with self._turns.mine():
-            alone = [self._asks(program).needs for program in formed if not has_phases(program)]
-            if alone:
+            try:
+                alone = [planned(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs]
                 together = reduce(Needs.joined, alone)
-                room, *rooms = (room_for(self.graph, self.config, each, self._device) for each in (together, *alone))
+                room, *rooms = (self._room(each) for each in (together, *alone))
+            except BudgetError:
+                self._prepared = None  # whoever runs or foretells one of them is told which, and the least budget
+            else:
                 self._prepared = together if room >= max(rooms) else None
 
-    def forecast(self, program: Program) -> Forecast:
-        """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run."""
-        program = program.form(self.graph, self.config.mode)
-        check(program)
-        check_weights(self.graph, program)
-        with self._turns.mine():
-            if not has_phases(program):
-                return self._forecast(program)
-            self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
-            try:
-                first = next(iter(program.phases(self.graph, self._shared)))
-                return replace(self._forecast(first), program=type(program).__name__, phases=True)
-            finally:
-                self._shared = {}
+    def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
+        """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run.
 
-    def _forecast(self, program: Program) -> Forecast:
-        asks = self._asks(program)
-        needs = asks.needs if self._prepared is None else self._prepared.joined(asks.needs)
-        return forecast(self.graph, self.config, self._device, asks, replace(needs, fixed=needs.fixed + SMALL_CHANGE))
+        checkpoints: whether the run would keep some.
+        """
+        program = program.form(self.graph, self.config.mode)
+        self._check(program)
+        with self._turns.mine():
+            found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
+        return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
+
+    def _check(self, program: Program) -> None:
+        """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
+        check_program(program)
+        check_field_types(program, self.graph)
+        check_weights(self.graph, program)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
-        self._shared = fields_for(program, self.graph.vertices, self.graph.vertex_dtype)
+        self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
-                check(phase)
-                check_weights(self.graph, phase)
+                self._check(phase)
+                check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints)
+                check_sufficed(phase, values)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
+                phase.converged = result.converged
                 records += result.records
+                del result, values
             found = program.finish(self.graph, self._shared)
         finally:
-            self._shared = {}
+            self._shared, self._whole = {}, None
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
@@ -249,9 +258,9 @@ class Session:
         """How the program's iterations go."""
         if program.combine == "union":
             return forest.grow(loop)
-        messages = messages_of(self.config, self._device)
+        messages = self._setting.messages
         if author_function(program, "corner") is not None:
-            return corners.meet(loop, room_of(self.config, self._device), messages)
+            return corners.meet(loop, self._setting.room_bytes, messages)
         return rows.sweep(loop, messages) if needs_rows(program) else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
@@ -264,6 +273,7 @@ class Session:
             taken = first.host_fields()
             start = program.start(self.graph, taken)
             first.take(taken)
+        check_start(program, start)
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
@@ -280,13 +290,13 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        equipment = self._equip(asks.needs)
+        equipment = self._equip(asks.needs, program)
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         waits = self.config.waiting and may_wait(program, asynchronous=asynchronous)
         equipment.feedback.turn_to((type(program), weighted))
         for lanes, against in equipment.lanes(directions, weighted):
-            state = self._state(program, kernels)
+            state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
             for lane in (*lanes.values(), *against.values()):
@@ -306,10 +316,10 @@ class Session:
         sent = sent_along(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
 
-    def _state(self, program: Program, kernels: Any) -> State | PlacedState:
+    def _state(self, program: Program, kernels: Any, given: dict[str, Any]) -> State | PlacedState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if isinstance(kernels, HostKernels | ReferenceKernels):
-            return State(program, kernels.author, 0, count, dtype)
+            return State(program, kernels.author, 0, count, dtype, given)
         return PlacedState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Any:
@@ -337,20 +347,60 @@ class Session:
         emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
         return self._device is None or emulated or self.config.kernels == "reference"
 
-    def _asks(self, program: Program) -> Asks:
-        more = (0 if self._timeline is None else self._timeline.nbytes) + self._writing_bytes
-        return asks_of(self.graph, self.config, program, self._shared, device=self._device, more=more)
+    def _setting_of(self, *, checkpoints: bool) -> Setting:
+        device_bytes = None if self._device is None else self._device.memory_bytes
+        return Setting(self.config, device_bytes, 0 if self._timeline is None else self._timeline.nbytes, checkpoints)
 
-    def _equip(self, needs: Needs) -> Equipment:
+    def _asks(self, program: Program) -> Asks:
+        return asks_of(self.graph, program, self._setting, self._whole)
+
+    def _check_told(self, program: Program) -> None:
+        """Refuse a phase that nobody told of and that needs more than there is. Raises BudgetError."""
+
+        def attempt(setting: Setting) -> int:
+            needs = asks_of(self.graph, program, setting, self._whole).needs
+            needs = needs if self._planned is None else self._planned.joined(needs)
+            return room_for(self.graph, setting.config, needs, setting.device_bytes)
+
+        tried(self._setting, attempt)
+
+    def _room(self, needs: Needs) -> int:
+        """How much room there is for edges (`place.room_for`). Raises BudgetError."""
+        return room_for(self.graph, self.config, needs, self._setting.device_bytes)
+
+    def _with_others(self, needs: Needs, old: Needs | None = None) -> Needs:
+        """These needs, and those of programs that ran or will run here, as far as the budget has room for them."""
+        others = [] if self._prepared is None else [self._prepared.joined(needs)]
+        for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
+            try:
+                self._room(both)
+            except BudgetError:
+                break
+            needs = both
+        return needs
+
+    def _make_room(self, needs: Needs) -> None:
+        """Prepare for a run before it takes any memory; what earlier ones keep gives way where it must."""
+        if needs.adjacencies:
+            self._equip(needs)
+        elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
+            self._equipment.close()
+            self._held.equipment = None
+
+    def _equip(self, needs: Needs, program: Program | None = None) -> Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
-        needs = needs if self._prepared is None else self._prepared.joined(needs)
+        needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
-        if old is None or not old.needs.covers(needs):
+        if old is None or not old.needs.covers(needs, old.spare):
+            if program is not None:
+                self._check_told(program)
+            needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
-                needs = old.needs.and_also(needs)
                 self._held.equipment = None
                 old.close()
-            needs = replace(needs, fixed=needs.fixed + SMALL_CHANGE)
+            for adjacency in self.graph.adjacencies:
+                if all(adjacency is not one for one in needs.indexed):
+                    adjacency.drop_index()
             if self._device is None:
                 made = Equipment(self.graph, self.config, needs, self._timeline)
             else:

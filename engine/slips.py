@@ -79,7 +79,7 @@ def _check_words(program: type[Program]) -> None:
 def _codes(value: Any) -> list[CodeType]:
     """The code of whatever a class holds that has some."""
     value = getattr(value, "fget", None) or getattr(value, "function", None) or getattr(value, "__func__", value)
-    code = getattr(value, "__code__", None)
+    code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
     return [] if code is None else [code]
 
 

@@ -6,6 +6,7 @@ begin at vertex 0. Refuses windows it does not hold. Says before a run what it w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.storage.index import Index
 
 SPAN = 4096
+ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
 
@@ -48,11 +50,12 @@ class Bitmap:
 
     def add(self, positions: NDArray[Any]) -> None:
         """Set the bits at `positions` (integers from 0)."""
-        at = np.asarray(positions, dtype=np.uint64)
         one, low = np.uint64(1), np.uint64(63)
-        words = at >> np.uint64(6)
-        np.bitwise_or.at(self.words, words, one << (at & low))
-        np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+        for first in range(0, len(positions), ADDED):
+            at = np.asarray(positions[first : first + ADDED], dtype=np.uint64)
+            words = at >> np.uint64(6)
+            np.bitwise_or.at(self.words, words, one << (at & low))
+            np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
 
     def clear(self) -> None:
         """Unset every bit."""
@@ -68,14 +71,22 @@ class Bitmap:
 class State:
     """Everything one device knows about the vertices [first, last).
 
-    fields: name -> array (last - first, *shape). incoming: accumulators, identity between
-    iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
+    identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
     """
 
-    def __init__(self, program: Program, author: Author, first: int, last: int, vertex_dtype: Any) -> None:
+    def __init__(
+        self,
+        program: Program,
+        author: Author,
+        first: int,
+        last: int,
+        vertex_dtype: Any,
+        given: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         count = last - first
         self.first, self.last = first, last
-        self.fields = fields_for(program, count, vertex_dtype)
+        self.fields = fields_for(program, count, vertex_dtype, given)
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
@@ -159,11 +170,7 @@ class State:
         """Use these arrays of the host as fields, without a copy."""
         for name, values in fields.items():
             ours = self.fields[name]
-            if (ours.dtype, ours.shape) != (values.dtype, values.shape):
-                raise InputError(
-                    f"field {name!r} is {ours.dtype} {ours.shape[1:]} in a phase and {values.dtype} {values.shape[1:]} "
-                    "in its program; declare it alike in both"
-                )
+            check_alike(name, (ours.dtype, ours.shape), values)
             self.fields[name] = values
 
     def window(self, field: str, first: int, last: int) -> NDArray[Any]:
@@ -176,10 +183,38 @@ class State:
         return self.fields[field][first - self.first : last - self.first]
 
 
-def fields_for(program: Program, count: int, vertex_dtype: Any) -> dict[str, NDArray[Any]]:
-    """The program's fields at their first values: name -> array (count, *shape)."""
+def fields_for(
+    program: Program, count: int, vertex_dtype: Any, given: Mapping[str, NDArray[Any]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The program's fields, name -> array (count, *shape): those that are given, the others at their first values.
+
+    Raises InputError for one that is given and of another dtype or shape.
+    """
+    made = {}
+    for name, spec in fields_of(program).items():
+        dtype = resolve_dtype(spec.dtype, vertex_dtype)
+        if given is None or name not in given:
+            made[name] = _filled(spec, count, dtype)
+            continue
+        check_alike(name, (dtype, (count, *spec.shape)), given[name])
+        made[name] = given[name]
+    return made
+
+
+def check_alike(name: str, ours: tuple[np.dtype[Any], tuple[int, ...]], values: NDArray[Any]) -> None:
+    """Refuse values for a field of another (dtype, shape). Raises InputError."""
+    if ours != (values.dtype, values.shape):
+        raise InputError(
+            f"field {name!r} is {ours[0]} {ours[1][1:]} in a phase and {values.dtype} {values.shape[1:]} "
+            "in its program; declare it alike in both"
+        )
+
+
+def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, int]:
+    """Bytes of each array of `fields_for`, by name."""
     return {
-        name: _filled(spec, count, resolve_dtype(spec.dtype, vertex_dtype)) for name, spec in fields_of(program).items()
+        name: resolve_dtype(spec.dtype, vertex_dtype).itemsize * int(np.prod(spec.shape, dtype=np.int64)) * count
+        for name, spec in fields_of(program).items()
     }
 
 
@@ -195,10 +230,7 @@ def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any]) -> NDArray[
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:
     """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
-    total = 0
-    for spec in fields_of(program).values():
-        width = int(np.prod(spec.shape)) if spec.shape else 1
-        total += resolve_dtype(spec.dtype, vertex_dtype).itemsize * width * vertices
+    total = sum(field_bytes(program, vertices, vertex_dtype).values())
     spans = max(1, -(-vertices // SPAN))
     bitmap = spans * (SPAN // 8 + 8)
     if apart:

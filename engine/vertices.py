@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
+from penstock.storage.printable import printable
 
 
 def internal_id(graph: Graph, original: int | str) -> int:
@@ -21,14 +22,15 @@ def internal_id(graph: Graph, original: int | str) -> int:
     side, which an id that is on both needs.
     """
     side, plain = _side(graph, original)
+    named = printable(str(original))
     ids = graph.original_ids()
     if ids is None:
         if _is_number(plain) and 0 <= int(plain) < graph.vertices:
             return int(plain)
         raise InputError(
-            f"vertex {original} is not in the graph: its ids are 0 to {graph.vertices - 1}"
+            f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}"
             if graph.vertices
-            else f"vertex {original} is not in the graph: it has no vertices"
+            else f"vertex {named} is not in the graph: it has no vertices"
         )
     if ids.dtype.kind == "T":
         found = np.flatnonzero(ids == str(plain))
@@ -37,14 +39,14 @@ def internal_id(graph: Graph, original: int | str) -> int:
     if side is not None and graph.left is not None:
         found = found[(found < graph.left) == (side == "source")]
     if len(found) == 0:
-        first, last = (ids[at] for at in original_order(graph)[[0, -1]]) if len(ids) else (0, 0)
+        first, last = (printable(str(ids[at])) for at in original_order(graph)[[0, -1]]) if len(ids) else ("", "")
         raise InputError(
-            f"vertex {original} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
+            f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
             if len(ids)
-            else f"vertex {original} is not in the graph: it has no vertices"
+            else f"vertex {named} is not in the graph: it has no vertices"
         )
     if len(found) > 1:
-        raise InputError(f"vertex {original} is on both sides of the graph; say source:{original} or target:{original}")
+        raise InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
     return int(found[0])
 
 
@@ -63,12 +65,23 @@ def _is_number(value: int | str) -> bool:
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:
     """Internal ids of one vertex or several, ascending, once each. Raises InputError for none, or for a stranger."""
-    several = [originals] if isinstance(originals, int | np.integer | str) else list(originals)
+    return np.unique([internal_id(graph, one) for one in originals_of(originals)])
+
+
+def originals_of(source: Any) -> list[int | str]:
+    """A source as a list: a vertex id or several. Raises InputError for none, and for what is no id."""
+    if isinstance(source, int | np.integer | str):
+        return [source]  # type: ignore[list-item]
+    single = not isinstance(source, Iterable) or isinstance(source, bytes) or getattr(source, "ndim", 1) == 0
+    several = [source] if single else list(source)
+    if not all(isinstance(one, int | np.integer | str) for one in several):
+        raise InputError(
+            f"source {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "
+            "strings"
+        )
     if not several:
         raise InputError("no vertex is given as source; give at least one id")
-    if not all(isinstance(one, int | np.integer | str) for one in several):
-        raise InputError(f"source {originals!r} is not a vertex id or a list of them")
-    return np.unique([internal_id(graph, one) for one in several])
+    return several
 
 
 def original_order(graph: Graph) -> NDArray[np.intp]:
@@ -77,13 +90,30 @@ def original_order(graph: Graph) -> NDArray[np.intp]:
     return np.arange(graph.vertices) if ids is None or graph.left is not None else np.argsort(ids, kind="stable")
 
 
+def in_original_order(graph: Graph) -> bool:
+    """Whether the smallest of some internal ids is that of the smallest original id.
+
+    It is unless hubs come first, or a graph in memory was given its ids in another order.
+    """
+    options = graph.provenance.get("options")
+    if graph.original is None or graph.left is not None or (isinstance(options, dict) and not options.get("hub_sort")):
+        return True
+    ids = vertex_names(graph)
+    return bool(np.all(ids[1:] >= ids[:-1]))
+
+
+def original_ranks(graph: Graph) -> NDArray[Any]:
+    """Of every internal id its place in `original_order`, in the graph's id type."""
+    rank = np.empty(graph.vertices, graph.vertex_dtype)
+    rank[original_order(graph)] = np.arange(graph.vertices, dtype=graph.vertex_dtype)
+    return rank
+
+
 def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:
     """For every vertex the name of the first of its group; group (vertices,) holds the internal id of a member."""
     order = original_order(graph)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     first = np.full(len(order), len(order), np.int64)
-    np.minimum.at(first, group, rank)
+    np.minimum.at(first, group, original_ranks(graph))
     names: NDArray[Any] = vertex_names(graph)[order[first[group]]]
     return names
 
@@ -108,9 +138,7 @@ def _shuffling_ids(graph: Graph) -> NDArray[np.uint64]:
     names = vertex_names(graph)
     if names.dtype.kind != "T":
         return names.astype(np.uint64)
-    places = np.empty(graph.vertices, np.uint64)
-    places[original_order(graph)] = np.arange(graph.vertices, dtype=np.uint64)
-    return places
+    return original_ranks(graph).astype(np.uint64)
 
 
 def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:

@@ -39,7 +39,7 @@ class ChunkedArray:
         coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
         self._stream = ChunkStream(coding, files.pool, files.threads + 1)
         self._rows: Rows = []
-        files.manifest.create(path, coding)
+        files.create(files.manifest, path, coding)
 
     def append(self, items: NDArray[Any]) -> None:
         """Add items; the array is kept, not copied."""
@@ -130,7 +130,8 @@ class WeightRange:
         """Take note of some weights."""
         self.low = min(self.low, float(weights.min()))
         self.high = max(self.high, float(weights.max()))
-        self.total += float(weights.sum(dtype=np.float64))
+        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+            self.total += float(weights.sum(dtype=np.float64))
         self.count += len(weights)
 
     @property
@@ -158,7 +159,7 @@ class AdjacencyWriter:
             coding = Coding(encoding, kind, CHUNK_EDGES, level)
             self._streams[path] = ChunkStream(coding, files.pool, files.threads + 1)
             for shard in files.shards:
-                shard.create(path, coding)
+                files.create(shard, path, coding)
         self._rows: dict[str, Rows] = {path: [] for path in self._streams}
         self._group = 0
         self._degrees = HeldDegrees(files.pool, files.threads + 1)

@@ -1,6 +1,7 @@
 """Owns how files appear: whole or not at all, and never over another one unasked.
 
-A file is written beside its final name, made durable, then renamed. Whatever a run leaves on disk
+A file is written beside its final name, made durable, then renamed, and its folder is synced. Once it has its name it
+stays: what fails afterwards is told as what it is (`UnsyncedError`). Whatever a run leaves on disk
 until then is *debris*: registered before it is made, removed by the block that made it, and, should
 a signal strike between the two, by `sweep_debris` at the very end of the command. Refuses to know
 what is written. The write-fsync-rename-fsync order is that of every careful database.
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.errors import InputError, RunError, UnsyncedError
 
 _debris: dict[Path, int] = {}
 
@@ -49,26 +50,48 @@ def check_target(path: Path | str, *, force: bool) -> Path:
 def replacing(path: Path | str, *, force: bool) -> Iterator[Path]:
     """Yield a temporary name beside ``path`` to write to; it becomes ``path`` when the block ends.
 
-    On success the file is flushed to disk and renamed, and its folder flushed. On any exception,
+    On success the file is flushed to disk and renamed, and its folder flushed. On any exception before the renaming,
     KeyboardInterrupt included, it is removed and ``path`` is as it was. Without ``force`` a file
     that appeared under that name meanwhile is refused too.
 
     Raises:
         InputError: as `check_target`, or ``path`` appeared meanwhile (without ``force``).
-        RunError: the file system failed while flushing or renaming.
+        RunError: the file system failed while flushing or renaming; ``path`` is as it was.
+        UnsyncedError: ``path`` is the new file, and its folder could not be flushed.
     """
     target = check_target(path, force=force)
     partial = partial_name(target)
     with debris(partial):
         yield partial
-        try:
-            flush(partial)
-            _rename(partial, target, force=force)
-            flush(target.parent)
-        except FileExistsError:
-            raise InputError(f"{target} appeared while it was being written; --force replaces it") from None
-        except OSError as error:
-            raise RunError(f"{target} could not be written: {error.strerror or error}; free space and retry") from error
+        give_name(partial, target, force=force)
+        sync_folder(target)
+
+
+def give_name(partial: Path, target: Path, *, force: bool) -> None:
+    """Make a finished file durable and rename it to ``target``; to be followed by `sync_folder`.
+
+    Raises:
+        InputError: ``target`` exists (without ``force``).
+        RunError: the file system failed; ``target`` is as it was.
+    """
+    try:
+        flush(partial)
+        _rename(partial, target, force=force)
+    except FileExistsError:
+        raise InputError(f"{target} appeared while it was being written; --force replaces it") from None
+    except OSError as error:
+        raise RunError(f"{target} could not be written: {error.strerror or error}; free space and retry") from error
+
+
+def sync_folder(target: Path) -> None:
+    """Make a file's new name durable. Raises UnsyncedError."""
+    try:
+        flush(target.parent)
+    except OSError as error:
+        raise UnsyncedError(
+            f"{target} is written and in its place, but the folder {target.parent} could not be synced "
+            f"({error.strerror or error}): a power failure may undo that; check the disk"
+        ) from error
 
 
 @contextmanager
@@ -174,6 +197,7 @@ def _rename(partial: Path, target: Path, *, force: bool) -> None:
             if target.exists():
                 raise FileExistsError(target) from None
         else:
-            partial.unlink()
+            with suppress(OSError):
+                partial.unlink()  # it is debris: another attempt follows
             return
     os.replace(partial, target)

@@ -67,6 +67,7 @@ def write_checkpoint(path: Path, story: dict[str, Any], arrays: Iterable[tuple[s
 
     Raises:
         RunError: the disk is full, or failed; `path` is as it was.
+        UnsyncedError: `path` is the new one, and its folder could not be synced.
     """
     try:
         with replacing(path, force=True) as partial:

@@ -86,7 +86,8 @@ class CheckpointFolder:
         """Keep a checkpoint under a number and the one before it, no others; return its bytes.
 
         Raises:
-            RunError: it could not be written, and those that were here still are; or an old one could not be removed.
+            RunError: it could not be written (or not surely, an UnsyncedError), and those that were here still are; or
+                an old one could not be removed.
         """
         size = write_checkpoint(self.file(number), story, arrays)
         older = [other for other in self.numbers() if other < number]

@@ -1,8 +1,21 @@
 """Owns the errors a user can meet. Refuses vagueness: a raiser names the thing, its value, the way out.
 
+Messages spell options as the command line does (``--host-memory 1GiB``). Functions for Python programs are marked
+`for_python`: what they raise spells them as keywords (``host_memory="1GiB"``), unless the command line called them.
+
 Two kinds, because a shell tells them apart: what the user gave was wrong (exit code 2), or a run that
 was rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
 """
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
 class PenstockError(Exception):
@@ -13,9 +26,97 @@ class InputError(PenstockError):
     """What the user gave (a file, an option, a value) cannot be used; the command exits with 2."""
 
 
+class BudgetError(InputError):
+    """A memory budget below the least that works.
+
+    option: the one that gives the budget. reason: the sum that shows it. least_mib: MiB that this sum needs.
+    otherwise: what else would help, from a comma on.
+    """
+
+    def __init__(self, option: str, reason: str, least_mib: int, otherwise: str = "") -> None:
+        super().__init__(f"{reason}: give {option} {least_mib}MiB or more{otherwise}")
+        self.option, self.reason, self.least_mib, self.otherwise = option, reason, least_mib, otherwise
+
+    def __reduce__(self) -> tuple[type["BudgetError"], tuple[str, str, int, str]]:
+        return type(self), (self.option, self.reason, self.least_mib, self.otherwise)
+
+
 class DamagedError(InputError):
     """A graph file that is one, but not as it was written: cut short, changed, or without some of its shards."""
 
 
 class RunError(PenstockError):
     """A run failed underway (a read error, a checksum, a full disk); the command exits with 1."""
+
+
+class UnsyncedError(RunError):
+    """A file is whole and has its name, but its folder could not be synced: a power failure may undo that."""
+
+
+_FLAGS = frozenset(
+    {
+        "renumber",
+        "bipartite",
+        "undirected",
+        "symmetrize",
+        "hub_sort",
+        "drop_self_loops",
+        "direct_io",
+        "waiting",
+        "resume",
+        "force",
+    }
+)
+"""Options without a value."""
+_WORDS = "auto|cpu|emulated|both|out|push|pull|sync|async|first|sum|min|max"
+_VALUE = rf"\d[\d.]*(?: ?[KMGT]i?B\b)?%?|cuda:\d+|(?:{_WORDS})\b"
+_OPTION = re.compile(rf"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ((?:{_VALUE})))?")
+_COLUMNS = re.compile(r"--columns ([^\s,?]+),([^\s,?]+)(?:,([^\s,?]+))?")
+_on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
+
+
+def as_keywords(message: str) -> str:
+    """A message with its options as Python's keywords: ``--renumber`` becomes ``renumber=True``."""
+    return _OPTION.sub(_keyword, _COLUMNS.sub(_column_keywords, message))
+
+
+def _keyword(found: re.Match[str]) -> str:
+    name, value = found[1].replace("-", "_"), found[2]
+    if name == "columns":
+        return "source, target and weight"
+    if value is not None:
+        number = re.fullmatch(r"\d+(\.\d+)?", value)
+        return f"{name}={value if number else repr(value)}".replace("'", '"')
+    if name in _FLAGS:
+        return f"{name}=True"
+    return f"{name.removeprefix('no_')}=False" if name.startswith("no_") else name
+
+
+def _column_keywords(found: re.Match[str]) -> str:
+    roles = zip(("source", "target", "weight"), found.groups(), strict=True)
+    return ", ".join(f'{role}="{name}"' for role, name in roles if name)
+
+
+def for_python(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Make what a function raises spell options as keywords, as its callers give them."""
+
+    @wraps(function)
+    def spelled(*given: Given.args, **named: Given.kwargs) -> Answer:
+        try:
+            return function(*given, **named)
+        except PenstockError as error:
+            if not _on_command_line.get() and error.args:
+                error.args = (as_keywords(str(error.args[0])), *error.args[1:])
+            raise
+
+    return spelled
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """While the command line runs, options stay spelled as it takes them."""
+    token = _on_command_line.set(True)
+    try:
+        yield
+    finally:
+        _on_command_line.reset(token)

@@ -1,36 +1,65 @@
 """Owns the files of a graph being written: all get their names at the end, or none is left.
 
-The manifest's temporary file is opened first and renamed last, so that a graph that can be opened is
-whole. Refuses to know rows and chunks: append.py fills the files.
+The manifest's temporary file is opened first and renamed last, so that a graph that can be opened is whole; that rename
+is where a new graph takes the place of an old one. Shards never take the names of an old graph's shards, which lie
+beside theirs until the new manifest is in place. Refuses to know rows and chunks: append.py fills the files.
 """
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage import stripe
-from penstock.storage.atomic import replacing
+from penstock.storage.atomic import check_target, debris, flush, give_name, partial_name, sync_folder
+from penstock.storage.codec import Coding
+from penstock.storage.driver_file import disk_error
 from penstock.storage.encode import EncodedFrame
 from penstock.storage.errors import RunError
-from penstock.storage.hdf5 import FrameFile, disk_error
+from penstock.storage.hdf5 import FrameFile
 from penstock.storage.placing import Placer
+from penstock.storage.read_back import read_back
+from penstock.storage.replaced import Replaced
 from penstock.storage.schema import ArraySpec, Header, ShardEntry
 from penstock.storage.threads import ThreadPool
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn the HDF5 library's complaint about a write into one error that names the file."""
+    """Turn the disk's complaint about a write into one error that names the file."""
     try:
         yield
     except (OSError, RuntimeError) as error:
         found = disk_error(error)
         reason = found.strerror or found
         raise RunError(f"{path} could not be written: {reason}; free space or name another output") from error
+
+
+@dataclass
+class _Part:
+    """One file: its name at the end, its temporary one, and the file, once it is open."""
+
+    target: Path
+    partial: Path
+    file: FrameFile | None = None
+    inode: int = 0
+
+    def make(self, graph_id: str) -> None:
+        """Make the file under its temporary name."""
+        self.file = FrameFile(self.partial, graph_id)
+        self.inode = self.partial.stat().st_ino
+
+    @property
+    def named(self) -> bool:
+        """Whether the file has its name."""
+        try:
+            return self.inode != 0 and self.target.stat().st_ino == self.inode
+        except OSError:
+            return False
 
 
 class FileSet:
@@ -40,38 +69,56 @@ class FileSet:
         self.path, self.stripes, self.threads = path, tuple(stripes), threads
         self.graph_id = secrets.token_hex(16)
         self.specs: list[ArraySpec] = []
+        self.file_bytes = 0
+        self._force = False
+        self._tag = ""
+        self._replaced = Replaced({})
         self._tables: dict[str, NDArray[np.uint64]] = {}
-        self._files: list[FrameFile] = []
+        self._parts: list[_Part] = []
         self._stack = ExitStack()
         self._placer = Placer(threads)
-        self._inodes: list[tuple[Path, int]] = []
 
     @property
     def manifest(self) -> FrameFile:
         """The manifest file."""
-        return self._files[0]
+        return self._opened[0]
 
     @property
     def shards(self) -> list[FrameFile]:
         """The files that chunks of edges go to: the shards, or else the manifest itself."""
-        return self._files[1:] or self._files
+        return self._opened[1:] or self._opened
+
+    @property
+    def _opened(self) -> list[FrameFile]:
+        return [part.file for part in self._parts if part.file is not None]
 
     @property
     def shard_entries(self) -> tuple[ShardEntry, ...]:
         """What the header says about the shards."""
-        names = [stripe.shard_name(self.path, number) for number in range(len(self.stripes))]
+        names = [stripe.shard_name(self.path, number, self._tag) for number in range(len(self.stripes))]
         return tuple(ShardEntry(name, str(folder)) for name, folder in zip(names, self.stripes, strict=True))
 
     def open(self, *, force: bool) -> None:
         """Make the files. Raises InputError where one may not be written."""
-        targets = [self.path]
-        targets += [Path(entry.directory) / entry.name for entry in self.shard_entries]
-        for target in targets:
-            partial = self._stack.enter_context(replacing(target, force=force))
-            with writing(target):
-                self._files.append(FrameFile(partial, self.graph_id))
-            self._inodes.append((target, partial.stat().st_ino))
+        self._force = force
+        target = check_target(self.path, force=force)
+        wanted = [Path(entry.directory) / entry.name for entry in self.shard_entries]
+        for shard in wanted:
+            check_target(shard, force=force)
+        self._replaced = Replaced.of(target, wanted)
+        if any(shard.exists() for shard in wanted):
+            self._tag = self.graph_id[:8]
+        for name in (target, *(Path(entry.directory) / entry.name for entry in self.shard_entries)):
+            part = _Part(name, self._stack.enter_context(debris(partial_name(name))))
+            self._parts.append(part)
+            with writing(name):
+                self._placer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
         self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
+
+    def create(self, file: FrameFile, path: str, coding: Coding) -> None:
+        """Make an empty array in one of the files. Raises RunError."""
+        with writing(self.path):
+            self._placer.call(lambda: file.create(path, coding))
 
     def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
         """Append a frame to an array of one of the files, soon. Raises RunError for this or an earlier one."""
@@ -90,24 +137,48 @@ class FileSet:
             self._tables[spec.path] = table
 
     def commit(self, header: Header) -> None:
-        """Finish the files and give them their names, the manifest last. Raises RunError."""
+        """Finish the files, read them back, and give them their names, the manifest last.
+
+        Raises:
+            RunError: they could not be written; what had the manifest's name before has it still.
+            UnsyncedError: they have their names, but the manifest's folder could not be synced.
+        """
         with writing(self.path):
             self._placer.finish()
-            self._placer.close()
-            for shard in self._files[1:]:
-                shard.finish(None, {})
-            self.manifest.finish(header, self._tables)
+            self._placer.call(lambda: self._finish(header))
+        self._placer.close()
+        manifest, *shards = self._parts
+        read_back(self.path, manifest.partial, [shard.partial for shard in shards])
+        self.file_bytes = sum(part.partial.stat().st_size for part in self._parts)
+        for shard in shards:
+            give_name(shard.partial, shard.target, force=False)
+            with writing(shard.target):
+                flush(shard.target.parent)
+        give_name(manifest.partial, manifest.target, force=self._force)
+        sync_folder(manifest.target)
+        self._replaced.remove()
         self._stack.close()
 
+    def _finish(self, header: Header) -> None:
+        for shard in self._opened[1:]:
+            shard.finish(None, {})
+        self.manifest.finish(header, self._tables)
+
     def abandon(self, error: BaseException) -> None:
-        """Remove everything, shards that have their names already included."""
+        """Remove everything that was written, unless the manifest has its name, and with it the graph is in place."""
+        replaced = bool(self._parts) and self._parts[0].named
+        self._placer.drop()
+        with suppress(RuntimeError):  # the thread has ended, and the files are closed
+            self._placer.call(self._abandon_files)
         self._placer.close()
-        for file in self._files:
-            file.abandon()
         self._stack.__exit__(type(error), error, error.__traceback__)
-        for target, inode in self._inodes:
-            if target.exists() and target.stat().st_ino == inode:
-                target.unlink()
+        for shard in self._parts[1:]:
+            if shard.named and not replaced:
+                shard.target.unlink()
+
+    def _abandon_files(self) -> None:
+        for file in self._opened:
+            file.abandon()
 
 
 Rows = list[tuple[int, int]]

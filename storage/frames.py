@@ -126,7 +126,16 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
             raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     header = manifest.header
-    shards = [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
+    return assemble(
+        held, manifest, [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
+    )
+
+
+def assemble(
+    held: HeldFile, manifest: hdf5.Manifest, shards: Sequence[tuple[HeldFile, dict[str, Places]]]
+) -> OpenedGraph:
+    """Put together what a manifest and its shards say. Raises DamagedError where they do not agree."""
+    header = manifest.header
     files = (held, *(file for file, _ in shards))
     parts = [places for _, places in shards]
     frames = {spec.path: _assemble(header, spec, files, manifest, parts) for spec in header.arrays}
@@ -144,16 +153,20 @@ def striped(spec: ArraySpec) -> bool:
     return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
 
 
+def read_shard(held: HeldFile, header: Header) -> dict[str, Places]:
+    """Return where the frames in a shard lie. Raises FileError, OSError."""
+    return hdf5.read_shard(held, header, [spec for spec in header.arrays if striped(spec)])
+
+
 def _find_shard(
     manifest: Path, header: Header, number: int, stripes: Sequence[Path]
 ) -> tuple[HeldFile, dict[str, Places]]:
     entry = header.shards[number]
-    specs = [spec for spec in header.arrays if striped(spec)]
     looked: list[str] = []
     for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
         try:
             held = HeldFile(path)
-            return held, hdf5.read_shard(held, header, specs)
+            return held, read_shard(held, header)
         except FileNotFoundError:
             looked.append(str(path.parent))
         except FileError as error:

@@ -28,6 +28,7 @@ from penstock.storage.schema import (
     NEIGHBORS,
     ORIGINAL_ID,
     WEIGHTS,
+    WITHOUT_EDGES,
     vertex_dtype,
 )
 
@@ -132,6 +133,22 @@ class Graph:
     """Smallest, mean and largest weight; None without weights."""
     left: int | None = None
     """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
+
+    @property
+    def without_edges(self) -> int | None:
+        """How many vertices have no edge, as the conversion counted them; None where it did not."""
+        count = self.provenance.get(WITHOUT_EDGES)
+        return count if isinstance(count, int) else None
+
+    def __repr__(self) -> str:
+        """One line: where it is, its size, which adjacencies it stores, its weights."""
+        kind = "bipartite, " * (self.left is not None) + ("directed" if self.directed else "undirected")
+        stored = " and ".join(adjacency.direction for adjacency in self.adjacencies)
+        weights = "no weights" if self.weight_dtype is None else f"weights {self.weight_dtype}"
+        return (
+            f"<Graph {self.path or 'in memory'}: {self.vertices:,} vertices, {self.input_edges:,} edges ({kind}), "
+            f"{stored}-adjacency, {weights}>"
+        )
 
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":

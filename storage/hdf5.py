@@ -1,5 +1,8 @@
 """Owns every call of the HDF5 library. Refuses to decode: frames go in and out as bytes and places.
 
+The library writes through `DriverFile`, so that it never meets an error of the disk, which it would not always report
+and could crash over; every function that writes raises the error itself. Call these in another thread than the main
+one: a signal then raises outside the library, never in the driver's calls below it.
 Writing never enters a filter (``write_direct_chunk``), so the zstd plugin is not needed; reading only asks
 where each chunk lies (``chunk_iter``) and closes the file. Whatever the library complains about in a
 file becomes a FileError that says what is wrong, for graph.py to add the way out. A file is not believed: what it
@@ -7,8 +10,7 @@ says of sizes is compared with what it has before anything is allocated, and not
 (links, external and virtual datasets are refused).
 """
 
-import os
-import re
+import atexit
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from penstock.storage.budget import LIBRARY_BYTES, check_room
 from penstock.storage.codec import Coding, checksum, payload_bytes
 from penstock.storage.diskfile import SeekableFile
+from penstock.storage.driver_file import DriverFile
 from penstock.storage.held import HeldFile
 from penstock.storage.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
 
@@ -29,6 +32,8 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 T = TypeVar("T")
 ALIGNMENT = 4096
 HEAP_BYTES = 1 << 16
+ROWS = 1 << 20
+"""Rows of a table that are compared at once."""
 _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
 _IDENTITY = "penstock_identity"
 """The same as `_GRAPH`, which is for other tools: that lies in a heap without a checksum, and a byte changed there
@@ -70,13 +75,15 @@ class FrameFile:
 
     def __init__(self, path: Path, graph_id: str) -> None:
         self.path = path
+        self._driver = DriverFile(path)
         self._file = h5py.File(
-            path,
+            self._driver,
             "w",
             libver=("v110", "v110"),
             alignment_threshold=ALIGNMENT,
             alignment_interval=ALIGNMENT,
         )
+        atexit.register(self.abandon)
         self._file.attrs[_FORMAT] = FORMAT_VERSION
         self._file.attrs[_GRAPH] = graph_id
         self._file.attrs[_IDENTITY] = np.bytes_(graph_id)
@@ -96,6 +103,7 @@ class FrameFile:
         dataset = h5py.h5d.create(self._file.id, name, h5py.h5t.py_create(kind), space, dcpl=settings, lcpl=links)
         h5py.Dataset(dataset).attrs["encoding"] = coding.encoding
         self._datasets[path] = dataset
+        self._driver.check()
 
     def append(self, path: str, frame: bytes, items: int) -> None:
         """Add the frame of the next ``items`` items (fewer than a chunk's only at the end)."""
@@ -104,6 +112,7 @@ class FrameFile:
         step = items if not rest else 1
         dataset.set_extent((first + step, *rest))
         dataset.write_direct_chunk((first, *[0 for _ in rest]), frame)
+        self._driver.check()
 
     def finish(self, header: Header | None, tables: dict[str, NDArray[np.uint64]]) -> None:
         """Write the header and tables (the manifest's), mark the file complete, and close it."""
@@ -114,37 +123,64 @@ class FrameFile:
         for path, table in tables.items():
             self._file.create_dataset(_table_path(path), data=table)
         self._file.flush()
+        self._driver.check()
         self._file.attrs[_COMPLETE] = 1
-        self._file.close()
+        self._close()
+        self._driver.check()
 
     def abandon(self) -> None:
-        """Close the file whatever state it is in; it will be removed."""
+        """Close the file whatever state it is in, unless it is closed already; it will be removed."""
+        self._driver.stop()
         with suppress(*_TROUBLE):
-            self._file.close()
+            self._close()
+
+    def _close(self) -> None:
+        self._datasets.clear()
+        self._file.close()
+        atexit.unregister(self.abandon)
+        self._driver.close()
 
 
-def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Write a plain table to a new file: one dataset a column, strings as UTF-8. OSError when the disk fails."""
+def write_columns(driver: DriverFile, columns: dict[str, NDArray[Any]]) -> None:
+    """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails."""
+    file = h5py.File(driver, "w")
+    atexit.register(file.close)
     try:
-        with h5py.File(path, "w") as file:
-            for name, values in columns.items():
-                strings = values.dtype.kind == "T"
-                file.create_dataset(
-                    name,
-                    data=values.astype(object) if strings else values,
-                    dtype=h5py.string_dtype() if strings else None,
-                )
-    except (OSError, RuntimeError) as error:
-        raise disk_error(error) from error
+        for name, values in columns.items():
+            strings = values.dtype.kind == "T"
+            file.create_dataset(
+                name,
+                data=values.astype(object) if strings else values,
+                dtype=h5py.string_dtype() if strings else None,
+            )
+            driver.check()
+    finally:
+        file.close()
+        atexit.unregister(file.close)
+    driver.check()
 
 
-def disk_error(error: Exception) -> OSError:
-    """What the disk said, in a library's complaint about a write."""
-    number = getattr(error, "errno", None)
-    found = re.search(r"errno(?: =)? (\d+)", str(error))
-    if number is None and found is not None:
-        number = int(found.group(1))
-    return OSError(number, os.strerror(number)) if number else OSError(str(error).partition("\n")[0])
+def same_columns(path: Path, columns: dict[str, NDArray[Any]]) -> bool:
+    """Whether a file holds this table, and nothing else. Raises OSError where it cannot be read."""
+    with h5py.File(path, "r") as file:
+        if set(file) != set(columns):
+            return False
+        for name, values in columns.items():
+            dataset, strings = file[name], values.dtype.kind == "T"
+            if dataset.shape != values.shape or not (strings or dataset.dtype == values.dtype):
+                return False
+            for first in range(0, len(values), ROWS):
+                found = (dataset.asstr() if strings else dataset)[first : first + ROWS]
+                if not _same(found, values[first : first + ROWS]):
+                    return False
+    return True
+
+
+def _same(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
+    """Whether two arrays of one shape hold the same, to the bit where they are numbers."""
+    if wanted.dtype.kind == "T":
+        return bool((found == wanted.astype(object)).all())
+    return found.tobytes() == wanted.tobytes()
 
 
 def read_manifest(held: HeldFile) -> Manifest:

@@ -79,7 +79,9 @@ class Rows:
         if len(self.weights) == 0:
             return (0.0, 0.0, 0.0)
         weights = self.weights
-        return float(weights.min()), float(weights.mean(dtype=np.float64)), float(weights.max())
+        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+            mean = float(weights.mean(dtype=np.float64))
+        return float(weights.min()), mean, float(weights.max())
 
     def self_loops(self) -> int:
         """Count edges from a vertex to itself."""
@@ -97,4 +99,4 @@ def _checked_weights(weights: ArrayLike | None, edges: int, name: str) -> NDArra
     values = np.ascontiguousarray(weights)
     if values.shape != (edges,) or values.dtype.kind not in "biuf":
         raise InputError(f"{name}: {edges} edges need one numeric weight each, not {values.shape}")
-    return narrow_weights(values)
+    return narrow_weights(values, name)

@@ -1,4 +1,4 @@
-"""Owns how storage's inner loops are compiled: once per machine (cached), free of Python's lock.
+"""Owns how storage's inner loops are compiled: once per machine (kept in the user's cache), free of Python's lock.
 
 Refuses parallel kernels: storage's loops run inside worker threads, and Numba's own threads may not be
 entered from two of them at once.
@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from penstock.storage.kernel_cache import kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def native(function: F) -> F:
     """Compile a function of numbers and arrays at its first call; later processes load it."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    return cast(F, kept(numba.njit(nogil=True)(function)))

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 from penstock.storage.atomic import flush
 from penstock.storage.threads import ThreadPool
 
 FLUSH_BYTES = 128 << 20
+T = TypeVar("T")
 
 
 class Placer:
@@ -42,11 +44,20 @@ class Placer:
             self._flushing = self._flusher.submit(flush, path)
             self._unflushed[path] = 0
 
+    def call(self, work: Callable[[], T]) -> T:
+        """Have `work` done in the thread that writes, behind all that waits there; return what it returns."""
+        return self._writer.submit(work).result()
+
     def finish(self) -> None:
         """Wait until all is written. Raises as `put`."""
         while self._placing:
             self._placing.popleft().result()
         self._wait_for_flush()
+
+    def drop(self) -> None:
+        """Forget what has not begun to be written."""
+        while self._placing:
+            self._placing.popleft().cancel()
 
     def close(self) -> None:
         """End the threads; what has not begun is dropped."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.errors import InputError
 
 FORMAT_VERSION = 1
 CHUNK_EDGES = 1 << 18
@@ -27,9 +28,13 @@ VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
 COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
 DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
+WITHOUT_EDGES = "without_edges"
+"""What the provenance calls the number of vertices without an edge."""
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62
+EXACT = 1 << 53
+"""Whole numbers up to here are exact in float64."""
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
 
@@ -53,10 +58,32 @@ def weight_dtype(low: float, high: float, *, integral: bool, single: bool) -> np
     return np.dtype(np.float32 if single else np.float64)
 
 
-def narrow_weights(weights: NDArray[Any]) -> NDArray[Any]:
-    """Return weights in an allowed dtype, the narrowest where theirs is not one already."""
+def check_whole_weights(weights: NDArray[Any], name: str) -> None:
+    """Refuse whole numbers that float64, which weights from 2^32 on are kept in, does not hold. Raises InputError."""
+    if weights.dtype.kind not in "iu" or weights.itemsize < 8 or len(weights) == 0:
+        return
+    if int(weights.min()) >= -EXACT and int(weights.max()) <= EXACT:
+        return
+    bits = weights.astype(np.uint64)
+    size = np.where(weights < 0, ~bits + np.uint64(1), bits)
+    lowest = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
+    rounded = size // lowest > EXACT
+    if rounded.any():
+        raise InputError(
+            f"{name}: the weight {weights[np.argmax(rounded)]} is a whole number that no 64-bit float holds; scale the "
+            "weights, give them as floats to have them rounded, or leave them out"
+        )
+
+
+def narrow_weights(weights: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return weights in an allowed dtype, the narrowest where theirs is not one already.
+
+    Raises:
+        InputError: whole numbers that no allowed dtype holds.
+    """
     if weights.dtype in WEIGHT_DTYPES or len(weights) == 0:
         return weights if weights.dtype in WEIGHT_DTYPES else weights.astype(np.uint8)
+    check_whole_weights(weights, name)
     low, high = weights.min(), weights.max()
     integral = weights.dtype.kind in "biu"
     single = bool((weights.astype(np.float32).astype(weights.dtype) == weights).all())

@@ -2,7 +2,8 @@
 
 Owns that what is taken is what was put: an entry appears whole (written beside its name, then renamed) and begins with
 a digest of its content, so that a torn or damaged one counts as absent. Refuses to be relied upon: whoever puts
-something here can make it anew, so a folder that cannot be read or written is an empty shelf. Old entries make room.
+something here can make it anew, so a folder that cannot be read or written is an empty shelf. Entries that were not
+taken for longest make room.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Shelf:
             entry = self._path(key).read_bytes()
         except OSError:
             return None
+        with suppress(OSError):  # a folder that may only be read
+            os.utime(self._path(key))
         digest, content = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
         return content if hashlib.sha256(content).digest() == digest else None
 
@@ -53,7 +56,7 @@ class Shelf:
         return self.folder / f"{key}{self.suffix}"
 
     def _make_room(self) -> None:
-        """Remove the oldest entries above `most`; another process may do the same at the same time."""
+        """Remove those not taken for longest, above `most`; another process may do the same at the same time."""
         entries = [path for path in self.folder.glob(f"*{self.suffix}") if not path.name.startswith(".")]
         if len(entries) <= self.most:
             return

@@ -45,9 +45,9 @@ def place(chunks: int, stripes: int, run: int) -> tuple[NDArray[np.int64], NDArr
     return stripe, local
 
 
-def shard_name(manifest: Path, stripe: int) -> str:
-    """Return the plain name of a stripe's shard file: NAME.0.h5 for NAME.h5."""
-    return f"{manifest.stem}.{stripe}.h5"
+def shard_name(manifest: Path, stripe: int, tag: str = "") -> str:
+    """Return the plain name of a stripe's shard file: NAME.0.h5 for NAME.h5, or NAME.TAG.0.h5."""
+    return f"{manifest.stem}.{tag}.{stripe}.h5" if tag else f"{manifest.stem}.{stripe}.h5"
 
 
 def candidates(manifest: Path, name: str, recorded: str, stripes: Sequence[Path]) -> Iterable[Path]:

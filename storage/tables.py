@@ -19,7 +19,9 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage import hdf5
 from penstock.storage.atomic import replacing
+from penstock.storage.driver_file import DriverFile, disk_error
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.threads import ThreadPool
 
 Columns = dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
 
@@ -75,9 +77,25 @@ def write_parquet(path: Path, columns: Columns, *, force: bool = False) -> None:
 
 
 def write_hdf5(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write HDF5, one dataset a column."""
+    """Write HDF5, one dataset a column, and read it back."""
     values = {name: array for name, (array, _) in columns.items()}
-    _whole(path, lambda partial: hdf5.write_columns(partial, values), force=force)
+
+    def save(partial: Path) -> None:
+        file = DriverFile(partial)
+        try:
+            with ThreadPool(1, "hdf5") as pool:
+                writing = pool.submit(hdf5.write_columns, file, values)
+                try:
+                    writing.result()
+                except BaseException:
+                    file.stop()
+                    raise
+        finally:
+            file.close()
+        if not hdf5.same_columns(partial, values):
+            raise OSError("what was written is not what is read back")
+
+    _whole(path, save, force=force)
 
 
 def write_npy(path: Path, columns: Columns, *, force: bool = False) -> None:
@@ -121,7 +139,7 @@ def _whole(path: Path, save: Callable[[Path], None], *, force: bool) -> None:
         try:
             save(partial)
         except OSError as error:
-            found = hdf5.disk_error(error)
+            found = disk_error(error)
             raise RunError(f"{path} could not be written: {found.strerror or found}; free space and retry") from error
 
 

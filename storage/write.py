@@ -23,14 +23,14 @@ from penstock.storage.schema import CHUNK_EDGES, STRIPE_RUN
 class GraphWriter:
     """A graph file being written; a context manager.
 
-    Leaving the block normally finishes the files and gives them their names, the manifest last;
-    leaving it with any exception removes everything. ``input_edges`` (an attribute, by default the
-    edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on, are sources of a
-    bipartite graph (None: it is none).
+    Leaving the block normally finishes the files, reads them back and gives them their names, the manifest last;
+    leaving it with any exception before that removes everything, and a graph that was there stays. ``input_edges`` (an
+    attribute, by default the edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on,
+    are sources of a bipartite graph (None: it is none), ``without_edges`` how many have no edge (None: unknown).
 
     ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
     ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
-    disk fails.
+    disk fails, UnsyncedError when it does so once the graph is in its place.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class GraphWriter:
         self._files = FileSet(Path(path), folders, max(1, threads))
         self._adjacencies: dict[str, AdjacencyWriter] = {}
         self.left: int | None = None
+        self.without_edges: int | None = None
         self._original: ChunkedArray | None = None
         self._names: tuple[ChunkedArray, ChunkedArray] | None = None
         self._name_bytes = 0
@@ -78,6 +79,11 @@ class GraphWriter:
             raw = payload_bytes(encoding, kind, CHUNK_EDGES)
             total += raw * (threads + 2 + 2 * threads + STRIPE_RUN * stripes)
         return total
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of all the files, when the block has ended."""
+        return self._files.file_bytes
 
     def __enter__(self) -> "GraphWriter":
         try:
@@ -127,6 +133,9 @@ class GraphWriter:
             self._files.abandon(failure)
             raise
 
+    def _counted(self) -> dict[str, int]:
+        return {schema.WITHOUT_EDGES: self.without_edges or 0}
+
     def _finished(self) -> schema.Header:
         """Check that the parts make a graph, and say what it is."""
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
@@ -147,7 +156,7 @@ class GraphWriter:
             stripe_run=STRIPE_RUN,
             shards=self._files.shard_entries,
             arrays=tuple(self._files.specs),
-            provenance=self._provenance,
+            provenance=self._provenance if self.without_edges is None else self._provenance | self._counted(),
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
         )

@@ -1,6 +1,7 @@
 """The larger catalogue's programs for trials: how each is made, and which verifier holds its answer.
 
-`trials.py` has the four oldest. The graph is a tangle: loops, parallel edges, a long tail, vertices apart.
+`trials.py` has the four oldest; here PageRank goes by weight. The graph is a tangle: loops, parallel edges, a long
+tail, vertices apart.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import verifiers as right
-from checkers import EdgeList
+from checkers import EdgeList, check_pagerank
 from penstock.engine import Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -23,6 +24,7 @@ from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.scc import SCC
@@ -65,7 +67,7 @@ def check_widest(edges: EdgeList, fields: Fields) -> None:
 
 
 def check_hits(edges: EdgeList, fields: Fields) -> None:
-    hub, authority = right.hits(edges)
+    hub, authority = right.hits(edges, weighted=True)
     near(fields["hub"], hub)
     near(fields["authority"], authority)
 
@@ -85,7 +87,14 @@ CASES: dict[str, Case] = {
         lambda e, f: same(f["reached"], right.levels(e, [SOURCE, OTHER]) >= 0),
     ),
     "widest": (lambda: WidestPath(SOURCE), check_widest),
-    "katz": (lambda: Katz(alpha=0.01, tol=1e-13), lambda e, f: near(f["katz"], right.katz(e, alpha=0.01))),
+    "pagerank": (
+        lambda: PageRank(damping=0.6, tol=1e-12, max_iter=1000),
+        lambda e, f: check_pagerank(e, f["rank"], damping=0.6, weighted=True),
+    ),
+    "katz": (
+        lambda: Katz(alpha=1e-4, tol=1e-13),
+        lambda e, f: near(f["katz"], right.katz(e, alpha=1e-4, weighted=True)),
+    ),
     "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
     "adsorption": (
         lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.7, tol=1e-12),

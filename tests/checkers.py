@@ -133,26 +133,28 @@ def pagerank(
     tolerance: float = 1e-12,
     sweeps: int | None = None,
     personalization: NDArray[np.float64] | None = None,
+    weighted: bool = False,
 ) -> NDArray[np.float64]:
     """PageRank by power iteration from the teleport vector, float64, shape (vertices,), sum 1.
 
-    Parallel edges count each. A vertex without out-arcs spreads its rank over `personalization`
-    (scaled to sum 1; uniform if None), as networkx does. Iterates until the L1 change is below
-    `tolerance`, or exactly `sweeps` times where that is given.
+    Parallel edges count each, by their weights if `weighted`. A vertex without out-weight spreads its
+    rank over `personalization` (scaled to sum 1; uniform if None), as networkx does. Iterates until
+    the L1 change is below `tolerance`, or exactly `sweeps` times where that is given.
     """
     count = edges.vertices
     if count == 0:
         return np.zeros(0)
-    sources, targets, _ = edges.arcs
-    degree = np.bincount(sources, minlength=count)
+    sources, targets, weights = edges.arcs
+    counts = np.ones(len(sources)) if weights is None or not weighted else weights.astype(np.float64)
+    degree = np.bincount(sources, weights=counts, minlength=count)
     home = np.ones(count) if personalization is None else np.asarray(personalization, np.float64)
     home = home / home.sum()
     rank = np.full(count, 1.0 / count)
     dangling = degree == 0
-    share = 1.0 / np.maximum(degree, 1)
+    share = np.divide(1.0, degree, out=np.zeros(count), where=~dangling)
     done = 0
     while sweeps is None or done < sweeps:
-        arriving = np.bincount(targets, weights=(rank * share)[sources], minlength=count)
+        arriving = np.bincount(targets, weights=counts * (rank * share)[sources], minlength=count)
         fresh = damping * (arriving + rank[dangling].sum() * home) + (1.0 - damping) * home
         change = float(np.abs(fresh - rank).sum())
         rank = fresh
@@ -227,9 +229,11 @@ def check_pagerank(
     damping: float = 0.85,
     sweeps: int | None = None,
     personalization: NDArray[np.float64] | None = None,
+    weighted: bool = False,
 ) -> None:
     """Ranks are within `l1` of the truth, summed over all vertices."""
-    truth = pagerank(edges, damping=damping, sweeps=sweeps, personalization=personalization)
+    how = {"sweeps": sweeps, "personalization": personalization, "weighted": weighted}
+    truth = pagerank(edges, damping=damping, **how)  # type: ignore[arg-type]
     rank = np.asarray(rank, dtype=np.float64)
     assert rank.shape == truth.shape, f"rank has shape {rank.shape}, not {truth.shape}"
     error = np.abs(rank - truth)

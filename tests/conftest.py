@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from penstock.tools.main import leftovers
 from sources import DATA, SHARED, alarms, modules
 
 settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=60)
@@ -20,10 +21,23 @@ settings.register_profile("explore", deadline=None, max_examples=2000, database=
 settings.load_profile("penstock")
 
 
+def pytest_configure() -> None:
+    """Say in one sentence what would otherwise be an error in every file."""
+    trouble = leftovers()
+    if trouble is not None:
+        raise pytest.UsageError(trouble)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's."""
+    """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
+
+    Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
+    """
+    from penstock.storage.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 

@@ -21,8 +21,8 @@ TESTS = Path(__file__).resolve().parent
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of trials.py by their names in the catalogue."""
-WEIGHTED = {"sssp", "widest", "php", "adsorption", "cf"}
-"""Programs that use the weights there are; katz and hits do where they are asked to."""
+WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"}
+"""Programs that use the weights there are."""
 
 CATALOGUE, DEVICE = "engine/programs/test_catalogue.py", "gpu/test_programs.py"
 
@@ -83,7 +83,6 @@ EVIDENCE = (
     Evidence(CATALOGUE, "test_every_way_gives_the_answer", COLUMNS[:2], CASES.keys),
     Evidence(CATALOGUE, "test_collaborative_filtering", COLUMNS[:2], lambda: {"cf"}),
     Evidence(CATALOGUE, "test_personalized_pagerank_by_name", COLUMNS[:3], lambda: {"personalized_pagerank"}),
-    Evidence(CATALOGUE, "test_weights_where_they_are_asked_for", COLUMNS[:1], lambda: {"katz", "hits"}),
     Evidence("engine/kernels/test_cuda.py", "test_shapes", COLUMNS[2:3], lambda: OLDEST),
     Evidence("engine/kernels/test_cuda_rows.py", "test_rows_in_blocks_and_strips", COLUMNS[2:3], lambda: ROWS),
     Evidence("engine/kernels/test_cuda_rows.py", "test_vectors", COLUMNS[2:3], lambda: {"cf"}),
@@ -99,8 +98,7 @@ def checked() -> dict[str, dict[str, set[str]]]:
     for evidence in EVIDENCE:
         letters = {"d" if directed else "u" for directed in directions(evidence)}
         for name in evidence.programs():
-            asked = evidence.function == "test_weights_where_they_are_asked_for"
-            weighted = evidence.weights and (name in WEIGHTED or asked)
+            weighted = evidence.weights and name in WEIGHTED
             for column in evidence.columns:
                 found[name][column] |= letters | ({"w"} if weighted else set())
     return found

@@ -37,7 +37,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
     "numba.cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
     "matplotlib": ("tools/plots.py",),
-    "os.environ": ("tools/*",),
+    "os.environ": ("tools/*", "storage/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
     "os._exit": ("tools/*",),
@@ -152,6 +152,13 @@ def files_opened_by_engine(known: dict[str, Module]) -> list[str]:
     return found
 
 
+def kept_by_numba(known: dict[str, Module]) -> list[str]:
+    """Numba keeps what it compiles beside the sources; `storage/kernel_cache.py` keeps it in the user's cache."""
+    return [
+        m.path for m in known.values() if re.search(r"\bcache=True\b|numba\.core\.caching import FunctionCache", m.text)
+    ]
+
+
 def undeclared(known: dict[str, Module]) -> list[str]:
     """Third-party imports that pyproject.toml does not require."""
     required = {re.split(r"[^\w-]", requirement)[0].lower() for requirement in PROJECT["project"]["dependencies"]}
@@ -185,6 +192,7 @@ RULES = [
     tabular_doors,
     cgroup_readers,
     files_opened_by_engine,
+    kept_by_numba,
     undeclared,
     unsaid,
     unfinished,
@@ -236,6 +244,7 @@ BREAKERS = [
     (cgroup_readers, {"engine/a.py": "P = '/sys/fs/cgroup/memory.max'"}),
     (files_opened_by_engine, {"engine/a.py": "open('x')"}),
     (files_opened_by_engine, {"engine/a.py": "path.write_text('x')"}),
+    (kept_by_numba, {"storage/a.py": "import numba\n@numba.njit(nogil=True, cache=True)\ndef f(): ..."}),
     (undeclared, {"engine/a.py": "import requests"}),
     (unsaid, {"engine/plan_utils.py": ""}),
     (unsaid, {"engine/a.py": "class CacheManager: ..."}),

@@ -14,6 +14,7 @@ import pytest
 import verifiers as right
 from checkers import EdgeList, bfs_levels, components, pagerank, shortest_distances
 from penstock.engine.programs.table import PROGRAMS
+from penstock.storage.graph import Graph
 from penstock.tools import cli
 from samples import skewed
 from sources import DATA
@@ -58,7 +59,7 @@ RULES = {
 PARAMETERS = {
     "bfs": ["--source", f"{SOURCE * 7}"],
     "sssp": ["--source", f"{SOURCE * 7}"],
-    "pagerank": ["--tol", "0", "--max-iter", "7"],
+    "pagerank": ["--no-weight", "--tol", "0", "--max-iter", "7"],
     "cdlp": ["--max-iter", "5"],
 }
 
@@ -97,7 +98,7 @@ def values_of(output: Path) -> dict[int, str]:
 
 EXAMPLES = {"example-directed": ("1", ["--direction", "both"]), "example-undirected": ("2", ["--undirected"])}
 """The source of BFS and SSSP, by the benchmark's properties of these graphs, and how they are converted."""
-ROUNDS = {"pagerank": ["--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", "2"]}
+ROUNDS = {"pagerank": ["--no-weight", "--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", "2"]}
 """The rounds of PR and CDLP, by the same."""
 
 
@@ -105,8 +106,11 @@ ROUNDS = {"pagerank": ["--tol", "0", "--max-iter", "2"], "cdlp": ["--max-iter", 
 def test_the_benchmarks_own_examples(name: str, tmp_path: Path) -> None:
     source, how = EXAMPLES[name]
     edges = DATA / "graphalytics" / f"{name}.e"
-    convert = ["convert", str(edges), str(tmp_path / "g.h5"), "--renumber", "--weights", "--format", "text", "--quiet"]
-    assert cli.run_command([*convert, *how]) == 0
+    vertices = list(values_of(edges.with_name(f"{name}-BFS")))
+    (tmp_path / "g.v").write_text("".join(f"{vertex}\n" for vertex in vertices))
+    convert = ["convert", str(edges), str(tmp_path / "g.h5"), "--weights", "--format", "text", "--quiet"]
+    assert cli.run_command([*convert, "--vertices", str(tmp_path / "g.v"), *how]) == 0
+    assert Graph.open(tmp_path / "g.h5").vertices == len(vertices)
     for algorithm, rule in RULES.items():
         parameters = ["--source", source] if algorithm in ("bfs", "sssp") else ROUNDS.get(algorithm, [])
         wanted = values_of(edges.with_name(f"{name}-{'PR' if algorithm == 'pagerank' else algorithm.upper()}"))

@@ -49,8 +49,8 @@ def program_of(name: str, edges: EdgeList) -> Program:
     makers = {
         "bfs": lambda: BFS(source=source),
         "sssp": lambda: SSSP(source=source),
-        "pagerank": lambda: PageRank(damping=DAMPING, tol=1e-9, max_iter=1000),
-        "sweeps": lambda: PageRank(tol=0, max_iter=3),
+        "pagerank": lambda: PageRank(damping=DAMPING, tol=1e-9, max_iter=1000, weight=False),
+        "sweeps": lambda: PageRank(tol=0, max_iter=3, weight=False),
         "wcc": WCC,
     }
     return makers[name]()

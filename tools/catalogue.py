@@ -28,6 +28,8 @@ STARTS = 4
 """Sources of betweenness."""
 CORE = 3
 ROUNDS = 10
+UNWEIGHTED = {"weight": False}
+"""Every system ranks by edges that count 1 each."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,16 @@ QUESTIONS: dict[str, Question] = {
     "sssp": Question(_source, "distance", exact),
     "widest": Question(_source, "width", exact),
     "betweenness": Question(lambda e: {"source": e.starts, "raw": True}, "betweenness", near),
-    "pagerank": Question(lambda e: {"damping": DAMPING, "tol": TOLERANCE, "max_iter": 1000}, "rank", shares),
-    "personalized_pagerank": Question(
-        lambda e: {"source": e.starts[0], "damping": DAMPING, "tol": TOLERANCE, "max_iter": 1000}, "rank", shares
+    "pagerank": Question(
+        lambda e: {"damping": DAMPING, "tol": TOLERANCE, "max_iter": 1000} | UNWEIGHTED, "rank", shares
     ),
-    "katz": Question(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE}, "katz", shares),
-    "hits": Question(_alone, "hub", shares),
+    "personalized_pagerank": Question(
+        lambda e: {"source": e.starts[0], "damping": DAMPING, "tol": TOLERANCE, "max_iter": 1000} | UNWEIGHTED,
+        "rank",
+        shares,
+    ),
+    "katz": Question(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),
+    "hits": Question(lambda e: UNWEIGHTED, "hub", shares),
     "php": Question(_source, "php", shares),
     "adsorption": Question(_source, "score", shares),
     "wcc": Question(_alone, "component", groups),

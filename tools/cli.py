@@ -1,4 +1,4 @@
-"""Owns the command `penstock`: its commands, its exit codes and how a run ends when told to stop.
+"""Owns the command `penstock`: its commands, completion, exit codes, and how a run ends when told to stop.
 
 Exit codes: 0 done, 1 a run failed, 2 bad input or usage, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141
 nobody reads the output any more. Refuses tracebacks for anything a user can cause. A signal becomes
@@ -6,20 +6,29 @@ an exception in the main thread, so that every `with` block below unwinds and re
 Each command's file is imported only when it is asked for.
 """
 
+from __future__ import annotations
+
 import importlib
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from penstock.storage.atomic import sweep_debris
-from penstock.storage.errors import InputError, PenstockError
+from penstock.storage.errors import InputError, PenstockError, on_command_line
+from penstock.storage.printable import KEPT, printable
 from penstock.tools import authored, shortage
 from penstock.tools.stop import Stopped
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETE = "_PENSTOCK_COMPLETE"
+"""The variable by which a shell asks for completions; Click's scripts set it."""
 COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "info": "Say what a graph file holds.",
@@ -48,6 +57,13 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the commands without importing them; options as for any command."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=does) for name, does in COMMANDS.items() if name.startswith(incomplete)]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
@@ -68,7 +84,10 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code."""
+    """Run the command line, or complete one for a shell, and exit with its code."""
+    asked = os.environ.get(COMPLETE)
+    if asked:
+        sys.exit(complete(asked))
     _listen()
     try:
         code = _finish(sys.argv[1:] if arguments is None else list(arguments))
@@ -76,6 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _deafen()
         sweep_debris()
     sys.exit(code)
+
+
+def complete(instruction: str) -> int:
+    """Tell a shell its script (`bash_source`), or what a line may be completed to; the exit code."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(cli, {}, "penstock", COMPLETE, instruction)
 
 
 def _finish(arguments: list[str]) -> int:
@@ -95,12 +121,14 @@ def _finish(arguments: list[str]) -> int:
 def run_command(arguments: list[str]) -> int:
     """Run one command; errors a user can meet become a message on stderr and an exit code."""
     try:
-        with cli.make_context("penstock", arguments) as context:
+        with on_command_line(), cli.make_context("penstock", arguments) as context:
             cli.invoke(context)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(printable(shown.getvalue(), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
         _complain(str(error))
@@ -125,7 +153,7 @@ def _system_error(error: Exception) -> str | None:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"penstock: {message}", err=True)
+    click.echo(f"penstock: {printable(message, KEPT)}", err=True)
 
 
 def _listen() -> None:

@@ -44,8 +44,7 @@ class Penstock:
 
     def load(self, text: Path, vertices: int) -> None:
         """Convert with both directions, and open."""
-        ids = self._folder / "ids.txt"
-        ids.write_text(f"{vertices - 1}\n")
+        self._vertices = vertices
         self._plain = self._session(text, "plain.h5", weighted=False)
 
     def load_weights(self, text: Path) -> None:
@@ -56,11 +55,12 @@ class Penstock:
         options = ConvertOptions(
             direction="both",
             host_memory=self._host_memory,
-            vertices_file=self._folder / "ids.txt",
             force=True,
         )
         reading = IngestOptions(host_memory=self._host_memory, weights=weighted)
-        convert(open_source([text], None, reading), self._folder / name, options)
+        source = open_source([text], None, reading)
+        source.known_vertices = self._vertices  # type: ignore[misc]  # a list of edges does not say
+        convert(source, self._folder / name, options)
         session = Session(Graph.open(self._folder / name), host_memory=self._host_memory)
         self._sessions.append(session)
         return session

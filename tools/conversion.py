@@ -13,6 +13,7 @@ import click
 from penstock.storage.budget import default_host_memory, format_bytes, peak_resident_bytes
 from penstock.storage.convert.options import ConvertOptions, ConvertProgress, ConvertReport
 from penstock.storage.ingest.options import Source
+from penstock.storage.ingest.table_columns import TakenColumns
 from penstock.tools.options import (
     ANY,
     FOLDER,
@@ -73,7 +74,7 @@ VERTICES = option(
     "--vertices",
     "vertices_file",
     type=ANY,
-    help="A file with a vertex id per line, so that isolated vertices exist.",
+    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused.",
 )
 
 BIPARTITE = option(
@@ -108,7 +109,8 @@ def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertPr
 class Made:
     """A conversion's report with what the command line adds to it; one_based: whether the input counts from 1.
 
-    passed_over: what may have been the first edge's weight, which was not asked for.
+    passed_over: what may have been the first edge's weight, which was not asked for. columns: which columns of a
+    table were taken, for every input that differs. renumbered: whether only vertices that the input names exist.
     """
 
     report: ConvertReport
@@ -116,6 +118,8 @@ class Made:
     peak_memory_bytes: int
     one_based: bool = False
     passed_over: str | None = None
+    columns: tuple[TakenColumns, ...] = ()
+    renumbered: bool = False
 
     def facts(self) -> dict[str, Any]:
         """For machines."""
@@ -125,6 +129,7 @@ class Made:
             **facts,
             "bytes_per_edge": self.bytes_per_edge,
             "one_based": self.one_based,
+            "columns": [taken.facts() for taken in self.columns],
             "seconds": self.total_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
         }
@@ -141,8 +146,10 @@ class Made:
             *pairs(
                 [
                     ("vertices", f"{report.vertices:,}"),
+                    ("no edge", self._edgeless()),
                     ("edges", f"{report.input_edges:,} ({kind}{stored})"),
                     ("weights", report.weight_dtype or self._unasked()),
+                    *(("columns", self._told(taken)) for taken in self.columns),
                     ("ids", "from 0: vertex 1 of the input is 0 here" if self.one_based else None),
                     ("size", f"{format_bytes(report.output_bytes)}{self._per_edge()}"),
                     ("time", f"{seconds(self.total_seconds)} ({stages})"),
@@ -158,12 +165,27 @@ class Made:
         """Bytes of the graph file for each edge stored in the out-adjacency."""
         return self.report.output_bytes / self.report.edges if self.report.edges else None
 
+    def _edgeless(self) -> str | None:
+        found = edgeless(self.report.without_edges)
+        return found if found is None or self.renumbered else f"{found} ({UNNAMED})"
+
     def _unasked(self) -> str | None:
         number = self.passed_over
         return None if number is None else f"none; the first edge has a third column, {number}: --weights takes it"
 
+    def _told(self, taken: TakenColumns) -> str:
+        return taken.told() if len(self.columns) == 1 else f"{taken.told()} ({Path(taken.file).name})"
+
     def _per_edge(self) -> str:
         return "" if self.bytes_per_edge is None else f", {self.bytes_per_edge:.2f} bytes per edge"
+
+
+UNNAMED = "ids that no edge has count as vertices; --renumber leaves out those that the input does not name"
+
+
+def edgeless(count: int | None) -> str | None:
+    """How many vertices have no edge, for people; None where all have one."""
+    return f"{count:,} of the vertices" if count else None
 
 
 def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, speaker: Speaker) -> Made:
@@ -176,4 +198,8 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
         report = convert(source, output, conversion, watching(update, speaker.note))
     one_based = bool(getattr(source, "one_based", False))
     passed_over = getattr(source, "passed_over", None)
-    return Made(report, time.perf_counter() - began, peak_resident_bytes(), one_based, passed_over)
+    columns = tuple(getattr(source, "columns_taken", ()))
+    renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None
+    renumbered = renumbered or bool(getattr(source, "named", False))
+    peak, taken = peak_resident_bytes(), time.perf_counter() - began
+    return Made(report, taken, peak, one_based, passed_over, columns, renumbered)

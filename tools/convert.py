@@ -7,7 +7,7 @@ import click
 from penstock.storage.atomic import check_target
 from penstock.storage.convert.options import ConvertOptions
 from penstock.storage.errors import InputError
-from penstock.storage.ingest.options import IngestOptions, parse_columns
+from penstock.storage.ingest.options import IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.conversion import converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
@@ -15,6 +15,7 @@ from penstock.tools.output_files import OUTPUT, is_graph_name, keep_inputs
 
 FORMATS = [
     "text",
+    "csv",
     "matrix-market",
     "dimacs",
     "metis",
@@ -30,15 +31,19 @@ FORMATS = [
 ]
 
 
-def _reading(columns: str | None, weights: bool | None, header: bool | None, string_ids: bool) -> IngestOptions:
+def _reading(
+    columns: str | None, delimiter: str | None, weights: bool | None, header: bool | None, string_ids: bool
+) -> IngestOptions:
     names = None if columns is None else parse_columns(columns)
-    return IngestOptions(columns=names, weights=weights, header=header, string_ids=string_ids)
+    mark = None if delimiter is None else parse_delimiter(delimiter)
+    return IngestOptions(columns=names, delimiter=mark, weights=weights, header=header, string_ids=string_ids)
 
 
 reading = taking(
     "reading",
     _reading,
     option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
+    option("--delimiter", help="Read CSV divided by this character, or tab; found out if not given."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
     option("--string-ids", is_flag=True, help="Ids are strings; found out with --renumber or --bipartite."),
@@ -89,9 +94,14 @@ def command(
 ) -> None:
     """Turn raw edge lists into a graph file.
 
-    INPUT is text (blanks, tabs or commas; # and % comments), MatrixMarket, DIMACS, METIS, lists of
-    neighbors, NumPy or scipy arrays, raw little-endian pairs, Parquet, or raw CSR arrays; text and
+    INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, DIMACS, METIS, lists of
+    neighbors, NumPy or scipy arrays, raw little-endian pairs, Parquet, or raw CSR arrays; text, CSV and
     pairs may be gz, bz2, xz or zst; - is standard input. Several inputs make one graph.
+
+    Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
+    The first two columns are source and target. A header with names like source, src, from, target,
+    dst, to, weight is understood; where it says otherwise, or there are four columns and more (three
+    with other names), --columns is asked for. The report tells which columns were taken.
 
     \b
     Examples:
@@ -100,6 +110,7 @@ def command(
       penstock convert part-*.parquet all.h5 --direction both --dedupe first
       penstock convert mesh.graph.bz2 mesh.h5
       penstock convert ratings.csv ratings.h5 --bipartite --weights
+      penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber
       penstock convert friends.txt friends.h5 --format adjacency --renumber
       penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5
       zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB

@@ -66,7 +66,11 @@ parameters = taking(
     option("--tol", type=float, help="Stop at this L1 change (pagerank: 1e-6); 0: never."),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option("--k", type=click.IntRange(0), help="kcore: of which core; betweenness: so many sampled sources."),
-    option("--weight", is_flag=True, default=None, help="katz, hits: edges count by their weights."),
+    option(
+        "--weight/--no-weight",
+        default=None,
+        help="Whether edges count by their weights. By default they do where the graph has weights; else 1 each.",
+    ),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",

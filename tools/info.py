@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.budget import format_bytes
+from penstock.storage.schema import WITHOUT_EDGES
+from penstock.tools.conversion import UNNAMED, edgeless
 from penstock.tools.options import ANY, speaking, stripe_option, taking
 from penstock.tools.output import Speaker, counted, pairs, short
 
@@ -53,6 +55,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         "directed": graph.directed,
         "vertex_dtype": graph.vertex_dtype,
         "weight_dtype": graph.weight_dtype,
+        "without_edges": graph.without_edges,
         "renumbered": graph.original is not None,
         "sources": graph.left,
         "files": list(graph.files),
@@ -84,12 +87,23 @@ def hints(graph: Graph) -> list[str]:
             "BFS and PageRank pull as well"
         )
     if graph.weight_dtype is None:
-        found.append("no weights: sssp counts each edge as 1; convert with --weights to keep them")
+        found.append("no weights: sssp, pagerank and others count each edge as 1; convert with --weights to keep them")
+    if graph.without_edges and not _only_named(graph):
+        found.append(f"{UNNAMED}: {graph.vertices - graph.without_edges:,} vertices have an edge")
     if graph.vertices == 0:
         found.append("no vertices: every answer is empty")
     elif graph.edges == 0:
         found.append("no edges: every vertex is on its own")
     return found
+
+
+def _only_named(graph: Graph) -> bool:
+    """Whether only vertices that the input named exist."""
+    from penstock.storage.name_frames import NameFrames
+
+    options = graph.provenance.get("options")
+    chosen = isinstance(options, dict) and any(options.get(name) for name in ("renumber", "bipartite", "vertices_file"))
+    return chosen or isinstance(graph.original, NameFrames)
 
 
 def degree_statistics(adjacency: Adjacency) -> dict[str, Any]:
@@ -131,6 +145,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     per_edge = facts["bytes_per_edge"]
     rows: list[tuple[str, object]] = [
         ("vertices", f"{facts['vertices']:,} ({facts['vertex_dtype']})"),
+        ("no edge", edgeless(facts["without_edges"])),
         ("edges", f"{facts['input_edges']:,} ({kind}{stored})"),
         ("weights", facts["weight_dtype"] or "none"),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
@@ -142,7 +157,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         rows.append((f"{direction}-degrees", _degree_line(found)))
     if len(facts["files"]) > 1:
         rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))
-    rows += [(name, _short(value)) for name, value in facts["provenance"].items()]
+    rows += [(name, _short(value)) for name, value in facts["provenance"].items() if name != WITHOUT_EDGES]
     return [
         str(facts["path"]),
         *pairs(rows, indent="  "),

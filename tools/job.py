@@ -24,6 +24,7 @@ from penstock.tools.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
+    from penstock.storage.graph import Graph
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
 """Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""
@@ -41,6 +42,13 @@ class Step:
     def title(self) -> str:
         """The program and its parameters."""
         return f"{self.program} {self.parameters}".rstrip()
+
+    def heading(self, program: Program, graph: Graph, place: Path) -> str:
+        """The first line of its answer: what runs on which file, and how edges count where the graph has weights."""
+        from penstock.engine.program import weighted
+
+        counts = "" if graph.weight_dtype is None else ", weighted," if weighted(program, graph) else ", unweighted,"
+        return f"{self.title}{counts} on {place}"
 
     @property
     def stem(self) -> str:

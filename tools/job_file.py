@@ -281,7 +281,7 @@ def _of_step(step: Step) -> dict[str, Any]:
     if not all(_in_toml(value) for value in more.values()):
         more = [f"{name}={_literal(value)}" for name, value in more.items()]
     wanted = {key_of(option): getattr(step.wanted, str(option.name)) for option in wanting.options}
-    return _given(named | wanted | {"set": more})
+    return {key: _plain(value) for key, value in named.items()} | _given(wanted | {"set": more})
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from penstock.storage.errors import RunError
 if TYPE_CHECKING:
     from io import FileIO
 
+from penstock.storage.printable import KEPT, printable
+
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Without --verbose, with it, and with it twice."""
 
@@ -51,6 +53,14 @@ class _Threshold(logging.Filter):
         return record.levelno >= self.level
 
 
+class _Printable(logging.Formatter):
+    """Formats records so that what is in them of an input may be printed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return printable(super().format(record), KEPT)
+
+
 def show(verbose: int = 0, *, quiet: bool = False) -> None:
     """Send log lines to stderr from now on: warnings, with `verbose` information, with 2 details; quiet: nothing."""
     logger = logging.getLogger("penstock")
@@ -63,7 +73,7 @@ def show(verbose: int = 0, *, quiet: bool = False) -> None:
     handler = _ToStderr()
     handler.addFilter(_Threshold(level))
     told = "%(asctime)s %(name)s: %(message)s" if verbose else "penstock: %(message)s"
-    handler.setFormatter(logging.Formatter(told))
+    handler.setFormatter(_Printable(told))
     logger.addHandler(handler)
 
 

@@ -58,6 +58,12 @@ class Watching:
         """A context that gives the timeline of a session, None without --trace, and writes it at the end."""
         return tracing(self.trace, force=force, facts=facts, begun=begun)
 
+    def ring(self) -> Timeline | None:
+        """What a timeline takes of memory, None without --trace; nothing is written."""
+        from penstock.storage.timeline import Timeline
+
+        return None if self.trace is None else Timeline()
+
     def lines(self, *, force: bool) -> AbstractContextManager[Metrics]:
         """A context that gives the metrics of a job; without --metrics they go nowhere."""
         return metering(self.metrics, force=force)

@@ -2,9 +2,9 @@
 
 networkx finds it by the entry points `networkx.backends` and `networkx.backend_info` and calls it with graphs
 converted by `convert_from_nx`, once per graph, as networkx keeps conversions (so a graph may have weights that a call
-does not ask for). Answers are networkx's own: same keys, same
-rules, same exceptions. Refuses weights that are functions, which would have to be called for every edge. Imports
-networkx and the engine only when called, since networkx reads `get_info` whenever it is imported itself.
+does not ask for). Answers are networkx's own: same keys, same rules, same exceptions. Refuses weights that are
+functions, which would have to be called for every edge, and negative personalization. Imports networkx and the engine
+only when called, since networkx reads `get_info` whenever it is imported itself.
 
 Options of a run may be given beside the arguments of networkx: `nx.pagerank(G, backend="penstock", threads=4)`.
 """
@@ -166,31 +166,33 @@ def pagerank(
     **options: Any,
 ) -> dict[Node, float]:
     """As `networkx.pagerank`. Raises PowerIterationFailedConvergence, ZeroDivisionError as that does."""
-    from penstock.tools.networkx_pagerank import WeightedPageRank
+    from penstock.engine.programs.pagerank import PageRank
 
     if len(G) == 0:
         return {}
-    teleport = _shares(G, personalization, "personalization")
-    ranks = _shares(G, nstart, "nstart")
-    program = WeightedPageRank(
-        alpha, len(G) * tol, max_iter, ranks, (teleport, _shares(G, dangling, "dangling") if dangling else teleport)
+    program = PageRank(
+        tol=len(G) * tol,
+        max_iter=max_iter,
+        personalization=_shares(G, personalization, "personalization"),
+        weight=weight is not None,
+        dangling=_shares(G, dangling or None, "dangling"),
+        nstart=_shares(G, nstart or None, "nstart"),
     )
-    program.weighed = int(weight is not None)
+    program.damping, program.non_negative_weights = alpha, False  # any, as networkx takes
     result = G.run(program, {"mode": "sync", **options})
     if not result.converged:
         raise _networkx().PowerIterationFailedConvergence(max_iter)
     return dict(zip(G.nodes, result.fields["rank"].tolist(), strict=True))
 
 
-def _shares(graph: PenstockGraph, given: Mapping[Node, float] | None, name: str) -> NDArray[np.float64]:
-    """Numbers of nodes as a vector whose sum is 1; even without any."""
-    if given is None or (name == "nstart" and not given):
-        return np.full(len(graph), 1 / len(graph))
+def _shares(graph: PenstockGraph, given: Mapping[Node, float] | None, name: str) -> NDArray[np.float64] | None:
+    """Numbers of nodes as a vector; None without any."""
+    if given is None:
+        return None
     vector = np.fromiter((given.get(node, 0) for node in graph.nodes), np.float64, len(graph))
     if vector.sum() == 0:
         raise ZeroDivisionError(f"{name} gives no node of the graph a share")
-    shares: NDArray[np.float64] = vector / vector.sum()
-    return shares
+    return vector
 
 
 def single_source_shortest_path_length(

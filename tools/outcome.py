@@ -31,6 +31,7 @@ class Outcome:
         graph = self.result.graph
         return {
             "graph": graph.path,
+            "weighted": self.result.weighted,
             "vertices": graph.vertices,
             "edges": graph.edges,
             "graph_bytes": graph.file_bytes,

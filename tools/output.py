@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import numpy as np
+from penstock.storage.printable import KEPT, printable
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,17 @@ class Speaker:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(line)
+                click.echo(printable(line, KEPT))
 
     def say(self, line: str) -> None:
         """Say a line for people, now."""
         if not self.silent:
-            click.echo(line)
+            click.echo(printable(line, KEPT))
 
     def note(self, line: str) -> None:
         """Say a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
-            click.echo(line, err=True)
+            click.echo(printable(line, KEPT), err=True)
 
 
 def plain(value: Any) -> Any:
@@ -63,14 +64,14 @@ def plain(value: Any) -> Any:
 
 def pairs(rows: Sequence[tuple[str, object]], indent: str = "") -> list[str]:
     """Lines of two columns, names and values; a row whose value is None is left out."""
-    shown = [(name, str(value)) for name, value in rows if value is not None]
+    shown = [(printable(name), printable(str(value))) for name, value in rows if value is not None]
     width = max((len(name) for name, _ in shown), default=0)
     return [f"{indent}{name:<{width}}  {value}" for name, value in shown]
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Lines of a table: the first column to the left, the others to the right."""
-    cells = [list(heads), *([str(cell) for cell in row] for row in rows)]
+    cells = [[printable(str(cell)) for cell in row] for row in (heads, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     lines = []
     for row in cells:
@@ -88,7 +89,7 @@ def counted(number: int, noun: str) -> str:
 
 def short(value: object, most: int) -> str:
     """Write a value in at most so many characters; dots stand for what is left out."""
-    text = str(value)
+    text = printable(str(value))
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

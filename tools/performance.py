@@ -111,7 +111,8 @@ def _tell(job: Job, told: list[tuple[Step, Outcome]], used: Used, speaker: Speak
     facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
     lines = []
     for step, outcome in told:
-        lines += [f"{step.title} on {job.graph}", *outcome.lines(step.wanted)]
+        result = outcome.result
+        lines += [step.heading(result.program, result.graph, job.graph), *outcome.lines(step.wanted)]
     speaker.answer(facts, lines)
 
 

@@ -20,6 +20,8 @@ from penstock.storage.errors import InputError
 from penstock.tools import authored
 
 if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
     from penstock.engine.program import Program
 
 
@@ -51,6 +53,16 @@ def find_program(name: str) -> type[Program]:
             f"{wanted or 'a class'} is asked for: write {place}:ClassName"
         )
     return classes[wanted]
+
+
+def completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What a shell may complete the name of a program to: programs, or files where there is none."""
+    from click.shell_completion import CompletionItem
+    from penstock.engine.programs.table import PROGRAMS
+
+    return [CompletionItem(name) for name in PROGRAMS if name.startswith(incomplete)] or [
+        CompletionItem(incomplete, type="file")
+    ]
 
 
 def _load(place: str) -> ModuleType:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from penstock.storage.budget import format_bytes
+from penstock.storage.printable import printable
 
 
 class Update(Protocol):
@@ -44,7 +45,7 @@ class _Bars:
         if stage not in self._tasks:
             for task in self._tasks.values():
                 self._bars.stop_task(task)
-            self._tasks[stage] = self._bars.add_task(stage, total=total, unit=unit)
+            self._tasks[stage] = self._bars.add_task(printable(stage), total=total, unit=unit)
         self._bars.update(self._tasks[stage], completed=done, total=total)
 
     def write(self, line: str) -> None:
@@ -78,7 +79,7 @@ def waiting(title: str, *, quiet: bool) -> Iterator[None]:
 
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        bars.add_task(title, total=None)
+        bars.add_task(printable(title), total=None)
         yield
 
 

@@ -1,15 +1,14 @@
 """Owns where measured rates are kept, and which rates a run uses.
 
-They lie in the user's cache folder, one file for each machine and device (`transfer/calibration.py` says what is in it,
-`storage/machine.py` under which name). A run takes those of `--rates`, else the stored ones, else measures quickly and
-stores; a damaged or foreign file is said once and measured anew. Refuses to let any of this end a run: what cannot be
-measured or stored is said on stderr, and the built-in rates serve.
+They are in the user's cache folder (`storage/user_cache.py`), one file for each machine and device
+(`transfer/calibration.py` says what is in it, `storage/machine.py` under which name). A run takes those of `--rates`,
+else the stored ones, else measures quickly and stores; a damaged or foreign file is said once and measured anew. Does
+not let any of this end a run: what cannot be measured or stored is said on stderr, and the built-in rates serve.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.atomic import write_text
 from penstock.storage.errors import InputError, PenstockError
+from penstock.storage.user_cache import user_cache
 from penstock.tools.output import plain, seconds
 
 if TYPE_CHECKING:
@@ -65,20 +65,9 @@ class Used:
         }
 
 
-def folder() -> Path:
-    """The cache folder: $XDG_CACHE_HOME/penstock, or ~/.cache/penstock. Raises InputError without a home."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(given):
-        return Path(given) / "penstock"
-    try:
-        return Path.home() / ".cache" / "penstock"
-    except RuntimeError as error:
-        raise InputError(f"there is no home folder to keep rates in ({error}); set XDG_CACHE_HOME") from error
-
-
 def place_of(fingerprint: str) -> Path:
     """The file of a machine's rates."""
-    return folder() / f"rates-{fingerprint}.json"
+    return user_cache() / f"rates-{fingerprint}.json"
 
 
 def store(calibration: Calibration) -> Path:

@@ -8,7 +8,6 @@ the machine, and to promise what only a run can tell.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.budget import format_bytes
@@ -20,7 +19,7 @@ from penstock.tools.run_directory import check_folder
 if TYPE_CHECKING:
     from penstock.engine.forecast import Forecast, Memory, Sweep
 
-PHASES = "runs as several programs, one after another; foretold is the first, the others may need more"
+PHASES = "runs as several programs, one after another; the sweeps are those of the first"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
@@ -36,9 +35,12 @@ def rehearse(job: Job, speaker: Speaker) -> None:
     job = job.kept()
     check_folder(job)
     job.check(made=False)
-    with Session(graph, **job.execution.options, **used.options()) as session:
+    timeline, keeps = job.watching.ring(), job.checkpointing.folder is not None
+    with Session(graph, timeline=timeline, **job.execution.options, **used.options()) as session:
         session.prepare(*programs)
-        told = [(step, session.forecast(program)) for step, program in zip(job.steps, programs, strict=True)]
+        each = list(zip(job.steps, programs, strict=True))
+        told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
+        headings = [step.heading(program, graph, job.graph) for step, program in each]
     facts = {
         "command": "run",
         "dry_run": True,
@@ -47,7 +49,11 @@ def rehearse(job: Job, speaker: Speaker) -> None:
         "programs": [_facts(step, found) for step, found in told],
         "rates": used.facts(),
     }
-    lines = [line for step, found in told for line in _lines(job.graph, step, found)]
+    lines = [
+        line
+        for heading, (step, found) in zip(headings, told, strict=True)
+        for line in (f"{heading} (dry run)", *_lines(step, found))
+    ]
     speaker.answer(facts, [*lines, f"rates: {_rates(used)}"])
 
 
@@ -60,10 +66,11 @@ def _facts(step: Step, found: Forecast) -> dict[str, Any]:
     return facts | {"most_seconds": found.most_seconds, "output": step.wanted.path}
 
 
-def _lines(graph: Path, step: Step, found: Forecast) -> list[str]:
+def _lines(step: Step, found: Forecast) -> list[str]:
     ways = " or ".join({"push": "pushing", "pull": "pulling"}[way] for way in found.directions)
+    how = f"{ways}, in partitions of {format_bytes(found.partition_bytes)}" if ways else "reading no edges"
     rows: list[tuple[str, object]] = [
-        ("runs on", f"{found.device}, {ways}, in partitions of {format_bytes(found.partition_bytes)}"),
+        ("runs on", f"{found.device}, {how}"),
         *_memory("host memory", found.host),
         *([] if found.placement is None else _memory("device memory", found.placement)),
         ("before", _loading(found)),
@@ -73,7 +80,7 @@ def _lines(graph: Path, step: Step, found: Forecast) -> list[str]:
         ("note", PHASES if found.phases else None),
         ("would write", step.wanted.path),
     ]
-    return [f"{step.title} on {graph} (dry run)", *pairs(rows, indent="  ")]
+    return pairs(rows, indent="  ")
 
 
 def _memory(name: str, memory: Memory) -> list[tuple[str, object]]:

@@ -102,10 +102,10 @@ def case_of(name: str, sources: Sequence[int], sweeps: int) -> Case:
     if name in EVERYWHERE:
         return Case(name, [EVERYWHERE[name]])
     if name == "pagerank":
-        return Case(name, [lambda: PageRank(tol=0, max_iter=sweeps)])
+        return Case(name, [lambda: PageRank(tol=0, max_iter=sweeps, weight=False)])
     if name == RESIDUAL:
         # Each answer is within its tolerance of the limit, in L1: two are within twice that.
-        makers = [lambda: PageRank(tol=RESIDUAL_TOLERANCE, max_iter=100_000)]
+        makers = [lambda: PageRank(tol=RESIDUAL_TOLERANCE, max_iter=100_000, weight=False)]
         return Case(name, makers, options={"mode": "async"}, apart=2 * RESIDUAL_TOLERANCE)
     raise InputError(f"there is no case {name!r}; choose of {', '.join(KNOWN)}")
 

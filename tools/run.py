@@ -19,11 +19,12 @@ from penstock.tools.job_file import JobFile, key_of
 from penstock.tools.options import ANY, Titled, gathering, speaking
 from penstock.tools.output import Speaker
 from penstock.tools.performance import perform
+from penstock.tools.programs import completed
 from penstock.tools.rehearsal import rehearse
 
 
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
-@click.argument("program", metavar="PROGRAM | JOB.toml")
+@click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
 @gathering("asked", parameters, wanting, *JOB_GROUPS, speaking)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
@@ -32,6 +33,10 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
     Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
     of a program go by --set.
+
+    Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
+    pagerank personalized_pagerank katz hits php adsorption cf); the first line of the answer says so, and
+    --no-weight counts each edge as 1.
 
     \b
     paths       bfs sssp reachability widest betweenness
@@ -49,6 +54,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run sssp roads.h5 --source 7 --top 5
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
+      penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
       penstock run my_program.py:MyProgram web.h5 --set depth=3

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from penstock.storage.budget import format_bytes
-from penstock.storage.errors import InputError
+from penstock.storage.errors import BudgetError
 
+MIB = 1 << 20
 READ_BYTES = (4 << 20) + (8 << 10)
 DECODE_BYTES = 3 << 20
 SLABS = (4, 3, 2)
@@ -52,7 +53,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache."""
+    """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache.
+
+    spare: bytes of the budget that nothing takes.
+    """
 
     partition_edges: int
     slabs: int
@@ -60,6 +64,7 @@ class Layout:
     reads_in_flight: int
     whole: bool
     edge_bytes: int
+    spare: int = 0
 
     @property
     def ahead(self) -> int:
@@ -73,7 +78,7 @@ class Layout:
 
 
 def layout(budget: Budget, sizes: Sequence[AdjacencySize], *, with_weights: bool) -> Layout:
-    """Divide a budget over the adjacencies that a run reads; InputError when it cannot work.
+    """Divide a budget over the adjacencies that a run reads; BudgetError when it cannot work.
 
     The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
     """
@@ -86,13 +91,20 @@ def layout(budget: Budget, sizes: Sequence[AdjacencySize], *, with_weights: bool
         for reads in READS:
             room = left - reader_bytes(budget, reads)
             if edges * edge_bytes <= room:
-                return Layout(step, 0, entries, reads, True, edge_bytes)
+                return Layout(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes)
             fitted = _slabs(room, step * edge_bytes, frugal=step > chunk or reads > 1)
             if fitted:
-                slots = (room - fitted * step * edge_bytes) // (step * edge_bytes)
-                return Layout(step, fitted, min(slots, entries - 1), reads, False, edge_bytes)
+                slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
+                spare = room - (fitted + slots) * step * edge_bytes
+                return Layout(step, fitted, slots, reads, False, edge_bytes, spare)
     least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
-    raise InputError(_too_small(budget, least, chunk * edge_bytes))
+    raise _too_small(budget, least, chunk * edge_bytes)
+
+
+def check_fixed(budget: Budget) -> None:
+    """Refuse a budget that is too small for what is taken already, where no edge is read. Raises BudgetError."""
+    if budget.fixed > budget.host_memory:
+        raise BudgetError("--host-memory", _takes(budget), -(-budget.fixed // MIB))
 
 
 def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> Iterator[int]:
@@ -120,11 +132,17 @@ def _slabs(room: int, slab_bytes: int, *, frugal: bool) -> int:
     return next((count for count in SLABS if count * slab_bytes <= limit), 0)
 
 
-def _too_small(budget: Budget, least: int, chunk_bytes: int) -> str:
-    total = -(-(budget.fixed + least) // (1 << 20))
+def _too_small(budget: Budget, least: int, chunk_bytes: int) -> BudgetError:
+    reading = (
+        f", and reading the graph takes at least {format_bytes(least)} ({format_bytes(reader_bytes(budget, 1))} for "
+        f"{budget.workers} decoding threads and {budget.stripes} read queues, {SLABS[-1]} slabs of "
+        f"{format_bytes(chunk_bytes)})"
+    )
+    return BudgetError("--host-memory", _takes(budget) + reading, -(-(budget.fixed + least) // MIB))
+
+
+def _takes(budget: Budget) -> str:
     return (
         f"--host-memory {format_bytes(budget.host_memory)} is too small: vertex state and index take "
-        f"{format_bytes(budget.fixed)}, and reading the graph takes at least {format_bytes(least)} "
-        f"({format_bytes(reader_bytes(budget, 1))} for {budget.workers} decoding threads and {budget.stripes} read "
-        f"queues, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)}): give --host-memory {total}MiB or more"
+        f"{format_bytes(budget.fixed)}"
     )

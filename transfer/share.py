@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.storage.budget import format_bytes
-from penstock.storage.errors import InputError
-from penstock.transfer.layout import AdjacencySize
+from penstock.storage.errors import BudgetError, InputError
+from penstock.transfer.layout import MIB, AdjacencySize
 
 SLABS = (3, 2)
 SLAB_SHARE = 0.25
@@ -96,11 +96,12 @@ def _too_small(edge_memory: int, least: int, wish: Wish) -> InputError:
             f"--device-edge-memory {format_bytes(edge_memory)} is too small: {slabs}; give at least that, or use "
             f"{WITHOUT}"
         )
-    total = -(-(wish.fixed + least) // (1 << 20))
-    return InputError(
+    return BudgetError(
+        "--device-memory",
         f"--device-memory {format_bytes(wish.device_memory)} is too small: vertex state and index take "
-        f"{format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}: give --device-memory {total}MiB or more"
-        f"{f', or use {WITHOUT}' if least and wish.fixed <= wish.device_memory else ''}"
+        f"{format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}",
+        -(-(wish.fixed + least) // MIB),
+        f", or use {WITHOUT}" if least and wish.fixed <= wish.device_memory else "",
     )
 
 

@@ -136,6 +136,8 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
     texts["active"] = names.adapter("active", signature, "v", absent=differs)
+    if program.self_combining and author_function(program, "active") is not None:
+        texts["active"] = texts["active"].replace("return ", f"return ({differs}) and ")  # asked of what changed only
     texts["accumulate"] = _accumulate_text(program, names, signature)
     return texts
 

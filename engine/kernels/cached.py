@@ -1,8 +1,7 @@
 """Numba compilation with a disk cache that knows the author's functions.
 
-Numba keys its cache by a function's own bytecode and the pickled contents of its closure; compiled
-functions in a closure pickle differently in every process, so kernels specialized by closure would
-be compiled anew each time. Here the key is a digest instead: kernel sources + the program.
+What a kernel is closed over (the author's functions, compiled) is not seen in its source, so the key of its entry in
+the user's cache is a digest of the sources of all kernels and of the program.
 """
 
 from __future__ import annotations
@@ -14,20 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
 from penstock.storage.budget import check_room
+from penstock.storage.kernel_cache import kept
 
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
-
-
-class _KeyedCache(FunctionCache):  # type: ignore[misc]
-    def __init__(self, function: Callable[..., Any], key: str) -> None:
-        super().__init__(function)
-        self._key = key
-
-    def _index_key(self, signature: Any, codegen: Any) -> Any:
-        return (signature, codegen.magic_tuple(), self._key)
 
 
 @functools.cache
@@ -67,9 +57,9 @@ class Kernel:
     def _compiled(self, *, parallel: bool) -> Any:
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
-        name = f"{self._key}{self._function.__qualname__}{parallel}"
-        compiled._cache = _KeyedCache(self._function, hashlib.sha256(_sources() + name.encode()).hexdigest())
-        return compiled
+        function = self._function
+        name = f"{self._key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
+        return kept(compiled, lambda: hashlib.sha256(_sources() + name.encode()).hexdigest())
 
 
 def kernel(key: str) -> Callable[[Callable[..., Any]], Kernel]:

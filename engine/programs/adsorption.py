@@ -4,19 +4,20 @@ Baluja et al., WWW 2008, for one label, in the form that Maiter and DiGraph run:
 
     score(v) = damping * sum over edges u -> v of score(u) * w(u, v) / W(v)  +  (1 - damping) * s(v),
 
-W(v) being the weight of all of v's in-edges. Weights are used where the graph has them.
+W(v) being the weight of all of v's in-edges. Weights are used where the graph has them, unless that is switched off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
-from penstock.engine.programs.weights import ArrivingWeight
+from penstock.engine.programs.weights import ArrivingWeight, counts_by_weight
 from penstock.engine.vertices import internal_id, internal_ids
 from penstock.storage.graph import Graph
 
@@ -24,7 +25,8 @@ from penstock.storage.graph import Graph
 class Adsorption(Program):
     """`score` (float64). source: the seeds, as an original id, several, or id -> strength (1 where not said).
 
-    damping (alias alpha): what of a score comes from the neighbors; tol: L1 change to stop at.
+    damping (alias alpha): what of a score comes from the neighbors; tol: L1 change to stop at. weight: whether edges
+    count by their weights where the graph has some (False or None: each counts 1).
     """
 
     score = Field(np.float64)
@@ -35,28 +37,44 @@ class Adsorption(Program):
     def __init__(
         self,
         source: Any,
-        damping: float = 0.85,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
+        weight: bool | str | None = True,
     ) -> None:
         self.source, self.damping = source, damping_of(damping, alpha, usual=0.85)
         self.tol, self.max_iter = tol, max_iter
+        self.needs_weights = counts_by_weight(weight)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Weighing and spreading."""
+        return self._weighing(), self._spread()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the in-edges, then spread."""
         if isinstance(self.source, Mapping):
             for vertex, strength in self.source.items():
+                check_value(f"the strength of source {vertex}", strength, NonNegative)
                 state["seed"][internal_id(graph, vertex)] = strength
         else:
             state["seed"][internal_ids(graph, self.source)] = 1.0
         if first == 0:
-            yield ArrivingWeight()
-        spread = Spread(self.damping, self.tol)
-        spread.max_iter = self.max_iter
+            yield self._weighing()
+        spread = self._spread()
         yield spread
         self.converged = spread.settled
+
+    def _weighing(self) -> ArrivingWeight:
+        weighing = ArrivingWeight()
+        weighing.needs_weights = self.needs_weights
+        return weighing
+
+    def _spread(self) -> Spread:
+        spread = Spread(self.damping, self.tol)
+        spread.needs_weights, spread.max_iter = self.needs_weights, self.max_iter
+        return spread
 
 
 class Spread(Program):
@@ -67,7 +85,6 @@ class Spread(Program):
     seed = Field(np.float64, constant=True)
     combine = "sum"
     everywhere = True
-    needs_weights = True
 
     def __init__(self, damping: float, tol: float) -> None:
         self.damping, self.tol = damping, tol

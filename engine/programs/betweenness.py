@@ -7,11 +7,12 @@ or from given or sampled ones (Brandes and Pich, 2007), scaled as networkx scale
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, PositiveCount
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.vertices import internal_ids, original_order
 from penstock.storage.errors import InputError
@@ -33,19 +34,18 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
+    working_bytes = 24
 
     def __init__(
         self,
         source: int | Sequence[int] | None = None,
-        k: int | None = None,
+        k: PositiveCount | None = None,
         normalized: bool = True,
-        seed: int = 0,
+        seed: Count = 0,
         raw: bool = False,
     ) -> None:
         if source is not None and k is not None:
             raise InputError("betweenness takes source or k, not both")
-        if k is not None and k < 1:
-            raise InputError(f"k is {k}; it must be at least 1")
         self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
 
     def sources(self, graph: Graph) -> NDArray[Any]:
@@ -56,6 +56,10 @@ class Betweenness(Program):
         if self.k is None or self.k >= graph.vertices:
             return everyone
         return np.random.default_rng(self.seed).choice(everyone, self.k, replace=False)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Forward and backward."""
+        return (CountPaths(0), AddDependencies(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Forward and backward from each source."""

@@ -1,18 +1,21 @@
 """Breadth-first search: levels and parents from one source or several.
 
 Level-synchronous, push or early-exit pull (Beamer, Asanović, Patterson, SC 2012). A vertex's parent is the
-smallest internal id among its in-neighbors of the previous level, so that runs agree to the bit.
+smallest original id among its in-neighbors of the previous level, so that runs agree to the bit. Neighbors are stored
+by ascending internal id, so that a pull may leave at the first one found. Where vertices are in another order than
+their original ids (hubs first) it may not: there the places of these travel instead, and the smallest is taken.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.vertices import internal_ids, original_values
+from penstock.engine.vertices import in_original_order, internal_ids, original_order, original_ranks, original_values
 from penstock.storage.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
@@ -34,6 +37,16 @@ class BFS(Program):
 
     def __init__(self, source: int | Sequence[int]) -> None:
         self.source = source
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The same with ties by the places of original ids, where these are not in the order of the internal ones."""
+        if isinstance(self, ByOriginalIds) or in_original_order(graph):
+            return self
+        mine: Any = type(self)
+        kind = _by_original_ids(mine)
+        made = kind.__new__(kind)
+        made.__dict__.update(self.__dict__)
+        return made
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
@@ -57,3 +70,40 @@ class BFS(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Parents as original ids."""
         return {"level": state["level"], "parent": original_values(graph, state["parent"])}
+
+
+class ByOriginalIds:
+    """What a search has otherwise where ties go by `rank`, the places of the original ids; `parent` is a place too."""
+
+    rank = Field(VERTEX, constant=True, output=False)
+    early_exit = False
+    starts_anywhere = False
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Put the sources on level 0."""
+        first = internal_ids(graph, self.source)  # type: ignore[attr-defined]
+        state["rank"][:] = original_ranks(graph)
+        state["level"][first] = 0
+        state["parent"][first] = state["rank"][first]
+        return Start(active=first)
+
+    def edge(rank):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the place of who sends it."""
+        return rank
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Parents as original ids."""
+        parent, order = state["parent"], original_order(graph)
+        absent = parent == np.iinfo(parent.dtype).max
+        internal = order[np.where(absent, 0, parent)].astype(parent.dtype)
+        internal[absent] = np.iinfo(parent.dtype).max
+        return {"level": state["level"], "parent": original_values(graph, internal)}
+
+
+@functools.cache
+def _by_original_ids(kind: Any) -> type[BFS]:
+    """A search of this kind with ties by original ids."""
+    made: type[BFS] = type(
+        kind.__name__, (ByOriginalIds, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__}
+    )
+    return made

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count
 from penstock.engine.program import VERTEX, Field, Global, Program, Start
 from penstock.engine.vertices import original_order, vertex_names
-from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 
@@ -24,10 +24,9 @@ class CDLP(Program):
     combine = "all"
     along = "both"
     everywhere = True
+    working_bytes = 32
 
-    def __init__(self, max_iter: int = 10) -> None:
-        if max_iter < 0:
-            raise InputError(f"max_iter is {max_iter}; it must not be negative")
+    def __init__(self, max_iter: Count = 10) -> None:
         self.max_iter = max_iter
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

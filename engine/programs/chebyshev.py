@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank_forms import scaled
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
@@ -26,12 +27,17 @@ class ChebyshevPageRank(PageRank):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
+    working_bytes = 8
     omega: float = 1.0
 
     def form(self, graph: Graph, mode: str) -> Program:
         """This one, for undirected graphs. Raises InputError for others."""
-        if graph.directed or self.personalization is not None:
+        if graph.directed or self.personalization is not None or self.lost_to is not None:
             raise InputError("Chebyshev PageRank needs an undirected graph and no personalization; use pagerank")
+        if weighted(self, graph):
+            raise InputError(
+                "Chebyshev PageRank counts each edge as 1, and this graph has weights: weight=False, or use pagerank"
+            )
         return self
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -57,6 +63,4 @@ class ChebyshevPageRank(PageRank):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Scale the sum to 1, which spreads the dangling vertices' rank."""
-        rank = state["rank"]
-        total = float(rank.sum())
-        return {"rank": rank / total if total > 0 else rank}
+        return {"rank": scaled(state["rank"])}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.vertices import internal_id, original_order
 from penstock.storage.errors import InputError
@@ -46,23 +47,19 @@ class CollaborativeFiltering(Program):
 
     def __init__(
         self,
-        rank: int = 8,
-        max_iter: int = 100,
-        regularization: float = 12.0,
-        rate: float = 0.2,
-        momentum: float = 0.8,
-        tol: float = 0.0,
-        seed: int = 0,
-        spread: float = 0.1,
+        rank: PositiveCount = 8,
+        max_iter: Count = 100,
+        regularization: Positive = 12.0,
+        rate: NonNegative = 0.2,
+        momentum: Share = 0.8,
+        tol: NonNegative = 0.0,
+        seed: Count = 0,
+        spread: NonNegative = 0.1,
     ) -> None:
-        if rank < 1 or regularization <= 0 or not 0 <= momentum < 1 or max_iter < 0:
-            raise InputError(
-                f"rank {rank}, regularization {regularization}, momentum {momentum}, max_iter {max_iter}: they must be "
-                "at least 1, above 0, in [0, 1), and not negative"
-            )
         self.rank, self.max_iter = rank, max_iter
         self.regularization, self.rate, self.momentum = regularization, rate, momentum
         self.tol, self.seed, self.spread = tol, seed, spread
+        self.working_bytes = 8 * rank + 16
         self.mean = 0.0
         self.ends = 0
         self.rmse: list[float] = []

@@ -10,7 +10,7 @@ full goes on to the next. Edge direction and self-loops are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ class Coloring(Program):
     color = Field(np.uint32, fill=LARGEST)
     turn = Field(np.int64, output=False)
     rank = Field(VERTEX, output=False)
+    working_bytes = 40
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Turns, and a window of colors."""
+        return (Turns(), ColorWindow(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Turns, then colors, window by window until everybody has a color."""

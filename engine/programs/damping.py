@@ -1,4 +1,4 @@
-"""Owns the damping of rankings: the share that follows edges, which some call alpha, and its range.
+"""Owns the damping of rankings: the share that follows edges, which some call alpha.
 
 Refuses two values under its two names: nobody can know which one was meant.
 """
@@ -9,13 +9,10 @@ from penstock.storage.errors import InputError
 
 
 def damping_of(damping: float, alpha: float | None, usual: float) -> float:
-    """The damping that is meant, in [0, 1); alpha: its other name, where that was used; usual: the default.
+    """The damping that is meant; alpha: its other name, where that was used; usual: the default.
 
-    Raises InputError for a value outside, and for two that differ.
+    Raises InputError for two that differ.
     """
     if alpha is not None and damping not in (usual, alpha):
         raise InputError(f"damping {damping} and alpha {alpha} are two names of one number; give one of them")
-    meant = damping if alpha is None else alpha
-    if not 0 <= meant < 1:
-        raise InputError(f"damping {meant} is outside [0, 1): {usual} is usual")
-    return meant
+    return damping if alpha is None else alpha

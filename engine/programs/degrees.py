@@ -5,7 +5,7 @@ Read from the row indexes, so that no edge is touched; in-degrees of a graph wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,11 @@ class Degrees(Program):
     degree = Field(np.int64)
     in_degree = Field(np.int64)
     out_degree = Field(np.int64)
+    working_bytes = 24
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """A sweep where in-edges are not stored."""
+        return [CountArriving()] if graph.into is None else []
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Read the indexes; count only what they do not hold."""

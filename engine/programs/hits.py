@@ -7,14 +7,16 @@ Scaled as networkx scales it: both sum to 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.graph import Graph
 
 BLOCK = 1 << 15
@@ -27,8 +29,8 @@ class HITS(Program):
     """`hub` and `authority` (float64, sum 1 each).
 
     tol: stop when the L1 change of the hubs in a (plain) round is below; max_iter: rounds. weight: whether edges count
-    by their weights. In a graph whose largest singular value is not the only one of its size the answer depends on the
-    start (all alike here), as everywhere.
+    by their weights where the graph has some (False or None: each counts 1). In a graph whose largest singular value is
+    not the only one of its size the answer depends on the start (all alike here), as everywhere.
     """
 
     hub = Field(np.float64)
@@ -37,9 +39,13 @@ class HITS(Program):
     former = Field(np.float64, output=False)
     tolerance = 1e-9
 
-    def __init__(self, tol: float = 1e-8, max_iter: int = 1000, weight: bool | str | None = None) -> None:
-        self.tol, self.max_iter, self.weight = tol, max_iter, bool(weight)
+    def __init__(self, tol: NonNegative = 1e-8, max_iter: Count = 1000, weight: bool | str | None = True) -> None:
+        self.tol, self.max_iter, self.needs_weights = tol, max_iter, counts_by_weight(weight)
         self.course = astuple(SemiIteration())
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """The two sweeps of a round."""
+        return Authorities(self.needs_weights), Hubs(self.needs_weights)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Authorities from hubs, hubs from authorities, round by round."""
@@ -51,9 +57,9 @@ class HITS(Program):
         for number in range(first, 2 * self.max_iter):
             if number % 2 == 0:
                 present[:] = hub
-                yield Authorities(self.weight)
+                yield Authorities(self.needs_weights)
                 continue
-            yield Hubs(self.weight)
+            yield Hubs(self.needs_weights)
             growth = float(np.abs(hub).sum())
             change = _change(hub, growth, present)
             if change < self.tol:
@@ -61,7 +67,7 @@ class HITS(Program):
                 break
             _combine(choice.following(change, growth), hub, present, state["former"])
             self.course = astuple(choice)
-        negative = self.weight and graph.weight_range is not None and graph.weight_range[0] < 0
+        negative = self.needs_weights and graph.weight_range is not None and graph.weight_range[0] < 0
         for values in (hub, state["authority"]):
             if not negative:
                 np.maximum(values, 0.0, out=values)  # what differences of rounding left below
@@ -79,7 +85,7 @@ class Authorities(Program):
     max_iter = 1
 
     def __init__(self, weight: bool) -> None:
-        self.needs_weights = weight  # type: ignore[misc]
+        self.needs_weights = weight
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Everybody takes part."""
@@ -105,7 +111,7 @@ class Hubs(Program):
     max_iter = 1
 
     def __init__(self, weight: bool) -> None:
-        self.needs_weights = weight  # type: ignore[misc]
+        self.needs_weights = weight
 
     def edge(authority, weight):  # type: ignore[no-untyped-def]
         """Travels against an edge."""

@@ -26,6 +26,7 @@ class MaximalIndependentSet(Program):
     combine = "min"
     message = VERTEX
     along = "both"
+    working_bytes = 40
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Nobody is decided. Ranks begin at 1: what members say comes before them all."""

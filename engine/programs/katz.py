@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count, Finite, NonNegative
 from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
@@ -22,7 +24,8 @@ class Katz(Program):
     """`katz` (float64), scaled to an L2 norm of 1 unless `normalized` is false.
 
     alpha: what a step of a walk counts (0.1). beta: what everybody has. tol: stop when the L1 change of a sweep is
-    below vertices x tol. weight: whether edges count by their weights (networkx: by default they do not).
+    below vertices x tol. weight: whether edges count by their weights where the graph has some (False or None:
+    each counts 1, networkx' default).
     """
 
     katz = Field(np.float64)
@@ -30,21 +33,20 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    working_bytes = 8
 
     def __init__(
         self,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        alpha: NonNegative = 0.1,
+        beta: Finite = 1.0,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         normalized: bool = True,
-        weight: bool | str | None = None,
+        weight: bool | str | None = True,
     ) -> None:
-        if alpha < 0 or tol < 0 or max_iter < 0:
-            raise InputError(f"alpha {alpha}, tol {tol} and max_iter {max_iter} must not be negative")
         self.alpha, self.beta, self.tol, self.max_iter = alpha, beta, tol, max_iter
         self.normalized = normalized
-        self.needs_weights = bool(weight)  # type: ignore[misc]
+        self.needs_weights = counts_by_weight(weight)
         self.enough = self.latest = 0.0
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Count
 from penstock.engine.program import Field, Program, Start
-from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 
@@ -61,9 +61,7 @@ class KCore(Program):
     message = np.int64
     along = "both"
 
-    def __init__(self, k: int) -> None:
-        if k < 0:
-            raise InputError(f"k is {k}; it must not be negative")
+    def __init__(self, k: Count) -> None:
         self.k = k
 
     def edge(source, target):  # type: ignore[no-untyped-def]

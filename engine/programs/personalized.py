@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
+from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.vertices import originals_of
 from penstock.storage.graph import Graph
 
 
@@ -15,12 +16,18 @@ class PPR(PageRank):
     """`rank` (float64, sum 1). source: original id to restart at, or several, or id -> weight. Others: see PageRank."""
 
     def __init__(
-        self, source: Any, damping: float = 0.85, tol: float = 1e-6, max_iter: int = 100, *, alpha: float | None = None
+        self,
+        source: Any,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
+        *,
+        alpha: Share | None = None,
+        weight: bool | str | None = True,
     ) -> None:
-        several = [source] if isinstance(source, int | np.integer | str) else source
-        home = dict(several) if isinstance(several, Mapping) else dict.fromkeys(several, 1.0)
-        super().__init__(damping, tol, max_iter, home, alpha=alpha)
+        home = dict(source) if isinstance(source, Mapping) else dict.fromkeys(originals_of(source), 1.0)
+        super().__init__(damping, tol, max_iter, home, alpha=alpha, weight=weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """PageRank of this personalization."""
-        return PageRank(self.damping, self.tol, self.max_iter, self.personalization).form(graph, mode)
+        return self.like(PageRank).form(graph, mode)

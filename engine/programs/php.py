@@ -5,26 +5,30 @@ whose workloads HyTGraph takes up: the source has 1, and every other vertex v ha
 
     php(v) = damping * sum over edges u -> v of php(u) * w(u, v) / W(u),     W(u): weight of all of u's out-edges.
 
-Nothing that returns to the source counts. Weights are used where the graph has them.
+Nothing that returns to the source counts. Weights are used where the graph has them, unless that is switched off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.parameters import Count, NonNegative, Share
+from penstock.engine.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.damping import damping_of
-from penstock.engine.programs.weights import OutgoingWeight
+from penstock.engine.programs.weights import OutgoingWeight, counts_by_weight
 from penstock.engine.vertices import internal_id
 from penstock.storage.errors import InputError
 from penstock.storage.graph import Graph
 
 
 class PHP(Program):
-    """`php` (float64) from `source` (original id). damping (alias alpha): cost of a step; tol: L1 change to stop at."""
+    """`php` (float64) from `source` (original id). damping (alias alpha): cost of a step; tol: L1 change to stop at.
+
+    weight: whether edges count by their weights where the graph has some (False or None: each counts 1).
+    """
 
     php = Field(np.float64)
     outgoing = Field(np.float64, output=False)
@@ -33,29 +37,40 @@ class PHP(Program):
     def __init__(
         self,
         source: int | str,
-        damping: float = 0.8,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
+        damping: Share = 0.8,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 1000,
         *,
-        alpha: float | None = None,
+        alpha: Share | None = None,
+        weight: bool | str | None = True,
     ) -> None:
         if not isinstance(source, int | np.integer | str):
             raise InputError(f"source is {source!r}; php is the nearness to one vertex")
         self.source, self.damping = source, damping_of(damping, alpha, usual=0.8)
         self.tol, self.max_iter = tol, max_iter
+        self.needs_weights = counts_by_weight(weight)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Weighing, where weights count, and spreading."""
+        spread = self._spread(internal_id(graph, self.source))
+        return [OutgoingWeight(), spread] if weighted(self, graph) else [spread]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""
         root = internal_id(graph, self.source)
-        if graph.weight_dtype is None:
+        if not weighted(self, graph):
             state["outgoing"][:] = graph.out.index().degrees(0, graph.vertices)
         elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0
-        spread = Hitting(root, self.damping, self.tol)
-        spread.max_iter = self.max_iter
+        spread = self._spread(root)
         yield spread
         self.converged = spread.settled
+
+    def _spread(self, root: int) -> Hitting:
+        spread = Hitting(root, self.damping, self.tol)
+        spread.needs_weights, spread.max_iter = self.needs_weights, self.max_iter
+        return spread
 
 
 class Hitting(Program):
@@ -65,7 +80,6 @@ class Hitting(Program):
     outgoing = Field(np.float64, constant=True)
     combine = "sum"
     everywhere = True
-    needs_weights = True
 
     def __init__(self, root: int, damping: float, tol: float) -> None:
         self.root, self.damping, self.tol = root, damping, tol

@@ -9,7 +9,7 @@ weakly connected ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,14 @@ class SCC(Program):
     component = Field(VERTEX)
     color = Field(VERTEX, output=False)
     reached = Field(np.uint32, output=False)
+    working_bytes = 32
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Trimming, the giant and coloring; in an undirected graph the weakly connected components."""
+        if graph.vertices == 0 or not graph.directed:
+            return [WCC()] if graph.vertices else []
+        reach = ReachForward(0), ReachBackward(0)
+        return [TrimForward(), TrimBackward(), *reach, SpreadColor(), ClaimColor()]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Trim, take the giant, trim, then color until nobody is left. `vertices` stands for no component yet."""

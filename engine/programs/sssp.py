@@ -7,48 +7,52 @@ due, which avoids most relaxations that a shorter path would undo.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.parameters import Width
 from penstock.engine.program import LARGEST, Field, Program, Start
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.engine.vertices import internal_ids
-from penstock.storage.errors import RunError
+from penstock.storage.errors import InputError, RunError
 from penstock.storage.graph import Graph
 
 CEILING = np.uint32(2**32 - 2)
+FARTHEST = float(np.finfo(np.float64).max)
 
 
 class SSSP(Program):
     """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
     delta: width of a bucket, default from the weights and the mean degree. weight: whether edges count by their weights
-    (networkx: None counts edges). Integer weights give uint32 distances (uint64 where those do not suffice), float
-    weights float64.
+    where the graph has some (False or None: each counts 1). Integer weights give uint32 distances (uint64 where
+    those do not suffice), float weights float64.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
     combine = "min"
     self_combining = True
-    needs_weights = True
     non_negative_weights = True
     starts_anywhere = True
+    working_bytes = 1
 
     def __init__(
-        self, source: int | Sequence[int], delta: float | None = None, weight: bool | str | None = True
+        self, source: int | Sequence[int], delta: Width | None = None, weight: bool | str | None = True
     ) -> None:
         self.source = source
         self.delta = delta
-        if not weight:
-            self.needs_weights = False  # type: ignore[misc]
+        self.needs_weights = counts_by_weight(weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """Float distances for float weights."""
+        """Float distances for float weights; those that could outgrow all floats are held below."""
         weight = graph.weight_dtype if self.needs_weights else None
-        if weight is not None and weight.kind == "f" and type(self) is SSSP:
-            return FloatSSSP(self.source, self.delta)
-        return self
+        if weight is None or weight.kind != "f" or type(self) is not SSSP:
+            return self
+        most = float(graph.weight_range[2]) if graph.weight_range else 0.0
+        kind = FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP
+        return kind(self.source, self.delta)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The sources are at distance 0."""
@@ -67,10 +71,18 @@ class SSSP(Program):
         """Nearest first."""
         return distance
 
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """64-bit distances, where a path might be too long for 32 bits."""
+        heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0
+        return [self._wide()] if heaviest * graph.vertices >= CEILING else []
+
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        return WideSSSP(self.source, self.delta, self.needs_weights) if bool(np.any(distance == CEILING)) else None
+        return self._wide() if bool(np.any(distance == CEILING)) else None
+
+    def _wide(self) -> Program:
+        return WideSSSP(self.source, self.delta, self.needs_weights)
 
 
 class WideSSSP(SSSP):
@@ -82,6 +94,10 @@ class WideSSSP(SSSP):
         """Travels along an edge: the distance by way of it."""
         return distance + weight
 
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Nothing is wider."""
+        return ()
+
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """Nothing is wider."""
         return None
@@ -92,6 +108,24 @@ class FloatSSSP(WideSSSP):
 
     distance = Field(np.float64, fill=LARGEST, unreached=LARGEST)
     tolerance = 1e-9
+
+
+class HugeSSSP(FloatSSSP):
+    """FloatSSSP for weights whose sums may be larger than any float64, which would read as not reached."""
+
+    def edge(distance, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the distance by way of it, or the largest number there is."""
+        return distance + weight if distance <= FARTHEST - weight else FARTHEST
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The distances. Raises InputError where one is larger than any number."""
+        far = int(np.count_nonzero(state["distance"] == FARTHEST))
+        if far:
+            raise InputError(
+                f"{far:,} vertices are farther than {FARTHEST:.3g} from the source, the largest float64; scale the "
+                "weights and convert the graph again"
+            )
+        return super().finish(graph, state)
 
 
 def default_delta(graph: Graph) -> float:

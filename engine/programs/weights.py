@@ -1,13 +1,27 @@
-"""How much weight lies on a vertex's edges: the first phase of programs that send shares of it.
+"""When edges count by their weights; and the sums of them, which programs that send shares need first.
 
-Fields `outgoing` and `arriving` belong to the program whose phase this is. Parallel edges count each; an unweighted
-graph's edges count 1.
+The rule: a program to which weights mean something uses those of the graph where it has some; it counts each edge as 1
+where the graph has none, and where its parameter `weight` is false. The sums: fields `outgoing` and `arriving` belong
+to the program whose phase this is. Parallel edges count each; an unweighted graph's edges count 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from penstock.engine.program import Field, Program
+from penstock.storage.errors import InputError
+
+
+def counts_by_weight(weight: bool | str | None) -> bool:
+    """Whether edges count by their weights; weight: a program's parameter, True or any name (as networkx has it).
+
+    Raises InputError for what is none of True, False, None and a name.
+    """
+    if isinstance(weight, str) and weight.lower() in ("", "false", "no", "none", "off"):
+        raise InputError(f"weight is the text {weight!r}; write weight=False for edges that count 1 each")
+    if not isinstance(weight, bool | np.bool_ | str | None):
+        raise InputError(f"weight is {weight!r}; it must be True (edges count by their weights) or False (1 each)")
+    return bool(weight)
 
 
 class OutgoingWeight(Program):

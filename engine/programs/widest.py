@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Program, Start
+from penstock.engine.programs.weights import counts_by_weight
 from penstock.engine.vertices import internal_ids
 from penstock.storage.graph import Graph
 
@@ -20,21 +21,22 @@ WIDEST = np.int64(2**63 - 1)
 class WidestPath(Program):
     """`width` from `source` (original id, or several) to every vertex; an unweighted graph's edges have width 1.
 
+    weight: whether edges count by their weights where the graph has some (False or None: each has width 1).
     int64 for integer weights, the source itself having 2^63 - 1; float64 for float weights, the source having infinity.
     """
 
     width = Field(np.int64, fill=-1, unreached=-1)
     combine = "max"
     self_combining = True
-    needs_weights = True
     starts_anywhere = True
 
-    def __init__(self, source: int | Sequence[int]) -> None:
+    def __init__(self, source: int | Sequence[int], weight: bool | str | None = True) -> None:
         self.source = source
+        self.needs_weights = counts_by_weight(weight)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """Float widths for float weights."""
-        floats = graph.weight_dtype is not None and graph.weight_dtype.kind == "f"
+        floats = self.needs_weights and graph.weight_dtype is not None and graph.weight_dtype.kind == "f"
         return FloatWidestPath(self.source) if floats and type(self) is WidestPath else self
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

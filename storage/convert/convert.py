@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.atomic import check_target
+from penstock.storage.convert.edgeless import Edgeless
 from penstock.storage.convert.numbering import NameStore
 from penstock.storage.convert.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.partition import check_density, sort_plan
@@ -29,7 +29,6 @@ from penstock.storage.convert.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.write import write_rows
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.ingest.options import RowSource, Source
-from penstock.storage.ingest.text import read_ids
 from penstock.storage.write import GraphWriter
 
 
@@ -45,7 +44,8 @@ def convert(
 
     Raises:
         InputError: the input, an option or the output cannot be used; nothing is left on disk.
-        RunError: the disk is full or failed; nothing is left on disk.
+        RunError: the disk is full or failed; nothing is left on disk, and a graph that was there stays.
+        UnsyncedError: the graph is in its place, but its folder could not be synced.
     """
     target = check_target(output, force=options.force)
     with Workspace(source, target, options, progress) as space:
@@ -71,6 +71,8 @@ class Edges:
     left: int | None = None
     weight_dtype: np.dtype[Any] | None = None
     written: int = 0
+    without_edges: int | None = None
+    output_bytes: int = 0
 
 
 def taken_in(space: Workspace) -> Edges:
@@ -88,8 +90,7 @@ def taken_in(space: Workspace) -> Edges:
 def _straight(space: Workspace, source: RowSource) -> Edges:
     """Take edges that lie row by row as they are."""
     space.stage("read")
-    listed = max((int(ids[-1]) for ids in _listed_ids(space)), default=-1)
-    vertices = max(listed + 1, source.known_vertices or 0)
+    vertices = source.known_vertices or 0
     extent = weight_range(source, space.pool, space.steps.in_flight)
 
     def rows(sorter: Sorter, ordering: Ordering) -> Iterator[Rows]:
@@ -120,13 +121,12 @@ def _spilled(spill: Spill, vertices: int, input_edges: int) -> Edges:
 def _read(space: Workspace) -> Edges:
     """Read edges whose ids stay as they are."""
     space.stage("read")
-    listed = max((int(ids[-1]) for ids in _listed_ids(space)), default=-1)
     spill = space.spill()
     with closed_after(space.source.batches()) as batches:
         for count in fill_spill(spill, _noted(space, batches), space.steps, space.pool):
             space.read_edges += count
             space.say("read")
-    vertices = max(spill.largest + 1, listed + 1, space.known_vertices)
+    vertices = max(spill.largest + 1, space.known_vertices)
     return _spilled(spill, vertices, space.read_edges)
 
 
@@ -139,15 +139,8 @@ def _noted(space: Workspace, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch
             yield batch
 
 
-def _listed_ids(space: Workspace) -> Iterator[NDArray[np.uint64]]:
-    """The ids of ``--vertices``, ascending and distinct, a block at a time."""
-    if space.options.vertices_file is not None:
-        for ids in read_ids(space.options.vertices_file, space.ingest):
-            yield np.unique(ids)
-
-
 def _write(space: Workspace, edges: Edges, target: Path) -> None:
-    """Sort and write the adjacencies, and whatever else the file holds."""
+    """Sort and write the adjacencies, and whatever else the file holds; all of it is in place then."""
     both = space.options.direction == "both" and not space.mirror
     rule = space.rule
     summed = rule == RULES["sum"]
@@ -176,19 +169,25 @@ def _write(space: Workspace, edges: Edges, target: Path) -> None:
         space.stage("out")
         backward = space.spill()
         backlog = Backlog(backward, space.reverse_steps, space.pool)
+        edgeless = Edgeless(edges.vertices, space.options.host_memory)
         with closed_after(_written(space, writer, "out", edges.rows, ordering)) as written:
             for rows in written:
                 edges.written += len(rows.neighbors)
+                edgeless.rows(rows.first, rows.degrees)
+                if not both and not space.mirror:
+                    edgeless.ends(rows.neighbors)
                 if rows.reverse is not None:
                     backlog.add(rows.reverse)
                 space.say("out", edges.written, edges.count)
         backlog.finish()
         if both:
             again = replace(ordering, reverse=False, rule=None, wide=backward.wide)
-            _write_backward(space, writer, backward, again)
+            _write_backward(space, writer, backward, again, edgeless)
+        edges.without_edges = writer.without_edges = edgeless.count
         _write_original(writer, edges)
         writer.input_edges = edges.input_edges
         space.stage("close")
+    edges.output_bytes = writer.file_bytes
 
 
 def _write_original(writer: GraphWriter, edges: Edges) -> None:
@@ -201,13 +200,16 @@ def _write_original(writer: GraphWriter, edges: Edges) -> None:
         writer.original_ids(edges.original)
 
 
-def _write_backward(space: Workspace, writer: GraphWriter, backward: Spill, ordering: Ordering) -> None:
+def _write_backward(
+    space: Workspace, writer: GraphWriter, backward: Spill, ordering: Ordering, edgeless: Edgeless
+) -> None:
     space.stage("in")
     done = 0
     edges = _spilled(backward, ordering.vertices, backward.edges)
     with closed_after(_written(space, writer, "in", edges.rows, ordering)) as written:
         for rows in written:
             done += len(rows.neighbors)
+            edgeless.rows(rows.first, rows.degrees)
             space.say("in", done, backward.edges)
 
 
@@ -238,7 +240,8 @@ def _report(space: Workspace, edges: Edges, target: Path) -> ConvertReport:
         directed=not space.mirror,
         weight_dtype=None if edges.weight_dtype is None else edges.weight_dtype.name,
         input_bytes=space.source.bytes_done,
-        output_bytes=space.output_bytes(target),
+        output_bytes=edges.output_bytes,
         scratch_bytes=space.scratch.written,
+        without_edges=edges.without_edges,
         seconds=space.seconds,
     )

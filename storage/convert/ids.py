@@ -28,10 +28,10 @@ def distinct(*parts: NDArray[Any] | None) -> Ids:
 
 
 class IdSet:
-    """All ids that occur. ``limit_bytes`` bounds what collecting and merging them may hold."""
+    """All ids that occur. ``limit_bytes`` bounds what collecting and merging them may hold; ``option`` wants them."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
+    def __init__(self, limit_bytes: int, option: str = "--renumber") -> None:
+        self._limit, self._option = limit_bytes, option
         self._levels: list[Ids] = []
         self._held = 0
 
@@ -70,7 +70,7 @@ class IdSet:
         needed = self._held * MERGE_BYTES
         if needed > self._limit:
             raise InputError(
-                f"--renumber: the map of {self._held} different ids and more needs at least "
+                f"{self._option}: the map of {self._held} different ids and more needs at least "
                 f"{format_bytes(needed)} while it is made, and may have "
                 f"{format_bytes(self._limit)}; raise --host-memory"
             )
@@ -121,6 +121,15 @@ class IdMap:
         if len(values):
             look_up(values, self.ids, self._guide, self._shift, found)
         return found
+
+    def first_other(self, values: NDArray[Any]) -> int:
+        """Return where the first value is that is none of ``ids``, or -1."""
+        if len(values) == 0 or len(self.ids) == 0:
+            return 0 if len(values) else -1
+        others = (values < self.ids[0]) | (values > self.ids[-1])
+        if not others.any():
+            others = self.ids[self(values)] != values
+        return int(np.argmax(others)) if others.any() else -1
 
 
 @native

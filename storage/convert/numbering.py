@@ -100,6 +100,14 @@ class Numbered:
     left: int | None = None
 
 
+class Unlisted(Exception):  # noqa: N818
+    """An id that `--vertices` does not list: the id, its role, and which edge of its batch has it (None: none)."""
+
+    def __init__(self, name: str, role: str, edge: int | None) -> None:
+        super().__init__(name, role, edge)
+        self.name, self.role, self.edge = name, role, edge
+
+
 class Numbering(Protocol):
     """How ids become vertices."""
 
@@ -108,7 +116,7 @@ class Numbering(Protocol):
         ...
 
     def take(self, batch: EdgeBatch, seen: Any) -> EdgeBatch:
-        """Note it, in order; return the batch as it is to be logged."""
+        """Note it, in order; return the batch as it is to be logged. Raises Unlisted."""
         ...
 
     def finish(self) -> Numbered:
@@ -195,6 +203,7 @@ class Named:
     def __init__(self, space: Workspace, *, sides: bool) -> None:
         self._memory, self._sides = space.options.host_memory, sides
         self._table = NameTable(space.share.id_bytes)
+        self._listed = False
         self._shelf = NameShelf(space.room, space.scratch)
         self._runs = NameRuns(self._shelf, space.pool, self._memory // NAME_RUN_SHARE)
 
@@ -205,8 +214,14 @@ class Named:
         """Note the names; the batch is logged in their numbers. Raises as `NameTable.numbers`."""
         assert batch.names is not None, "a batch of a named source has names"
         numbers, new = self._table.numbers(batch.names.keys)
+        if self._listed and len(new):
+            raise _unlisted(batch, new)
         self._runs.add(batch.names, new)
         return EdgeBatch(numbers[batch.sources], numbers[batch.targets], batch.weights)
+
+    def close_list(self) -> None:
+        """Take no other names from now on than were taken."""
+        self._listed = True
 
     def finish(self) -> Numbered:
         """Bring the names in order."""
@@ -225,6 +240,16 @@ class Named:
             self._shelf.forget(run)
         new: Callable[[NDArray[Any]], NDArray[Any]] = lambda numbers: ranks[numbers]  # noqa: E731
         return Numbered(count, new, new, store, left if self._sides else None)
+
+
+def _unlisted(batch: EdgeBatch, new: NDArray[np.int64]) -> Unlisted:
+    """The first edge of a batch with one of these names."""
+    assert batch.names is not None, "a batch of a named source has names"
+    ends = np.isin(batch.sources, new), np.isin(batch.targets, new)
+    at = int(np.argmax(ends[0] | ends[1]))
+    role, ids = ("source", batch.sources) if ends[0][at] else ("target", batch.targets)
+    (name,) = batch.names.names.taken(np.array([ids[at]], np.int64)).strings()
+    return Unlisted(repr(name), role, at)
 
 
 def numbering_for(space: Workspace) -> Numbering:

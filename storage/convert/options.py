@@ -29,7 +29,8 @@ class ConvertOptions:
     bipartite: the ids of sources and those of targets are two spaces; both are renumbered, targets behind
         sources, and results name each in its own.
     hub_sort: the top 8 % by in-degree times out-degree come first (HyTGraph, equation 4).
-    vertices_file: a list of ids of vertices that exist even without an edge.
+    vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
+        is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
         (default: beside the output). stripes, encoding, force: as `GraphWriter` has them.
     threads: None takes every core.
@@ -93,7 +94,8 @@ class ConvertProgress:
 
 @dataclass(frozen=True, slots=True)
 class ConvertReport:
-    """What a conversion made. ``seconds`` per stage; sizes in bytes."""
+    """What a conversion made. ``seconds`` per stage; sizes in bytes; ``without_edges``: how many of the vertices have
+    none (None: memory was too short to count them)."""
 
     output: Path
     vertices: int
@@ -104,4 +106,5 @@ class ConvertReport:
     input_bytes: int
     output_bytes: int
     scratch_bytes: int
+    without_edges: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)

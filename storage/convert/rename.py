@@ -1,6 +1,6 @@
 """The story of ids that change: edges go into a log, ids become vertices, and the log becomes a spill.
 
-Needed where ids are renumbered, are strings, have two sides, or where hubs come first. See numbering.py
+Needed where ids are renumbered, listed, are strings, have two sides, or where hubs come first. See numbering.py
 for the ways to number, hubs.py for the order of hubs.
 """
 
@@ -10,17 +10,20 @@ from typing import Any
 
 from numpy.typing import NDArray
 from penstock.storage.convert.hubs import DegreeCount, hub_order, inverse
+from penstock.storage.convert.listed import Listed
 from penstock.storage.convert.log import Log
-from penstock.storage.convert.numbering import NameStore, Numbered, Numbering, numbering_for
+from penstock.storage.convert.numbering import Named, NameStore, Numbered, Numbering, Unlisted, numbering_for
 from penstock.storage.convert.partition import check_density
 from penstock.storage.convert.read import NewIds, closed_after, fill_spill
 from penstock.storage.convert.spill import Spill
 from penstock.storage.convert.workspace import Workspace
 from penstock.storage.edges import EdgeBatch
-from penstock.storage.ingest.explain import Columns
+from penstock.storage.errors import InputError
+from penstock.storage.ingest.explain import bad_line
 from penstock.storage.ingest.named import NamedTextSource
 from penstock.storage.ingest.ordered import ordered_map
-from penstock.storage.ingest.text import read_ids
+from penstock.storage.ingest.table_columns import Columns
+from penstock.storage.ingest.text import TextSource, read_ids
 
 Original = NDArray[Any] | NameStore | None
 
@@ -42,7 +45,7 @@ def read_and_rename(space: Workspace) -> Renamed:
         InputError: as the source, or more ids than the memory can map.
     """
     log = space.log()
-    numbering = numbering_for(space)
+    numbering = _numbering(space)
     _read_log(space, log, numbering)
     space.stage("map")
     numbered = numbering.finish()
@@ -66,32 +69,50 @@ def read_and_rename(space: Workspace) -> Renamed:
 def _read_log(space: Workspace, log: Log, numbering: Numbering) -> None:
     """Read all edges into the log, and every id into the numbering."""
     space.stage("read")
-    _take_listed(space, numbering)
 
     def look(batch: EdgeBatch) -> tuple[EdgeBatch, Any]:
         return batch, numbering.look(batch)
 
     with closed_after(space.source.batches()) as batches:
         for batch, seen in ordered_map(space.pool, look, batches, space.steps.in_flight):
-            logged = numbering.take(batch, seen)
+            try:
+                logged = numbering.take(batch, seen)
+            except Unlisted as other:
+                raise _refused(space, other) from None
             if len(logged):
                 log.add(logged)
             space.read_edges += len(batch)
             space.say("read")
 
 
-def _take_listed(space: Workspace, numbering: Numbering) -> None:
-    """Number the vertices of ``--vertices``, which exist even without an edge."""
+def _numbering(space: Workspace) -> Numbering:
+    """The numbering that the source and the options ask for; ``--vertices`` is read first."""
     path = space.options.vertices_file
     if path is None:
-        return
-    if space.named:
-        listed = NamedTextSource([path], space.ingest, Columns(0, 0)).batches()
-    else:
-        listed = (EdgeBatch(ids[:0], ids[:0], lone=ids) for ids in read_ids(path, space.ingest))
-    with closed_after(listed) as batches:
+        return numbering_for(space)
+    if not space.named:
+        return Listed(space, read_ids(path, space.ingest))
+    numbering = Named(space, sides=False)
+    with closed_after(NamedTextSource([path], space.ingest, Columns(0, 0)).batches()) as batches:
         for batch in batches:
-            numbering.take(batch, numbering.look(batch))
+            numbering.take(batch, None)
+    numbering.close_list()
+    return numbering
+
+
+def _refused(space: Workspace, other: Unlisted) -> InputError:
+    """What is wrong with an edge, and where it is as far as that can be found out."""
+    reason = (
+        f"{other.role} {other.name} is not listed in {space.options.vertices_file}, and exactly the vertices listed "
+        "there exist (--vertices); add it to the list, or leave the edge out"
+    )
+    if other.edge is None:
+        return InputError(f"{space.source.name}: {reason}")
+    edge = space.read_edges + other.edge
+    place = space.source.place_of(edge) if isinstance(space.source, TextSource) else None
+    if place is None:
+        return InputError(f"{space.source.name}: edge {edge + 1} (from 1): {reason}")
+    return bad_line(*place, reason)
 
 
 def _hubs(space: Workspace, log: Log, renamed: Callable[[EdgeBatch], EdgeBatch], vertices: int) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Owns the rule for weights: the narrowest of uint8, uint16, uint32, float32, float64 that holds all.
 
 float32 counts only if it holds every weight exactly; whole numbers from 2^32 and negative ones
-become floats, rounded beyond 2^53 as any decimal number is. Refuses what is not finite.
+become floats. Refuses what is not finite, and whole numbers that no float64 holds.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
 from penstock.storage.native import native
+from penstock.storage.schema import check_whole_weights
 
 _LARGEST = (1 << 32) - 1
 _SIGN = np.uint64(1 << 63)
@@ -49,7 +50,7 @@ def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightRange]
     """``weights`` in the narrowest dtype that holds them, and their range.
 
     Raises:
-        InputError: a weight is not finite.
+        InputError: a weight is not finite, or a whole number that would be rounded.
     """
     if len(weights) == 0:
         return np.empty(0, np.uint8), WeightRange()
@@ -58,6 +59,7 @@ def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightRange]
         total = float(weights.sum(dtype=np.uint64))
         extent = WeightRange(True, largest <= 1 << 24, largest, total)
     else:
+        check_whole_weights(weights, name)
         values = np.ascontiguousarray(weights, np.float64)
         bad, whole, exact32, top, total = _measure(values)
         if bad >= 0:

@@ -22,7 +22,6 @@ from penstock.storage.convert.sort import RULES
 from penstock.storage.convert.spill import Spill
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.options import IngestOptions, NamedSource, RowSource, Source
-from penstock.storage.stripe import shard_name
 from penstock.storage.threads import ThreadPool
 
 Progress = Callable[[ConvertProgress], None]
@@ -36,6 +35,7 @@ _RECORDED = (
     "renumber",
     "bipartite",
     "hub_sort",
+    "vertices_file",
 )
 LARGEST_RUN = 1 << 20
 WRITER_LEAST_BYTES = 26 << 20
@@ -122,7 +122,8 @@ class Workspace:
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
-        self.renames = options.renumber or options.hub_sort or options.bipartite or self.named
+        listed = options.vertices_file is not None
+        self.renames = options.renumber or options.hub_sort or options.bipartite or listed or self.named
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
@@ -240,13 +241,6 @@ class Workspace:
             "options": changed,
             "software": f"penstock {_version()}",
         }
-
-    def output_bytes(self, target: Path) -> int:
-        """Size of the graph file and its shards."""
-        names = [target]
-        for number, folder in enumerate(self.options.stripes):
-            names.append(folder / shard_name(target, number))
-        return sum(name.stat().st_size for name in names if name.exists())
 
     def _expected_scratch(self) -> int | None:
         """Temporary bytes needed in all, judged from what was read so far."""

@@ -15,10 +15,11 @@ import numpy as np
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes
-from penstock.storage.ingest.explain import Columns, is_data, shown
+from penstock.storage.ingest.explain import is_data, shown
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.rows import RowBlock, RowParser, Shape, explain_row, row_blocks, whole_lines
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import TextFile, parsed_in_order
 
 
@@ -71,7 +72,7 @@ class AdjacencySource:
 
     def _blocks(self) -> Iterator[RowBlock]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._options.host_memory) as stream:
                 self._open = stream
                 file = TextFile(stream, Columns(), explain=explain_row(self._shape))
                 head = partial(self._head, file=file)

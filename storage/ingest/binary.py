@@ -29,7 +29,7 @@ class PairSource:
         self._paths = list(paths)
         self._dtype = dtype.newbyteorder("<")
         self._block_bytes = options.block_bytes // 16 * 16
-        self._threads = options.workers
+        self._threads, self._host_memory = options.workers, options.host_memory
         if options.columns is not None or options.weights:
             raise InputError(f"{self.name}: binary pairs have no columns and no weights to choose")
         sizes = [_plain_size(path) for path in paths]
@@ -43,7 +43,7 @@ class PairSource:
             InputError: a file's length is no multiple of a pair's, or the file is absent.
         """
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._host_memory) as stream:
                 if stream.compression is None and stream.raw_bytes is not None:
                     yield from self._by_position(path)
                 else:

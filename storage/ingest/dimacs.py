@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns, bad_id, bad_weight, shown
+from penstock.storage.ingest.explain import bad_id, bad_weight, shown
 from penstock.storage.ingest.lines import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stated import Promise
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import BlockParser, TextFile, parsed_in_order
 from penstock.storage.native import native
 
@@ -52,7 +53,7 @@ class DimacsSource:
         self._options = options
         if options.columns is not None:
             raise InputError(f"{self.name}: DIMACS arcs have no columns to choose; --format text reads any columns")
-        self._stream = Stream(path)
+        self._stream = Stream(path, options.host_memory)
         self.total_bytes = self._stream.raw_bytes
         self._blocks = line_blocks(self._stream, options.block_bytes)
         try:
@@ -80,7 +81,7 @@ class DimacsSource:
         """
         problem, promise = self._problem, self._promise()
         if str(self._path) != STANDARD_INPUT:
-            self._stream = Stream(self._path)
+            self._stream = Stream(self._path, self._options.host_memory)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
             self._first = next(self._blocks)
         keep = self._options.weights is not False

@@ -6,29 +6,19 @@ what would help. It also tells a line of column names from a line of data.
 
 import math
 import re
-from dataclasses import dataclass
 
 from penstock.storage.errors import InputError
+from penstock.storage.ingest.table_columns import Columns
+from penstock.storage.printable import printable
 
 LARGEST_ID = (1 << 64) - 1
 SHOWN_LINE = 80
 SHOWN_FIELD = 24
+WHOLE_DIGITS = 19
+"""Of a weight that is a whole number; more are not looked at."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Positions (from 0) of source, target and weight (-1: no weight) in a line."""
-
-    source: int = 0
-    target: int = 1
-    weight: int = -1
-
-    def as_tuple(self) -> tuple[int, int, int]:
-        """For the compiled parser."""
-        return self.source, self.target, self.weight
 
 
 def split_fields(line: str) -> list[str]:
@@ -54,21 +44,6 @@ def looks_like_header(line: str) -> bool:
     """Whether every field of a line is a name as columns have: a word, and no number."""
     fields = split_fields(line)
     return len(fields) > 1 and all(_NAME.fullmatch(field) for field in fields)
-
-
-def find_columns(names: list[str], wanted: tuple[int | str, ...], file: str) -> Columns:
-    """The positions of ``wanted`` columns (numbers, or names found in the header ``names``)."""
-    bare = [name.strip("\"'") for name in names]
-    found = []
-    for column in wanted:
-        if isinstance(column, int):
-            found.append(column)
-        elif column in bare:
-            found.append(bare.index(column))
-        else:
-            seen = f"it has {', '.join(bare)}" if bare else "it has no header line"
-            raise InputError(f"{file}: no column is named {column!r} ({seen}); see --columns")
-    return Columns(*found)
 
 
 def what_is_wrong(line: str, columns: Columns) -> str:
@@ -117,9 +92,18 @@ def bad_weight(field: str) -> str:
     if field.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return "is not finite; drop such lines, or leave weights out"
     if not is_number(field):
+        if is_number(field.replace(",", ".", 1)):
+            return "has a comma for a decimal point; write a decimal point (tr ',' '.' where ',' divides no columns)"
         return "is not a number; --columns names the weight's column"
     if not math.isfinite(float(field)):
         return "is too large for a 64-bit float"
+    digits = field.lstrip("+-")
+    if (
+        digits.isascii()
+        and digits.isdigit()
+        and (len(digits.lstrip("0")) > WHOLE_DIGITS or int(float(digits)) != int(digits))
+    ):
+        return "is a whole number that no 64-bit float holds; scale the weights, or write it as a decimal to round it"
     return ""
 
 
@@ -132,4 +116,4 @@ def shown(line: str, characters: int = SHOWN_LINE) -> str:
     """A line as messages show it: printable and short."""
     text = line.rstrip("\r\n")
     text = text if len(text) <= characters else text[:characters] + " ..."
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in text)
+    return printable(text, keep="\t\ufffd")

@@ -6,7 +6,8 @@ Refuses to explain: at the first line that is not as it should be it stops and s
 begins; `text.explain` then reads it again in plain Python.
 
 Decimal numbers with few digits are exact as integer times or over a power of ten (Clinger, 1990);
-the others go to the C library's strtod, so that every weight is the nearest double.
+the others go to the C library's strtod, so that every weight is the nearest double. A weight that is written as a whole
+number is that number: one that no double holds is bad.
 """
 
 from typing import Any
@@ -114,7 +115,9 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
         at += 1
     if digits == 0:
         return 0.0, BAD_LINE
+    whole = not point
     if text[at] | 32 == 101:
+        whole = False
         at += 1
         minus = text[at] == 45
         if minus or text[at] == 43:
@@ -134,6 +137,8 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
         value = float(mantissa)
         value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
         return -value if negative else value, at
+    if whole and (significant > 19 or np.uint64(float(mantissa)) != mantissa):
+        return 0.0, BAD_LINE
     value = _strtod(np.uintp(text.ctypes.data) + np.uintp(first), np.uintp(0))
     return value, at if np.isfinite(value) else BAD_LINE
 

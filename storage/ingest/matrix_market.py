@@ -16,11 +16,12 @@ import numpy as np
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns, is_data, shown
+from penstock.storage.ingest.explain import is_data, shown
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stated import Promise
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import TextFile, parse_blocks
 
 BANNERS = ("%%matrixmarket", "%matrixmarket")
@@ -53,7 +54,7 @@ class MatrixMarketSource:
         self.name = str(path)
         self._path = path
         self._options = options
-        self._stream = Stream(path)
+        self._stream = Stream(path, options.host_memory)
         self.total_bytes = self._stream.raw_bytes
         self._blocks = line_blocks(self._stream, options.block_bytes)
         try:
@@ -82,7 +83,7 @@ class MatrixMarketSource:
         if self._options.weights and not header.valued:
             raise InputError(f"{self.name} is a pattern: it has no values to take as weights")
         if str(self._path) != STANDARD_INPUT:
-            self._stream = Stream(self._path)
+            self._stream = Stream(self._path, self._options.host_memory)
             self._blocks = line_blocks(self._stream, self._options.block_bytes)
             self._first = next(self._blocks)
         size = (header.rows, header.columns)

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import Bytes
-from penstock.storage.ingest.explain import Columns, is_data, shown
+from penstock.storage.ingest.explain import is_data, shown
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.rows import RowBlock, RowParser, Shape, explain_row, row_blocks, whole_lines
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import TextFile, parsed_in_order
 from penstock.storage.native import native
 
@@ -56,7 +57,7 @@ class MetisSource:
         Raises:
             InputError: a line cannot be read, an id is outside 1..N, or M is not the number of edges.
         """
-        with Stream(self._path) as stream:
+        with Stream(self._path, self._options.host_memory) as stream:
             file = TextFile(stream, Columns())
             blocks = row_blocks(stream, self._options.block_bytes // 2, file, partial(self._head, file=file))
             for parsed in parsed_in_order(blocks, RowParser(self._accept).parse, self._options.workers):

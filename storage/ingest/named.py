@@ -5,7 +5,7 @@ and a target of the same name are two vertices, and every name is preceded by a 
 says which. Refuses ids that are empty, longer than 65,535 bytes, not UTF-8, or hold a zero byte.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch, LocalNames
 from penstock.storage.ingest import explain
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import SHOWN_FIELD, Columns, shown, split_fields
+from penstock.storage.ingest.explain import SHOWN_FIELD, shown, split_fields
 from penstock.storage.ingest.fields import distinct_fields, pack_fields, parse_fields
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.raw import STANDARD_INPUT
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import (
     Buffers,
     Parsed,
@@ -36,24 +37,18 @@ BLOCK_PART = 4
 
 
 class NamedTextSource(TextSource):
-    """Edge lists in text whose ids are strings. See `options.NamedSource`."""
+    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`."""
 
     named = True
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions, columns: Columns | None = None) -> None:
         super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
+        self._memory = options.host_memory
         self._parse = NameParser(options.sides).parse
         self._only = columns
 
-    def batches(self) -> Iterator[EdgeBatch]:
-        """Yield the edges of every block of every file, in order; ids are numbers of the batch's ``names``.
-
-        Raises:
-            InputError: a file is absent, damaged, or has a line that is no edge.
-        """
-        for parsed in parsed_in_order(self._spelled(), self._parse, self._options.workers):
-            if len(parsed.batch):
-                yield parsed.batch
+    def _parsed(self) -> Generator[Parsed]:
+        yield from parsed_in_order(self._spelled(), self._parse, self._options.workers)
 
     def _spelled(self) -> Iterator[tuple[TextFile, Bytes]]:
         for file, block in self._blocks():
@@ -66,9 +61,10 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         for block in line_blocks(stream, options.block_bytes):
-            rest, columns, _ = read_layout(block, options, stream.name)
+            rest, taken, _ = read_layout(block, options, stream.name)
+            columns = taken.columns
             line = first_data(rest)
             fields = [] if line is None else split_fields(line)
             ends = [fields[column] for column in (columns.source, columns.target) if column < len(fields)]
@@ -138,20 +134,25 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         if column >= len(found):
             break
         word = found[column]
-        reason = (
-            "is an empty field; --columns names other columns"
-            if word == ""
-            else f"is longer than {LONGEST_NAME} bytes; --columns names other columns"
-            if len(word.encode()) > LONGEST_NAME
-            else "holds a zero byte; this is no text"
-            if "\0" in word
-            else "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
-            if "\ufffd" in word
-            else ""
-        )
+        reason = bad_name(word)
         if reason:
             return f"{role} {shown(word, SHOWN_FIELD)!r} {reason}"
     return _about_numbers(found, columns) or "it cannot be read; --columns names the columns to take"
+
+
+def bad_name(word: str) -> str:
+    """Why a field is no id; empty if it is one."""
+    return (
+        "is an empty field; --columns names other columns"
+        if word == ""
+        else f"is longer than {LONGEST_NAME} bytes; --columns names other columns"
+        if len(word.encode()) > LONGEST_NAME
+        else "holds a zero byte; this is no text"
+        if "\0" in word
+        else "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
+        if "\ufffd" in word
+        else ""
+    )
 
 
 def _about_numbers(found: list[str], columns: Columns) -> str:

@@ -120,7 +120,7 @@ class NpySource:
         """
         for path in self._paths:
             before = self.bytes_done
-            with Stream(path) as stream:
+            with Stream(path, self._options.host_memory) as stream:
                 array = ArrayStream(_Bytes(stream), stream.name)
                 chosen = _chosen(array, self._options, stream.name)
                 row = 0

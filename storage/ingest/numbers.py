@@ -5,10 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.errors import InputError
-
-EXACT = 1 << 53
-"""Whole numbers up to here are exact in float64."""
-
+from penstock.storage.schema import EXACT
 
 OTHERS = "--columns names other columns"
 
@@ -36,6 +33,8 @@ def _whole(values: NDArray[Any], name: str, file: str, row: int, way_out: str) -
     bad = ~((values == np.floor(values)) & (np.abs(values) < EXACT))
     if bad.any():
         at = int(np.argmax(bad))
+        if np.isnan(values[at]):
+            raise InputError(f"{file}, row {row + at} (from 0): {name} is missing (nan); drop such rows")
         raise InputError(
             f"{file}, row {row + at} (from 0): {name} {values[at]} is not a whole number below 2^53; {way_out}"
         )

@@ -16,6 +16,8 @@ from penstock.storage.errors import InputError
 
 SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20
+DELIMITERS = (",", ";", "\t", "|")
+"""What divides the columns of CSV, looked for in this order."""
 
 
 class Source(Protocol):
@@ -120,7 +122,8 @@ class IngestOptions:
     ``columns`` names or numbers (from 0) the source, the target and, third, the weight column;
     None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
     None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
-    ``header``: the first line holds column names (None: find out). ``string_ids``: ids are strings, of text or
+    ``header``: the first line holds column names (None: find out). ``delimiter``: the one character that divides the
+    columns of CSV (None: found out). ``string_ids``: ids are strings, of text or
     Parquet (None: if the first line says so). ``sides``: ids of sources and of targets are two spaces. ``host_memory``
     bounds what reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
     """
@@ -128,12 +131,16 @@ class IngestOptions:
     columns: tuple[int | str, ...] | None = None
     weights: bool | None = None
     header: bool | None = None
+    delimiter: str | None = None
     string_ids: bool | None = False
     sides: bool = False
     host_memory: int = 1 << 30
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0.+-'):
+            raise InputError(f"--delimiter {mark!r} is not one character that may divide columns, like ';' or tab")
         columns = self.columns
         if columns is None:
             return
@@ -163,6 +170,11 @@ class IngestOptions:
         """
         blocks = 10 * self.workers + 8
         return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, self.host_memory // 4 // blocks))
+
+
+def parse_delimiter(text: str) -> str:
+    """The character that ``","``, ``"tab"``, ``"comma"`` and the like name, for `IngestOptions`."""
+    return {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}.get(text.lower(), text)
 
 
 def parse_columns(text: str) -> tuple[int | str, ...]:

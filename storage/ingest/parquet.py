@@ -1,4 +1,4 @@
-"""Owns Parquet: two or three columns, batch by batch. The only door to pyarrow for reading.
+"""Owns Parquet: two or three columns, batch by batch.
 
 Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
 numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative
@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.edges import EdgeBatch
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.errors import InputError
+from penstock.storage.ingest.arrow import as_floats, parquet_file, parquet_schema, strings_of
 from penstock.storage.ingest.named import local_names
 from penstock.storage.ingest.numbers import as_ids, as_weights
 from penstock.storage.ingest.options import IngestOptions
+from penstock.storage.ingest.table_columns import TakenColumns, choose_columns, find_columns, note_columns
 from penstock.storage.names import LONGEST_NAME
 
 MAGIC = b"PAR1"
@@ -38,6 +40,7 @@ class ParquetSource:
                 raise InputError(f"{path} is not a file; Parquet cannot be read from a pipe")
         self.total_bytes = sum(path.stat().st_size for path in self._paths)
         self.bytes_done = 0
+        self.columns_taken: list[TakenColumns] = []
 
     def batches(self) -> Iterator[EdgeBatch]:
         """Yield the rows as edges, in order.
@@ -46,25 +49,17 @@ class ParquetSource:
             InputError: a file is no Parquet, lacks a column, or a value is no id or weight.
             RunError: the disk failed.
         """
-        import pyarrow
-        from pyarrow import parquet
-
         done = 0
         for path in self._paths:
-            try:
-                with parquet.ParquetFile(path, pre_buffer=False) as file:
-                    yield from self._file(path, file, done)
-            except OSError as error:
-                if error.errno is None:  # not the disk's: what was read is no Parquet
-                    raise _unreadable(path, error) from error
-                raise RunError(f"{path}: reading failed: {error}") from error
-            except (pyarrow.ArrowException, UnicodeDecodeError) as error:
-                raise _unreadable(path, error) from error
+            with parquet_file(path) as file:
+                yield from self._file(path, file, done)
             done += path.stat().st_size
             self.bytes_done = done
 
     def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
-        names = columns_of(path, file.schema_arrow.names, self._options)
+        taken = columns_of(path, file.schema_arrow.names, self._options)
+        note_columns(self.columns_taken, taken)
+        names = [taken.names[column] for column in taken.columns.as_tuple() if column >= 0]
         rows = max(1, file.metadata.num_rows)
         size = path.stat().st_size
         read = 0
@@ -83,11 +78,6 @@ class ParquetSource:
         sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
         common = np.promote_types(sources.dtype, targets.dtype)
         return EdgeBatch(sources.astype(common), targets.astype(common), weights)
-
-
-def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = str(error).partition("\n")[0]
-    return InputError(f"{path} is no readable Parquet file: {reason}; fetch or write it again")
 
 
 class NamedParquetSource(ParquetSource):
@@ -115,57 +105,44 @@ def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> Parqu
 
 def _holds_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an id column of a file holds strings; a file that cannot be read is refused when it is read."""
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        schema = parquet.read_schema(path)
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
+    schema = parquet_schema(path)
+    if schema is None:
         return False
-    names = columns_of(Path(path), schema.names, options)[:2]
-    kinds = [str(schema.field(name).type) for name in names]
-    return any("string" in kind for kind in kinds)
+    columns = columns_of(Path(path), schema.names, options).columns
+    return any("string" in str(schema.field(column).type) for column in (columns.source, columns.target))
 
 
-def columns_of(path: Path, names: list[str], options: IngestOptions) -> list[str]:
-    """The names of the columns that the options ask for. Raises InputError for one that is not there."""
-    wanted = options.columns or ((0, 1, 2) if options.weights else (0, 1))
-    found = []
-    for column in wanted:
-        if isinstance(column, int) and column < len(names):
-            found.append(names[column])
-        elif column in names:
-            found.append(str(column))
-        else:
-            raise InputError(f"{path} has no column {column!r}; it has {', '.join(names)}: see --columns")
-    return found
+def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenColumns:
+    """The columns that the options ask for, or the names say. Raises InputError for one that is not there."""
+    if options.columns is None:
+        columns = choose_columns(names, len(names), options.weights, str(path))
+    else:
+        columns = find_columns(names, options.columns, str(path))
+    missing = [column for column in columns.as_tuple() if column >= len(names)]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(names)}: see --columns")
+    return TakenColumns(str(path), columns, tuple(names), len(names))
 
 
 def _fields(columns: list[Any], names: list[str], path: Path, row: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
-    import pyarrow
-
     texts = []
     places = np.empty((len(columns[0]), 4), np.int32)
     base = 0
     for end, column in enumerate(columns):
         _check_nulls(column, names[end], path, row)
-        strings = column.cast(pyarrow.large_string())
-        _, offsets, data = strings.buffers()
-        starts = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
-        held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        text = held[starts[0] : starts[-1]]
+        text, starts = strings_of(column)
         lengths = np.diff(starts)
         wrong = (lengths == 0) | (lengths > LONGEST_NAME)
         for at in np.flatnonzero(text == 0)[:1].tolist():
-            wrong[int(np.searchsorted(starts - starts[0], at, "right")) - 1] = True
+            wrong[int(np.searchsorted(starts, at, "right")) - 1] = True
         if wrong.any():
             at = int(np.argmax(wrong))
             raise InputError(
                 f"{path}, row {row + at} (from 0): {names[end]} is empty, longer than {LONGEST_NAME} bytes, or holds a "
                 "zero byte; drop such rows"
             )
-        places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] - starts[0] + base, lengths
+        places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] + base, lengths
         base += len(text)
         texts.append(text)
     return np.concatenate(texts), places
@@ -181,7 +158,7 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
 
 
 def _weights(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
-    return as_weights(_numbers(column, name, path, row), name, str(path), row)
+    return as_weights(_numbers(as_floats(column), name, path, row), name, str(path), row)
 
 
 def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:

@@ -14,10 +14,11 @@ import numpy as np
 from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.blocks import BYTE_ORDER_MARK, Bytes, last_newline
-from penstock.storage.ingest.explain import SHOWN_FIELD, Columns, bad_id, bad_weight, shown, split_fields
+from penstock.storage.ingest.explain import SHOWN_FIELD, bad_id, bad_weight, shown, split_fields
 from penstock.storage.ingest.lines import NEWLINE, has_lone_return
 from penstock.storage.ingest.row_lines import HASH, count_rows, last_entry, parse_rows
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import Columns
 from penstock.storage.ingest.text import Buffers, Parsed, TextFile, line_at, narrow_batch
 
 

@@ -1,7 +1,7 @@
 """Owns the door to raw input: names of files become a `Source`, by stated or recognized format.
 
-A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip), and, where
-the beginning of an adjacency list looks like that of an edge list, by the name's suffix.
+A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip, the quotes of
+CSV), and, where the beginning of an adjacency list or of CSV looks like that of an edge list, by the name's suffix.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,9 @@ from penstock.storage.errors import InputError
 from penstock.storage.ingest import npy, npz
 from penstock.storage.ingest.adjacency import AdjacencySource
 from penstock.storage.ingest.binary import PairSource
+from penstock.storage.ingest.content import refuse_content
 from penstock.storage.ingest.csr import CsrSource
+from penstock.storage.ingest.delimited import delimited_source
 from penstock.storage.ingest.dimacs import DimacsSource
 from penstock.storage.ingest.matrix_market import MatrixMarketSource, has_banner
 from penstock.storage.ingest.metis import MetisSource
@@ -22,10 +24,12 @@ from penstock.storage.ingest.options import IngestOptions, Source, parse_columns
 from penstock.storage.ingest.parquet import MAGIC, parquet_source
 from penstock.storage.ingest.raw import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.stream import Stream
-from penstock.storage.ingest.text import TextSource
+from penstock.storage.ingest.table_layout import check_dividers, is_blank_divided, looks_quoted
+from penstock.storage.ingest.text import SAMPLE_BYTES, TextSource
 
 Format = Literal[
     "text",
+    "csv",
     "matrix-market",
     "dimacs",
     "metis",
@@ -50,6 +54,8 @@ _SUFFIXES = {
     ".graph-txt": "webgraph",
     ".adj": "adjacency",
     ".adjlist": "adjacency",
+    ".csv": "csv",
+    ".tsv": "csv",
 }
 _NOT_LISTS = {
     ".gml": "GML",
@@ -82,9 +88,12 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         raise InputError("no input is named; '-' is standard input")
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
-    format = format or _recognize(paths)
-    if options.string_ids and format not in ("text", "parquet"):
-        raise InputError(f"--string-ids is for text and Parquet; ids of the format {format} are numbers")
+    stated = format is not None
+    format = format or ("csv" if options.delimiter else _recognize(paths, options))
+    if options.delimiter and format != "csv":
+        raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
+    if options.string_ids and format not in ("text", "csv", "parquet"):
+        raise InputError(f"--string-ids is for text, CSV and Parquet; ids of the format {format} are numbers")
     if format in _WHOLE:
         if len(paths) > 1:
             raise InputError(f"a file in the format {format} is a whole graph; convert one at a time")
@@ -101,13 +110,17 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         return npy.NpySource(paths, options)
     if format in ("adjacency", "rows", "webgraph"):
         return AdjacencySource(paths, format, options)
+    if format == "csv":
+        return delimited_source(paths, options)
     if options.string_ids or (options.string_ids is None and begins_with_strings(paths[0], options)):
+        if not stated and str(paths[0]) != STANDARD_INPUT:
+            check_dividers(_sample(paths[0], options), str(paths[0]))
         return NamedTextSource(paths, options)
     return TextSource(paths, options)
 
 
-def _recognize(paths: Sequence[str | Path]) -> str:
-    found = {_format_of(path) for path in paths}
+def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> str:
+    found = {_format_of(path, options) for path in paths}
     if len(found) > 1:
         raise InputError(
             f"the inputs are of different formats ({', '.join(sorted(found))}); convert files of "
@@ -116,16 +129,14 @@ def _recognize(paths: Sequence[str | Path]) -> str:
     return found.pop()
 
 
-def _format_of(path: str | Path) -> str:
+def _format_of(path: str | Path, options: IngestOptions) -> str:
     if str(path) == STANDARD_INPUT:
         return "text"
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
-    with Stream(path) as stream:
-        buffer = bytearray(64)
-        first = bytes(buffer[: stream.read_into(memoryview(buffer))])
+    first = _sample(path, options)
     if first[:4] == MAGIC:
         return "parquet"
     if first.startswith(npy.MAGIC):
@@ -137,7 +148,19 @@ def _format_of(path: str | Path) -> str:
             f"{path}: files named {suffix} are {_NOT_LISTS[suffix]}, which is no edge list and "
             "cannot be read yet; --format text reads it as a list of edges all the same"
         )
-    return _SUFFIXES.get(suffix, "text")
+    refuse_content(first, str(path))
+    found = _SUFFIXES.get(suffix, "text")
+    if found == "csv" and is_blank_divided(first):
+        return "text"
+    return "csv" if found == "text" and looks_quoted(first) else found
+
+
+def _sample(path: str | Path, options: IngestOptions) -> bytes:
+    """The first lines of a file's content, whole; fewer than `SAMPLE_BYTES`, or else the last one may be cut."""
+    with Stream(path, options.host_memory) as stream:
+        buffer = bytearray(SAMPLE_BYTES)
+        first = bytes(buffer[: stream.read_into(memoryview(buffer))])
+    return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]
 
 
 def _begins(path: str | Path, magic: bytes) -> bool:

@@ -4,6 +4,10 @@ Compression is found by its first bytes, never by the name; members of gzip, bzi
 follow each other without limit, and a member that ends too early is an error, not a short graph.
 Decompression runs in a thread of its own, ahead of the reader. Refuses archives (zip), UTF-16 and
 folders. This is the one file beside `storage/codec.py` that may import zstandard.
+
+Whatever the content, a step gives at most `OUTPUT_BYTES`, and the window that zstd and xz refer back to is at most an
+eighth of the budget (but 8 MiB, which any decompressor must have). zstd has no limit to the output of a step: a frame
+is fed to it a few blocks at a time instead, which RFC 8878 (3.1.1) bounds to 128 KiB each.
 """
 
 import bz2
@@ -17,18 +21,27 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from penstock.storage.budget import format_bytes
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.raw import RawFile
+from penstock.storage.ingest.zstd_blocks import BLOCK_BYTES, FrameBlocks
+from penstock.storage.threads import start
 
 PIECE_BYTES = 16 << 10
 OUTPUT_BYTES = 1 << 20
+LEAST_WINDOW = 8 << 20
+WINDOW_SHARE = 8
+DECODER_BYTES = 2 << 20
+"""What xz holds beside its window, at most."""
+LARGEST_XZ_WINDOW = 64 << 20
+"""Of its presets (-9)."""
 PATIENCE_SECONDS = 2.0
 
 
 class Stream:
-    """One input's bytes, decompressed. Use as a context manager."""
+    """One input's bytes, decompressed within a part of ``host_memory``. Use as a context manager."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, host_memory: int = 1 << 30) -> None:
         self._raw = RawFile(path)
         self.name = self._raw.name
         self.raw_bytes = self._raw.size
@@ -37,7 +50,10 @@ class Stream:
         except InputError:
             self._raw.close()
             raise
-        self._unpacker = None if self.compression is None else _Unpacker(self._raw, self.compression)
+        self._unpacker: _Unpacker | None = None
+        if self.compression is not None:
+            window = max(LEAST_WINDOW, host_memory // WINDOW_SHARE)
+            self._unpacker = _Unpacker(self._raw, self.compression, window)
 
     @property
     def raw_done(self) -> int:
@@ -89,20 +105,53 @@ def _compression(raw: RawFile) -> str | None:
     return None
 
 
-_MAKERS: dict[str, Callable[[], Any]] = {
-    "gzip": lambda: zlib.decompressobj(wbits=31),
-    "bzip2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ),
-    "zstd": lambda: zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(),
+class _WindowError(Exception):
+    """The data refers back further than the budget allows: by so many bytes."""
+
+
+class _ZstdFrame:
+    """One zstd frame, as the other decompressors are, but for what `outputs` says."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._blocks = FrameBlocks()
+        self._decoder = zstandard.ZstdDecompressor(max_window_size=window).decompressobj()
+        self.unused_data = b""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the frame is complete."""
+        return bool(self._decoder.eof)
+
+    def outputs(self, piece: bytes) -> Iterator[bytes]:
+        """Yield what a piece gives, at most `OUTPUT_BYTES` at a time. Raises _WindowError."""
+        fed = 0
+        for cut in self._blocks.cuts(piece, OUTPUT_BYTES // BLOCK_BYTES):
+            if self._blocks.window > self._window:
+                raise _WindowError(self._blocks.window)
+            yield self._decoder.decompress(piece[fed:cut])
+            fed = cut
+            if self.eof:
+                self.unused_data = self._decoder.unused_data + piece[fed:]
+                return
+        if self._blocks.complete:
+            raise ValueError("a frame does not end with its last block")
+
+
+_MAKERS: dict[str, Callable[[int], Any]] = {
+    "gzip": lambda window: zlib.decompressobj(wbits=31),
+    "bzip2": lambda window: bz2.BZ2Decompressor(),
+    "xz": lambda window: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=window + DECODER_BYTES),
+    "zstd": _ZstdFrame,
 }
 DAMAGE = (zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError)
 """What the decompressors raise for data that cannot be."""
 
 
-def _unpacked(raw: RawFile, compression: str) -> Iterator[bytes]:
-    """The content, piece by piece; raises InputError for what is damaged or ends too early."""
+def _unpacked(raw: RawFile, compression: str, window: int) -> Iterator[bytes]:
+    """The content, piece by piece; raises InputError for what is damaged, ends too early or needs too much memory."""
     make = _MAKERS[compression]
-    member = make()
+    member = make(window)
     try:
         while piece := raw.read(PIECE_BYTES):
             while piece:
@@ -110,12 +159,16 @@ def _unpacked(raw: RawFile, compression: str) -> Iterator[bytes]:
                     piece = piece.lstrip(b"\0")
                     if not piece:
                         break
-                    member = make()
+                    member = make(window)
                 yield from _feed(member, piece, compression)
                 piece = member.unused_data if member.eof else b""
         if compression == "gzip" and not member.eof:
             yield member.flush()
+    except _WindowError as error:
+        raise InputError(_too_far(raw.name, compression, error.args[0])) from None
     except DAMAGE as error:
+        if compression == "xz" and "memory usage limit" in str(error).lower():
+            raise InputError(_too_far(raw.name, compression, LARGEST_XZ_WINDOW)) from None
         raise InputError(
             f"{raw.name}: its {compression} data is damaged near byte {raw.done} ({error}); fetch the file again"
         ) from error
@@ -126,9 +179,17 @@ def _unpacked(raw: RawFile, compression: str) -> Iterator[bytes]:
         )
 
 
+def _too_far(name: str, compression: str, window: int) -> str:
+    return (
+        f"{name}: its {compression} data refers back up to {format_bytes(window)}, more than the budget allows; give "
+        f"--host-memory {-(-window * WINDOW_SHARE >> 20)}MiB, or compress it again with a smaller window (zstd without "
+        "--long and --ultra, xz -6)"
+    )
+
+
 def _feed(member: Any, piece: bytes, compression: str) -> Iterator[bytes]:
     if compression == "zstd":
-        yield member.decompress(piece)
+        yield from member.outputs(piece)
     elif compression == "gzip":
         while piece:
             yield member.decompress(piece, OUTPUT_BYTES)
@@ -142,13 +203,13 @@ def _feed(member: Any, piece: bytes, compression: str) -> Iterator[bytes]:
 class _Unpacker:
     """Decompresses ahead of its reader in a thread, at most a few pieces."""
 
-    def __init__(self, raw: RawFile, compression: str) -> None:
+    def __init__(self, raw: RawFile, compression: str, window: int) -> None:
         self._ready: queue.Queue[bytes | BaseException] = queue.Queue(maxsize=2)
         self._stop = threading.Event()
         self._piece = memoryview(b"")
         self._ended = False
-        self._thread = threading.Thread(target=self._run, args=(raw, compression), name="unpack", daemon=True)
-        self._thread.start()
+        self._thread = threading.Thread(target=self._run, args=(raw, compression, window), name="unpack", daemon=True)
+        start(self._thread)
 
     def read_into(self, buffer: memoryview) -> int:
         while not self._piece and not self._ended:
@@ -173,11 +234,11 @@ class _Unpacker:
             except queue.Empty:
                 continue
 
-    def _run(self, raw: RawFile, compression: str) -> None:
+    def _run(self, raw: RawFile, compression: str, window: int) -> None:
         held: list[bytes] = []
         held_bytes = 0
         try:
-            for piece in _unpacked(raw, compression):
+            for piece in _unpacked(raw, compression, window):
                 held.append(piece)
                 held_bytes += len(piece)
                 if held_bytes >= OUTPUT_BYTES // 4:

@@ -7,9 +7,10 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,14 +20,23 @@ from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest import explain
 from penstock.storage.ingest.blocks import Bytes, line_blocks
-from penstock.storage.ingest.explain import Columns
+from penstock.storage.ingest.content import refuse_content
 from penstock.storage.ingest.lines import has_lone_return, parse_lines
 from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.table_columns import (
+    Columns,
+    TakenColumns,
+    choose_columns,
+    find_columns,
+    known_header,
+    note_columns,
+)
 from penstock.storage.threads import ThreadPool
 
 UINT32_END = 1 << 32
+SAMPLE_BYTES = 4 << 10
 Explain = Callable[[str, Columns], str]
 """Says what is wrong with a line."""
 
@@ -109,7 +119,8 @@ def narrow_batch(
 class TextSource:
     """Edge lists in text, one file after another. See `options.Source`.
 
-    ``passed_over``: once reading has begun, what may be the first edge's weight, if none was asked for nor refused.
+    Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
+    ``columns_taken``, which columns are source, target and weight, of every file that differs.
     """
 
     known_vertices: int | None = None
@@ -119,9 +130,11 @@ class TextSource:
         self.name = ", ".join(str(path) for path in paths)
         self._paths = list(paths)
         self._options = options
+        self._memory = options.host_memory
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self.passed_over: str | None = None
+        self.columns_taken: list[TakenColumns] = []
         self._closed_bytes = 0
         self._open: Stream | None = None
 
@@ -136,22 +149,50 @@ class TextSource:
         Raises:
             InputError: a file is absent, damaged, or has a line that is no edge.
         """
-        for parsed in parse_blocks(self._blocks(), self._options.workers):
+        for parsed in self._parsed():
             if len(parsed.batch):
                 yield parsed.batch
 
+    def place_of(self, edge: int) -> tuple[str, int, str] | None:
+        """Return the file, the line (from 1) and its text of an edge (from 0), for a message; None of a pipe.
+
+        Reads the input once more.
+        """
+        if self.total_bytes is None:
+            return None
+        with closing(self._parsed()) as blocks:
+            for parsed in blocks:
+                if edge < len(parsed.batch):
+                    number, line = _line_of(parsed.text, edge)
+                    return parsed.file.stream.name, parsed.lines_before + number, line
+                edge -= len(parsed.batch)
+        return None
+
+    def _parsed(self) -> Generator[Parsed]:
+        yield from parse_blocks(self._blocks(), self._options.workers)
+
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for path in self._paths:
-            with Stream(path) as stream:
+            with Stream(path, self._memory) as stream:
                 self._open = stream
                 file = TextFile(stream, Columns())
                 for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
                     if number == 0:
-                        block, file.columns, file.lines = read_layout(block, self._options, stream.name)
+                        block, taken, file.lines = read_layout(block, self._options, stream.name)
+                        file.columns = taken.columns
+                        note_columns(self.columns_taken, taken)
                         self.passed_over = self.passed_over or _third_number(block, self._options)
                     yield file, block
                 self._closed_bytes += stream.raw_done
                 self._open = None
+
+
+def _line_of(text: Bytes, edge: int) -> tuple[int, str]:
+    """The number (from 1) and the text of the line that holds an edge (from 0) of a block."""
+    lines = enumerate(text.tobytes().split(b"\n"), start=1)
+    data = ((number, line) for number, line in lines if line.strip() and line.strip()[:1] not in b"#%")
+    number, line = next(islice(data, edge, None))
+    return number, line.decode("utf-8", "replace").rstrip("\r")
 
 
 def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
@@ -161,7 +202,7 @@ def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]
         InputError: the file is absent, damaged, or has a line that begins with no id.
     """
     columns = Columns(0, 0)
-    with Stream(path) as stream:
+    with Stream(path, options.host_memory) as stream:
         file = TextFile(stream, columns)
         blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
         for parsed in parse_blocks(blocks, options.workers):
@@ -195,30 +236,36 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
             file.edges += len(parsed.batch)
 
 
-def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, Columns, int]:
+def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, TakenColumns, int]:
     """Find the columns of a file from its first block.
 
     Returns:
         the block after its header line, the columns, and how many lines were passed.
 
     Raises:
-        InputError: a column is named that the header does not have.
+        InputError: the content is another format; a column is named that the header does not have; the header does
+            not say which columns are source and target.
     """
+    refuse_content(block[:SAMPLE_BYTES].tobytes(), name)
     if has_lone_return(block):
-        raise InputError(
-            f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it "
-            "(tr '\\r' '\\n' < FILE)"
-        )
+        raise InputError(_about_returns(block, name))
     at, passed, line = _first_data(block, 0)
     names: list[str] = []
     if line is not None and options.header is not False:
         _, _, following = _first_data(block, at)
-        if options.header or _is_header(line, following):
-            names = explain.split_fields(line)
-    columns = _columns(names, options, name)
+        if options.header or _is_header(line, following, options):
+            names = [field.strip("\"'") for field in explain.split_fields(line)]
+    width = 2 if line is None else len(explain.split_fields(line))
+    taken = TakenColumns(name, _columns(names, options, name), tuple(names), width)
     if not names:
-        return block, columns, 0
-    return block[at:], columns, passed
+        return block, taken, 0
+    return block[at:], taken, passed
+
+
+def _about_returns(block: Bytes, name: str) -> str:
+    if bool((block[:SAMPLE_BYTES] == 0).any()):
+        return f"{name} holds binary data and is no text; --format names what it is"
+    return f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it (tr '\\r' '\\n' < FILE)"
 
 
 def _third_number(block: Bytes, options: IngestOptions) -> str | None:
@@ -228,18 +275,24 @@ def _third_number(block: Bytes, options: IngestOptions) -> str | None:
     return explain.shown(third[0], explain.SHOWN_FIELD) if third and explain.is_number(third[0]) else None
 
 
-def _is_header(line: str, following: str | None) -> bool:
-    """A first line of names, unless the next one has no numbers either (then ids are strings)."""
+def _is_header(line: str, following: str | None, options: IngestOptions) -> bool:
+    """A first line of names: known ones, or any if the next line has numbers (else ids are strings)."""
     if not explain.looks_like_header(line):
         return False
-    return following is None or any(map(explain.is_number, explain.split_fields(following)))
+    if known_header(explain.split_fields(line)):
+        return True
+    if following is None:
+        return options.string_ids is False
+    return any(map(explain.is_number, explain.split_fields(following)))
 
 
 def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
-    wanted = options.columns
-    if wanted is None:
-        wanted = (0, 1, 2) if options.weights else (0, 1)
-    return explain.find_columns(names, wanted, name)
+    """The columns that the options name; else those that the header does; else the first ones."""
+    if options.columns is not None:
+        return find_columns(names, options.columns, name)
+    if names:
+        return choose_columns(names, len(names), options.weights, name)
+    return Columns(0, 1, 2) if options.weights else Columns(0, 1)
 
 
 def first_data(block: Bytes) -> str | None:

@@ -211,7 +211,7 @@ class Sender(Labels):
     [
         (BFS(0), {}, "BFS cannot run by route cel.*synchronously.*--route auto"),
         (WCC(), {}, "WCC cannot"),
-        (PageRank(), {}, "PageRank cannot"),
+        (PageRank(weight=False), {}, "PageRank cannot"),
         (SSSP(0), {"mode": "sync"}, "synchronously"),
         (SSSP(0), {"direction": "pull"}, "leave out --direction pull"),
         (Sender(), {}, r"send\(\)"),

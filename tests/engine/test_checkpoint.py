@@ -36,7 +36,8 @@ FORMS: dict[str, Callable[[], Program]] = {
     "php": lambda: PHP(3, tol=1e-2),
     "adsorption": lambda: Adsorption({3: 2.0, 18: 1.0}, alpha=0.7, tol=1e-2),
     "hits": lambda: HITS(tol=1e-4),
-    "katz": lambda: Katz(alpha=0.01, tol=1e-8),
+    "katz": lambda: Katz(alpha=1e-4, tol=1e-8),
+    "pagerank": lambda: PageRank(tol=1e-3),
     "residual pagerank": lambda: PageRank(tol=1e-3),
     "personalized": lambda: PageRank(personalization={3: 1.0, 7: 2.5}, tol=1e-3),
     "buckets": lambda: SSSP(3, delta=5.0),
@@ -188,7 +189,7 @@ def test_iterations_of_one_launch_are_kept_together(tmp_path: Path) -> None:
 def test_a_programs_own_numbers_go_on(tmp_path: Path) -> None:
     """Weights of sweeps (Chebyshev), the errors of all epochs (ratings)."""
     undirected = in_memory(tangle(directed=False, core=20, tail=5, count=70, weights="float32"))
-    for make in (lambda: ChebyshevPageRank(tol=1e-8), lambda: CollaborativeFiltering(rank=2, max_iter=6)):
+    for make in (lambda: ChebyshevPageRank(tol=1e-8, weight=False), lambda: CollaborativeFiltering(rank=2, max_iter=6)):
         whole = follow(make(), undirected, None, **SLOW)
         found = cut_and_resumed(make, undirected, tmp_path, 4, SLOW)
         assert whole is not None
@@ -307,7 +308,7 @@ def test_a_whole_file_with_another_story_is_refused(kept: Path) -> None:
 
 
 def test_a_folder_that_is_taken_is_refused(kept: Path) -> None:
-    with pytest.raises(InputError, match=f"{kept} holds checkpoints of a run that did not end: --resume goes on"):
+    with pytest.raises(InputError, match=f"{kept} holds checkpoints of a run that did not end: resume=True goes on"):
         run(BFS(source=3), in_memory(EDGES), checkpoint=kept, **SLOW)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 from penstock.engine import Field, Graph, Program, from_edges, run
 from penstock.engine.entry import make
 from penstock.engine.programs.table import PROGRAMS
@@ -99,3 +101,60 @@ def test_what_is_not_understood_is_named(program: str, options: dict[str, Any], 
 def test_one_name_of_the_damping_is_enough() -> None:
     assert make(PROGRAMS["pagerank"], {"alpha": 0.9}).damping == 0.9  # type: ignore[attr-defined]
     assert make(PROGRAMS["php"], {"source": 0, "damping": 0.5, "alpha": 0.5}).damping == 0.5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("program", ["bfs", "sssp", "adsorption", "personalized_pagerank", "betweenness"])
+@pytest.mark.parametrize("source", [1.5, [1, 2.5], np.float64(1), b"7"])
+def test_a_source_that_is_no_id_is_named(program: str, source: Any) -> None:
+    with pytest.raises(InputError, match="is not a vertex id or a list of them; an id is a whole number"):
+        run(program, CHAIN, source=source, kernels="reference")
+
+
+def test_a_graph_of_another_library_is_refused_with_the_way_out() -> None:
+    with pytest.raises(InputError, match=r"networkx.classes.digraph.DiGraph.*backend=\"penstock\".*from_edges\(G"):
+        run("pagerank", nx.DiGraph([(0, 1)]))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"graph is a scipy.*from_scipy"):
+        run("pagerank", scipy.sparse.eye_array(3).tocsr())
+    for other in (None, 7, np.zeros((2, 2))):
+        with pytest.raises(InputError, match="from_edges, from_table and from_scipy"):
+            run("pagerank", other)  # type: ignore[arg-type]
+
+
+class Told(Program):
+    """A parameter without an annotation: its default says what it is."""
+
+    level = Field(np.uint32)
+
+    def __init__(self, depth=3, label=None):  # type: ignore[no-untyped-def]
+        self.depth, self.label = depth, label
+
+    def edge(level, depth):  # type: ignore[no-untyped-def]
+        return min(level + 1, depth)
+
+    def vertex(level, incoming):  # type: ignore[no-untyped-def]
+        return min(level, incoming)
+
+
+def test_a_text_for_a_number_is_told_by_its_value() -> None:
+    with pytest.raises(InputError, match="Told: depth is 'abc'; it must be a number"):
+        run(Told, CHAIN, depth="abc")
+    program = Told()
+    program.depth = "abc"
+    with pytest.raises(InputError, match=r"Told.edge \(.*\) reads 'depth', which is 'abc'; it must be a number"):
+        run(program, CHAIN)
+
+
+def test_the_door_shows_what_a_user_calls() -> None:
+    import penstock.engine
+
+    assert dir(penstock.engine) == sorted(penstock.engine.__all__)
+    for name in dir(penstock.engine):
+        assert getattr(penstock.engine, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        penstock.engine.nothing  # noqa: B018
+
+
+def test_a_graph_shows_itself_in_a_line() -> None:
+    assert repr(CHAIN) == "<Graph in memory: 4 vertices, 3 edges (directed), out-adjacency, no weights>"
+    both = from_edges([0, 1], [1, 2], np.array([3, 4], np.uint8), direction="both")
+    assert repr(both) == "<Graph in memory: 3 vertices, 2 edges (directed), out and in-adjacency, weights uint8>"

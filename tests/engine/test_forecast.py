@@ -50,14 +50,14 @@ def assert_read(told_bytes: int, record: Any) -> None:
 
 
 def sweeps(session: Session, count: int) -> list[Any]:
-    return session.run(PageRank(tol=0, max_iter=count)).records
+    return session.run(PageRank(tol=0, max_iter=count, weight=False)).records
 
 
 def test_memory_is_what_a_run_allocates(graph: Graph) -> None:
     with Session(graph, host_memory="1GiB", threads=2) as session:
-        told = session.forecast(PageRank())
+        told = session.forecast(PageRank(weight=False))
         assert session._equipment is None
-        loop = session._loop(PageRank())
+        loop = session._loop(PageRank(weight=False))
         made = session._equipment
         assert made is not None
         assert told.host.parts["cache"] == made.pipelines[0].cache.nbytes
@@ -80,7 +80,7 @@ def test_bytes_from_disk_are_those_that_sweeps_read(graph: Graph, monkeypatch: p
     partitions = -(-graph.edges // 64)
     monkeypatch.setattr(equipment, "divide", kept_on_host(min(slots, partitions - 1)))
     with Session(graph, rates=RATES) as session:
-        told = session.forecast(PageRank(tol=0, max_iter=4))
+        told = session.forecast(PageRank(tol=0, max_iter=4, weight=False))
         first, *later = sweeps(session, 4)
     assert_read(told.first.disk_bytes, first)
     for record in later:
@@ -95,7 +95,7 @@ def test_seconds_are_those_of_the_busiest_resource(graph: Graph, monkeypatch: py
     monkeypatch.setattr(equipment, "divide", kept_on_host(3))
     rates = Rates(disk_bytes=1e3, decode_bytes=1e9, kernel_edges=1e9)
     with Session(graph, rates=rates) as session:
-        told = session.forecast(PageRank())
+        told = session.forecast(PageRank(weight=False))
     assert told.first.limit == "disk"
     assert told.first.seconds == pytest.approx(told.first.disk_bytes / 1e3)
     assert told.later.seconds < told.first.seconds
@@ -111,7 +111,7 @@ def test_what_travels_over_a_link_is_foretold(
         monkeypatch.setattr(place, "divide", kept_on_host(slots))
     given = {"device": "emulated", "route": "filter", "partition_bytes": 256, "combine": 1, "rates": RATES} | options
     with Session(graph, **given) as session:
-        told = session.forecast(PageRank(tol=0, max_iter=3))
+        told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)
         cache = session._equipment.pipelines[0].cache
@@ -125,7 +125,7 @@ def test_what_travels_over_a_link_is_foretold(
 
 def test_what_stays_on_the_device_travels_before_the_first_iteration(graph: Graph) -> None:
     with Session(graph, device="emulated", rates=RATES) as session:
-        told = session.forecast(PageRank(tol=0, max_iter=3))
+        told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         records = sweeps(session, 3)
         assert told.loading == (int(graph.into.chunk_bytes(False).sum()), session._device.bytes_in)
     assert told.placement.whole
@@ -143,7 +143,7 @@ def test_nothing_is_read_but_the_index(tmp_path: Path) -> None:
             data[int(offset) : int(offset + length)] = bytes(int(length))
     path.write_bytes(data)
     with Session(Graph.open(path)) as session:
-        for program in (PageRank(), BFS(0), Betweenness(source=0)):
+        for program in (PageRank(weight=False), BFS(0), Betweenness(source=0)):
             assert session.forecast(program).host.total > 0
 
 
@@ -156,12 +156,12 @@ def test_what_cannot_be_known_is_not_told(graph: Graph) -> None:
         assert several.most_seconds is None
         assert several.program == "Betweenness"
         assert session._shared == {}
-        assert session.forecast(PageRank(max_iter=0)).most_seconds == 0.0
+        assert session.forecast(PageRank(max_iter=0, weight=False)).most_seconds == 0.0
 
 
 def test_a_forecast_refuses_what_the_run_would(graph: Graph) -> None:
     with Session(graph, host_memory=1 << 20) as session, pytest.raises(InputError, match="is too small"):
-        session.forecast(PageRank())
+        session.forecast(PageRank(weight=False))
     one_way = in_memory(shape("skewed"), both=False)
     with Session(one_way, direction="pull") as session, pytest.raises(InputError, match="--direction both"):
         session.forecast(BFS(0))
@@ -169,7 +169,7 @@ def test_a_forecast_refuses_what_the_run_would(graph: Graph) -> None:
 
 def test_a_graph_in_memory_needs_no_division() -> None:
     with Session(in_memory(shape("skewed"))) as session:
-        told = session.forecast(PageRank(tol=0, max_iter=2))
+        told = session.forecast(PageRank(tol=0, max_iter=2, weight=False))
     assert told.host.whole
     assert told.first.disk_bytes == 0
     assert told.host.parts["cache"] == 0
@@ -178,10 +178,10 @@ def test_a_graph_in_memory_needs_no_division() -> None:
 
 def test_a_prepared_session_equips_once_for_all(graph: Graph) -> None:
     with Session(graph) as session:
-        programs = [PageRank(max_iter=2), SSSP(source=0), PageRank(damping=0.5)]
-        alone = session.forecast(PageRank()).host.parts["cache"]
+        programs = [PageRank(max_iter=2, weight=False), SSSP(source=0), PageRank(damping=0.5, weight=False)]
+        alone = session.forecast(PageRank(weight=False)).host.parts["cache"]
         session.prepare(*programs)
-        assert session.forecast(PageRank()).host.parts["cache"] > alone
+        assert session.forecast(PageRank(weight=False)).host.parts["cache"] > alone
         results, equipments = [], []
         for program in programs:
             results.append(session.run(program))
@@ -205,8 +205,8 @@ def test_programs_share_room_only_where_none_loses_by_it(
 
     monkeypatch.setattr(equipment, "divide", divide)
     with Session(graph) as session:
-        session.prepare(PageRank(max_iter=2), BFS(source=0))
+        session.prepare(PageRank(max_iter=2, weight=False), BFS(source=0))
         assert (session._prepared is not None) == together
-        session.run(PageRank(tol=0, max_iter=2))
+        session.run(PageRank(tol=0, max_iter=2, weight=False))
         held = {adjacency.direction for adjacency in session._equipment.needs.adjacencies}
         assert held == ({"out", "in"} if together else {"in"})

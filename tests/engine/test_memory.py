@@ -28,7 +28,9 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.storage import budget
 from penstock.storage.errors import InputError
 name, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
-parameters = {"bfs": {"source": 0}, "sssp": {"source": 0}, "wcc": {}, "pagerank": {"tol": 0, "max_iter": 2}}[name]
+parameters = {
+    "bfs": {"source": 0}, "sssp": {"source": 0}, "wcc": {}, "pagerank": {"tol": 0, "max_iter": 2, "weight": False}
+}[name]
 graph = Graph.open(path)
 small = np.arange(65, dtype=np.int64)
 ring = (np.arange(64) + 1) % 64

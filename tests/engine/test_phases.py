@@ -93,9 +93,9 @@ def test_degrees_against_edges_need_in_edges() -> None:
 
     for way in ({"kernels": "reference"}, {"kernels": "reference", "direction": "push"}):
         assert run(Shares(), in_memory(PATH), **way).fields["share"].tolist() == [1, 1, 1, 0]
-    with pytest.raises(InputError, match=r"asks for in-degrees.*--direction both"):
+    with pytest.raises(InputError, match=r"asks for in-degrees.*direction=\"both\""):
         run(Shares(), in_memory(PATH, both=False))
-    with pytest.raises(InputError, match=r"push needs in-edges.*--direction pull"):
+    with pytest.raises(InputError, match=r"push needs in-edges.*direction=\"pull\""):
         run(Count2(), in_memory(PATH, both=False), direction="push")
 
 

@@ -43,7 +43,7 @@ def test_a_run_that_needs_more_gets_new_equipment(graph: Graph) -> None:
 
 
 def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(graph: Graph) -> None:
-    with pytest.raises(InputError, match=r"--host-memory 1.0 MiB is too small.*give --host-memory \d+MiB or more"):
+    with pytest.raises(InputError, match=r"host_memory=\"1.0 MiB\" is too small.*give host_memory=\"\d+MiB\" or more"):
         run(PageRank(), graph, host_memory=1 << 20)
 
 
@@ -89,7 +89,7 @@ def test_what_would_change_nothing_on_the_device_is_refused(graph: Graph, name: 
 
 def test_pull_needs_in_edges() -> None:
     graph = in_memory(shape("skewed"), both=False)
-    with pytest.raises(InputError, match="--direction both"):
+    with pytest.raises(InputError, match=r"direction=\"both\""):
         run(BFS(source=0), graph, direction="pull")
 
 

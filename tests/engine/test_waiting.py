@@ -136,7 +136,7 @@ def test_every_kind_of_kernels(kernels: Any, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("program", "options"),
-    [(BFS(0), {}), (PageRank(tol=0, max_iter=3), {}), (WCC(), {}), (SSSP(0), {"mode": "sync"})],
+    [(BFS(0), {}), (PageRank(tol=0, max_iter=3, weight=False), {}), (WCC(), {}), (SSSP(0), {"mode": "sync"})],
     ids=["bfs", "pagerank", "wcc", "sssp"],
 )
 def test_synchronous_programs_never_wait(

@@ -33,7 +33,7 @@ def programs(graph: Graph, names: list[str]) -> list[tuple[str, Program]]:
     degrees = graph.out.index().degrees(0, graph.vertices)
     source = int(np.random.default_rng(1).choice(np.flatnonzero(degrees > 0)))
     known: dict[str, Program] = {
-        "pagerank": PageRank(tol=0, max_iter=5), "bfs": BFS(source), "sssp": SSSP(source), "wcc": WCC()
+        "pagerank": PageRank(tol=0, max_iter=5, weight=False), "bfs": BFS(source), "sssp": SSSP(source), "wcc": WCC()
     }  # fmt: skip
     return [(name, known[name]) for name in names or known]
 

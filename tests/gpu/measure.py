@@ -172,7 +172,13 @@ def spent() -> str:
 def compiling() -> None:
     """Seconds of the first run of each program in this process, on a tiny graph: what loading or compiling costs."""
     graph = grid(20)
-    for program in (BFS(0), SSSP(0), WCC(), PageRank(tol=0, max_iter=3), ChebyshevPageRank(tol=0.01)):
+    for program in (
+        BFS(0),
+        SSSP(0),
+        WCC(),
+        PageRank(tol=0, max_iter=3, weight=False),
+        ChebyshevPageRank(tol=0.01, weight=False),
+    ):
         times = []
         for _ in range(2):
             began = time.perf_counter()
@@ -229,9 +235,9 @@ def trials(graph: Graph) -> list[tuple[str, Program, dict[str, Any]]]:
     for source in sources:
         found.append(("sssp", SSSP(source), {}))
     found.append(("wcc", WCC(), {}))
-    found.append(("sweep", PageRank(tol=0, max_iter=3), {}))
-    found.append(("chebyshev", ChebyshevPageRank(tol=0.0042, max_iter=100), {}))
-    found.append(("residual", PageRank(tol=0.01, max_iter=1000), {"mode": "async"}))
+    found.append(("sweep", PageRank(tol=0, max_iter=3, weight=False), {}))
+    found.append(("chebyshev", ChebyshevPageRank(tol=0.0042, max_iter=100, weight=False), {}))
+    found.append(("residual", PageRank(tol=0.01, max_iter=1000, weight=False), {"mode": "async"}))
     return found
 
 
@@ -339,7 +345,10 @@ def main() -> None:
         elif what == "phases":
             megabytes, blocks, names = (rest[1:4] + ["0", "0", "pagerank,chebyshev"][len(rest[1:4]) :])[:3]
             known: dict[str, Program] = {name: program for name, program, _ in trials(graph)}
-            known |= {"pagerank": PageRank(tol=0, max_iter=10), "chebyshev": ChebyshevPageRank(tol=0, max_iter=10)}
+            known |= {
+                "pagerank": PageRank(tol=0, max_iter=10, weight=False),
+                "chebyshev": ChebyshevPageRank(tol=0, max_iter=10, weight=False),
+            }
             for each in (int(text) for text in blocks.split(",")):
                 phases(graph, {name: known[name] for name in names.split(",")}, say, int(megabytes) << 20, each)
         elif what == "routes":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from penstock.storage import atomic
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.errors import InputError, RunError, UnsyncedError
 
 
 def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
@@ -109,6 +109,30 @@ def test_a_full_disk_at_the_flush_is_a_run_error(tmp_path: Path, monkeypatch: py
     ):
         partial.write_text("new")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_folder_that_cannot_be_synced_leaves_the_file_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    """From the rename on the new file stands, and is not told as unwritten."""
+    target, sync = tmp_path / "x.csv", os.fsync
+    if force:
+        target.write_text("old")
+
+    def failing(handle: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with (
+        pytest.raises(UnsyncedError, match=r"x\.csv is written and in its place, but .* could not be synced"),
+        atomic.replacing(target, force=force) as partial,
+    ):
+        partial.write_text("new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_scratch_folders_go_with_all_they_hold(tmp_path: Path) -> None:

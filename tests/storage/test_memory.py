@@ -60,6 +60,7 @@ def test_empty_graphs() -> None:
         ([1, -2, 3], np.float32),
         ([0.5, 1, 2], np.float64),
         (np.array([1, 2, 2**40 + 1]), np.float64),
+        (np.array([1, -(2**63), 2**62 + 2**30]), np.float64),
         (np.array([1, 2, 3], np.float32), np.float32),
         (np.array([1, 2, 3], np.uint32), np.uint32),
         (np.array([True, False, True]), np.uint8),
@@ -90,6 +91,8 @@ def test_weights_keep_their_values_in_the_narrowest_dtype(weights: Any, kind: An
         ([0, 2, 2], [1, 0], None, r"row 0 is not sorted.*sort_indices"),
         ([0, 1], [0], [1, 2], "one numeric weight each"),
         ([0, 1], [0], ["a"], "one numeric weight each"),
+        ([0, 1], [0], [2**53 + 1], "the weight 9007199254740993 is a whole number that no 64-bit float holds; scale"),
+        ([0, 1], [0], np.array([2**64 - 1], np.uint64), "the weight 18446744073709551615 is a whole number"),
     ],
 )
 def test_arrays_that_are_no_graph_are_refused(offsets: Any, neighbors: Any, weights: Any, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,49 @@ class Frame:
         return pa.chunked_array([self._columns[name]])
 
 
+class Stream:
+    """What a relation of duckdb has of a table: its columns are no arrays."""
+
+    columns = ("from", "to", "km")
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> Any:
+        return self
+
+    def __arrow_c_stream__(self, requested: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested)
+
+
+class Lazy:
+    """What a LazyFrame of polars is."""
+
+    columns = ("from", "to", "km")
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def collect_schema(self) -> Any:
+        return self._table.schema
+
+    def collect(self) -> Any:
+        return self._table
+
+
+@pytest.mark.parametrize("kind", [Stream, Lazy])
+def test_tables_that_are_not_in_memory_yet(kind: Any) -> None:
+    table = pa.table({"from": ["a", "b"], "to": ["b", "c"], "km": [Decimal("1.5"), Decimal("2")]})
+    graph = from_table(kind(table), weight="km")
+    assert listed(graph)["out"] == [("a", "b", 1.5), ("b", "c", 2.0)]
+
+
+def test_objects_that_are_numbers() -> None:
+    ids = np.array([1, 2, Decimal(3)], object)
+    graph = from_edges(ids, np.array([2, 3, 4], object), [Decimal("0.5"), 1, 2])
+    assert listed(graph)["out"] == [(1, 2, 0.5), (2, 3, 1.0), (3, 4, 2.0)]
+
+
 def test_columns_by_name_and_position() -> None:
     frame = Frame(a=[1, 2], b=[3, 4], c=[0.5, 1.5])
     assert listed(from_table(frame, weight="c"))["out"] == [(1, 3, 0.5), (2, 4, 1.5)]
@@ -160,9 +204,18 @@ def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
         (lambda: from_edges([1], [2, 3]), "sources have shape"),
         (lambda: from_edges([1], [2], [np.nan]), "weight weights is nan"),
         (lambda: from_edges([1], [2], [1, 2]), "weights have shape"),
+        (lambda: from_edges([1], [2], [-(2**53) - 1]), "the weight -9007199254740993 is a whole number"),
+        (lambda: from_edges([1, 1], [2, 3], [5, 2**60 + 1], dedupe="sum"), "the weight 1152921504606846977 is a whole"),
         (lambda: from_edges([1], [2], colour=3), "'colour' is no option"),
-        (lambda: from_edges([0], [1 << 40]), "--renumber"),
-        (lambda: from_edges(["a", None], ["b", "c"]), "neither whole numbers nor strings"),
+        (lambda: from_edges([0], [1 << 40]), "; renumber=True keeps such ids"),
+        (lambda: from_edges(["a", None], ["b", "c"]), r"sources: row 1 \(from 0\) is missing \(None\).*drop"),
+        (lambda: from_edges(["a", float("nan")], ["b", "c"]), r"row 1 \(from 0\) is missing \(nan\)"),
+        (lambda: from_edges(["a", 5], ["b", "c"]), "neither whole numbers nor strings: row 1 .* is 5, of type int"),
+        (lambda: from_edges([1.0, float("nan")], [1, 2]), r"row 1 .*sources is missing"),
+        (lambda: from_edges([0, 2**70], [1, 2]), rf"row 1 .*{2**70}, is no id.*2\^64 - 1"),
+        (lambda: from_edges([1, 2], [1, 2], [1.0, None]), r"weights: row 1 .*is None"),
+        (lambda: from_table({"id": [1], "src": [2], "dst": [3]}), 'perhaps source="src", target="dst"'),
+        (lambda: from_table({"ts": [1], "payer": [2], "payee": [3]}), 'perhaps source="payer", target="payee"'),
         (lambda: from_edges(["a", ""], ["b", "c"]), r"row 1 .*is empty"),
         (lambda: from_edges(["a"], ["b"], hub_sort=True), "numbered already"),
         (lambda: from_table({"a": [1]}, "a", "b"), "no column 'b'; it has a"),
@@ -175,3 +228,43 @@ def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
 def test_what_is_no_graph_is_refused(call: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
+
+
+@pytest.mark.parametrize("hub_sort", [False, True])
+def test_exactly_the_vertices_given_exist(hub_sort: bool) -> None:
+    graph = from_edges([7, 3], [3, 10], vertices=[10, 3, 5, 7, 3], hub_sort=hub_sort)
+    ids = graph.original_ids()
+    assert ids is not None
+    assert sorted(ids.tolist()) == [3, 5, 7, 10]
+    assert listed(graph)["out"] == [(3, 10, None), (7, 3, None)]
+    levels = run("bfs", graph, source=7).to_dict("level")
+    assert {vertex: levels[vertex] for vertex in (3, 7, 10)} == {3: 1, 7: 0, 10: 2}
+    assert from_edges([1], [0], vertices=np.arange(3)).original is None
+    assert from_edges([1], [0], vertices=3).vertices == 3
+    assert from_edges([], [], vertices=[4, 9]).original_ids().tolist() == [4, 9]  # type: ignore[union-attr]
+
+
+def test_strings_are_vertices_where_given() -> None:
+    graph = from_edges(["b", "a"], ["a", "c"], vertices=["c", "a", "zoe", "b"])
+    assert graph.original_ids().tolist() == ["a", "b", "c", "zoe"]  # type: ignore[union-attr]
+    assert listed(graph)["out"] == [("a", "c", None), ("b", "a", None)]
+    assert from_edges([], [], vertices=["b", "a"]).original_ids().tolist() == ["a", "b"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "vertices", "options", "words"),
+    [
+        ([1, 2], [2, 5], [1, 2], {}, "edge 1 .from 0.: target 5 is not in"),
+        (["a", "b"], ["b", "a"], ["b"], {}, "edge 0 .from 0.: source a is not in"),
+        ([1], [2], [], {}, "source 1 is not in"),
+        ([1], [2], ["1", "2"], {}, "vertices are strings"),
+        ([1], [2], [[1, 2]], {}, "shape"),
+        ([1], [2], [1, 2], {"bipartite": True}, "which side"),
+        ([1], [2], [1.5, 2], {}, "vertices"),
+    ],
+)
+def test_what_vertices_exclude_is_refused(
+    sources: Any, targets: Any, vertices: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        from_edges(sources, targets, vertices=vertices, **options)

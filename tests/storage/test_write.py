@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import python
+from faults import flip_bit, python
 from graph_files import CHUNK, VERTICES, Rows, header_of, whole, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.storage import atomic
+from penstock.storage import atomic, fileset
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.graph import Graph
+from penstock.storage.hdf5 import FrameFile
 from penstock.storage.write import GraphWriter
 
 
@@ -102,6 +103,81 @@ def test_an_existing_graph_is_refused_without_force(tmp_path: Path) -> None:
     check(Graph.open(path), Rows(1))
     check(Graph.open(write_rows(path, Rows(2), force=True)), Rows(2))
     assert list(tmp_path.iterdir()) == [path]
+
+
+def striped(path: Path, seed: int, stripes: int, **options: Any) -> Path:
+    """A graph whose shards lie in folders beside it."""
+    folders = [path.parent / str(number) for number in range(stripes)]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    return write_rows(path, Rows(seed), stripes=folders, **options)
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 2), (3, 1)])
+def test_a_graph_that_is_replaced_takes_its_shards_along(tmp_path: Path, before: int, after: int) -> None:
+    path = tmp_path / "g.h5"
+    for seed, stripes in enumerate((before, after, after)):
+        old = None if seed == 0 else Graph.open(path)
+        graph = Graph.open(striped(path, seed, stripes, force=seed > 0))
+        check(graph, Rows(seed))
+        assert files_of(tmp_path) == set(graph.files)
+        if old is not None:
+            check(old, Rows(seed - 1))  # who has it open reads on
+
+
+@pytest.mark.parametrize("stripes", [0, 2])
+@pytest.mark.parametrize("stop", [RunError("cannot be synced"), KeyboardInterrupt()])
+def test_once_the_manifest_has_its_name_the_new_graph_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stripes: int, stop: BaseException
+) -> None:
+    """An error or a signal between the rename and the return: the new graph stands, whole."""
+    path = striped(tmp_path / "g.h5", 1, stripes)
+
+    def stopped(target: Path) -> None:
+        raise stop
+
+    monkeypatch.setattr(fileset, "sync_folder", stopped)
+    with pytest.raises(type(stop)):
+        striped(path, 2, stripes, force=True)
+    check(Graph.open(path), Rows(2))
+
+
+@pytest.mark.parametrize("name", ["g.h5", ".0.h5", ".1.h5"])
+def test_until_the_manifest_has_its_name_the_old_graph_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = striped(tmp_path / "g.h5", 1, 2)
+    before, real = files_of(tmp_path), atomic._rename
+
+    def rename(partial: Path, target: Path, *, force: bool) -> None:
+        if target.name.endswith(name):
+            raise OSError(5, "Input/output error")
+        real(partial, target, force=force)
+
+    monkeypatch.setattr(atomic, "_rename", rename)
+    with pytest.raises(RunError, match="could not be written"):
+        striped(path, 2, 2, force=True)
+    check(Graph.open(path), Rows(1))
+    assert files_of(tmp_path) == before
+
+
+def test_what_cannot_be_read_back_gets_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = striped(tmp_path / "g.h5", 1, 1)
+    before, finish = files_of(tmp_path), FrameFile.finish
+
+    def lying_disk(file: FrameFile, *arguments: Any) -> None:
+        finish(file, *arguments)
+        flip_bit(file.path, file.path.stat().st_size // 2)
+
+    monkeypatch.setattr(FrameFile, "finish", lying_disk)
+    with pytest.raises(RunError, match=r"g\.h5 could not be written: it cannot be read back"):
+        striped(path, 2, 1, force=True)
+    check(Graph.open(path), Rows(1))
+    assert files_of(tmp_path) == before
 
 
 @pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt, SystemExit])

@@ -190,7 +190,7 @@ def test_a_generated_file_and_its_text_are_one_graph(tmp_path: Path, capsys: pyt
     model = ["generate", "rmat", "--scale", "9", "--weights", "1..63"]
     answered(capsys, *model, "--output", tmp_path / "a.h5")
     answered(capsys, *model, "--output", tmp_path / "g.txt.gz")
-    (tmp_path / "ids").write_text("511\n")
+    (tmp_path / "ids").write_text("\n".join(map(str, range(512))))
     answered(capsys, "convert", tmp_path / "g.txt.gz", tmp_path / "b.h5", "--weights",
          "--vertices", tmp_path / "ids")  # fmt: skip
     a, b = (answered(capsys, "info", tmp_path / name, "--degrees") for name in ("a.h5", "b.h5"))
@@ -360,3 +360,46 @@ def test_a_generated_graph_goes_to_a_file(
     monkeypatch.chdir(tmp_path)
     assert "- stands for standard output" in refused(capsys, "generate", *command, "--output", "-")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_vertices_without_an_edge_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.txt").write_text("3 9\n9 30\n")
+    (tmp_path / "v.txt").write_text("3\n9\n30\n31\n")
+    graph = str(tmp_path / "g.h5")
+    for how, count, unnamed in (([], 28, True), (["--renumber"], 0, False), (["--vertices", "v.txt"], 1, False)):
+        how = [str(tmp_path / word) if word.endswith(".txt") else word for word in how]
+        assert cli.run_command(["convert", str(tmp_path / "e.txt"), graph, "--force", *how]) == 0
+        told = capsys.readouterr().out
+        assert cli.run_command(["info", graph]) == 0
+        seen = capsys.readouterr().out
+        for text in (told, seen):
+            assert (f"{count} of the vertices" in text) == bool(count)
+            assert ("--renumber leaves out" in text) == unnamed
+        assert ("3 vertices have an edge" in seen) == unnamed
+        assert answered(capsys, "info", graph)["without_edges"] == count
+
+
+def test_an_edge_of_a_vertex_that_is_not_listed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.txt").write_text("# edges\n3 9\n9 30\n")
+    (tmp_path / "v.txt").write_text("3\n9\n")
+    how = ["--vertices", str(tmp_path / "v.txt")]
+    assert cli.run_command(["convert", str(tmp_path / "e.txt"), str(tmp_path / "g.h5"), *how]) == 2
+    assert f"{tmp_path / 'e.txt'}, line 3: target 30 is not listed in {tmp_path / 'v.txt'}" in capsys.readouterr().err
+    assert not (tmp_path / "g.h5").exists()
+
+
+def test_csv_tells_the_columns_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text('day;from;to;km\n1;"New York";Los Angeles;3940\n')
+    options = ("--columns", "from,to,km", "--string-ids", "--delimiter", "semicolon", "--force")
+    facts = answered(capsys, "convert", path, tmp_path / "g.h5", *options)
+    (taken,) = facts["columns"]
+    assert (taken["source"], taken["target"], taken["weight"], taken["header"]) == ("from", "to", "km", True)
+    assert cli.run_command(["convert", str(path), str(tmp_path / "g.h5"), *options]) == 0
+    assert "source = 'from' (1), target = 'to' (2), weight = 'km' (3); not read: 'day' (0)" in capsys.readouterr().out
+
+
+def test_the_command_line_keeps_its_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("ts,payer,payee\n1,2,3\n")
+    assert "--columns payer,payee" in refused(capsys, "convert", path, tmp_path / "g.h5")

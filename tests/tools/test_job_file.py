@@ -168,14 +168,20 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size
     tol=st.none() | st.floats(0, 1e300),
     more=st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True).filter(lambda n: n not in NAMED), values),
     memory=st.none() | st.integers(1, 1 << 50),
+    weight=st.none() | st.booleans(),
 )
 def test_what_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, sources: Any, tol: float | None, more: Any, memory: int | None
+    tmp_path_factory: pytest.TempPathFactory,
+    sources: Any,
+    tol: float | None,
+    more: Any,
+    memory: int | None,
+    weight: bool | None,
 ) -> None:
     """Also parameters that TOML has not (None, large numbers): those go as texts."""
     folder = tmp_path_factory.getbasetemp()
     (folder / "g.h5").touch()
-    parameters = Parameters.of(more, source=tuple(sources), tol=tol)
+    parameters = Parameters.of(more, source=tuple(sources), tol=tol, weight=weight)
     step = Step("bfs", parameters, Wanted(top=3, path=Path("out.csv")))
     given = {str(option.name): None for group in JOB_GROUPS for option in group.options} | {"host_memory": memory}
     job = Job(

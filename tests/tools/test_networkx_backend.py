@@ -103,6 +103,15 @@ def test_pagerank_of_vectors(graph: Any) -> None:
     same(nx.pagerank, graph, personalization={"nobody": 1})
 
 
+def test_pagerank_of_any_weights() -> None:
+    """networkx shares out weights below 0 too, and a sum of 0 makes a node dangling; an alpha of 1 is one of its."""
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 3), (0, 2, -1), (1, 2, 1), (1, 0, -1), (2, 0, 0), (3, 1, 2), (2, 1, 5)])
+    same(nx.pagerank, graph)
+    same(nx.pagerank, graph, alpha=1.0, max_iter=3)
+    same(nx.pagerank, nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 0)]), alpha=1.0, max_iter=500)
+
+
 def test_ranks_come_in_the_order_of_the_nodes() -> None:
     graph = nx.relabel_nodes(nx.karate_club_graph(), {node: 40 - node for node in range(34)})
     assert list(nx.pagerank(graph, **ON)) == list(graph)

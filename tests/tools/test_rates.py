@@ -209,9 +209,9 @@ def test_without_a_home_the_cache_is_missed_and_the_run_goes_on(graph: Graph, mo
     assert "XDG_CACHE_HOME" in notes[0]
 
 
-def test_a_relative_cache_folder_is_ignored_as_the_standard_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert rates.folder() == Path.home() / ".cache" / "penstock"
+def test_rates_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")  # relative: ignored, as the standard says
+    assert rates.place_of("a") == Path.home() / ".cache" / "penstock" / "rates-a.json"
 
 
 def test_a_run_measures_says_so_and_tells_machines(

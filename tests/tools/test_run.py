@@ -107,11 +107,50 @@ def test_components_are_named_by_their_smallest_vertex(
 
 
 def test_pagerank_ranks_and_counts_sweeps(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = told(capsys, "pagerank", graph, "--tol", 0, "--max-iter", 7, "--top", 2)
+    facts = told(capsys, "pagerank", graph, "--no-weight", "--tol", 0, "--max-iter", 7, "--top", 2)
     assert facts["iterations"] == 7
     assert facts["fields"]["rank"]["sum"] == pytest.approx(1)
     assert [row["vertex"] for row in facts["top"]] == [500, 400]
     assert facts["top"][0]["rank"] > facts["top"][1]["rank"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told_first", "weighted"),
+    [
+        (["pagerank", "--max-iter", "7"], "pagerank max_iter=7, weighted, on ", True),
+        (["pagerank", "--weight"], "pagerank weight=True, weighted, on ", True),
+        (["pagerank", "--no-weight"], "pagerank weight=False, unweighted, on ", False),
+        (["sssp", "--source", "100"], "sssp source=100, weighted, on ", True),
+        (["sssp", "--source", "100", "--no-weight"], "sssp weight=False source=100, unweighted, on ", False),
+        (["hits"], "hits, weighted, on ", True),
+        (["wcc"], "wcc, unweighted, on ", False),
+    ],
+)
+def test_the_first_line_says_how_edges_count(
+    graph: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told_first: str, weighted: bool
+) -> None:
+    """On a graph with weights, of a run as of a dry run; JSON says it too."""
+    for way, ending in (([], ""), (["--dry-run"], " (dry run)")):
+        assert cli.run_command(["run", arguments[0], str(graph), *arguments[1:], *way]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == f"{told_first}{graph}{ending}"
+    assert told(capsys, arguments[0], graph, *arguments[1:])["weighted"] is weighted
+
+
+def test_a_graph_without_weights_has_nothing_to_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.txt").write_text("0 1\n1 2\n")
+    assert cli.run_command(["convert", str(tmp_path / "e.txt"), str(tmp_path / "g.h5"), "--quiet"]) == 0
+    assert cli.run_command(["run", "pagerank", str(tmp_path / "g.h5"), "--weight"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"pagerank weight=True on {tmp_path / 'g.h5'}"
+    assert "weights none in this graph: each edge counts as 1" in [" ".join(line.split()) for line in lines]
+
+
+def test_the_rule_of_weights_is_in_the_help(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["run", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--weight / --no-weight" in shown
+    assert "Edges count by their weights where the graph has some" in shown
+    assert "bfs does not take --weight" in refused(capsys, "run", "bfs", graph, "--source", "100", "--no-weight")
 
 
 def test_personalization_comes_from_a_file(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +232,7 @@ def test_existing_results_need_force(graph: Path, tmp_path: Path, capsys: pytest
 def test_people_are_told_what_it_took(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["run", "wcc", str(graph), "--top", "1"]) == 0
     shown = capsys.readouterr().out
-    for word in ("wcc on", "iterations", "time", "read from disk", "peak memory", "component"):
+    for word in ("wcc, unweighted, on", "iterations", "time", "read from disk", "peak memory", "component"):
         assert word in shown
     assert cli.run_command(["run", "wcc", str(graph), "--top", "1", "--quiet"]) == 0
     assert capsys.readouterr().out == ""

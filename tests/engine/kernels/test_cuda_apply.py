@@ -13,7 +13,8 @@ from penstock.engine.kernels import cuda_apply
 from penstock.engine.kernels.cuda_kernels import CudaKernels
 from penstock.engine.program import Field, Program
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.pagerank import PageRank, ResidualPageRank
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank_forms import ResidualPageRank
 from penstock.engine.session import Session
 from penstock.storage.graph import Graph
 from samples import in_memory, shape

@@ -12,7 +12,7 @@ from penstock.engine.kernels import cuda_ptx
 from penstock.engine.kernels.author import bind
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
-from penstock.storage.shelf import Shelf
+from penstock.storage.user_cache import kernel_folder
 
 TYPES = ("array(uint32, 1d, C)", "int64")
 PLACE = (9, 0)
@@ -47,53 +47,32 @@ class Compiler:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    found = Shelf(tmp_path, ".ptx")
-    monkeypatch.setattr(cuda_ptx, "place_of", lambda function: found)
-    return found
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where PTX is kept, for once: a folder that need not exist."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    return kernel_folder()
 
 
-def test_it_is_compiled_once(shelf: Shelf) -> None:
+def test_it_is_compiled_once(folder: Path) -> None:
     compiler = Compiler()
     texts = {cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler) for _ in range(3)}
     assert (compiler.times, texts) == (1, {".visible .entry kernel_1("})
 
 
-def test_a_damaged_entry_is_compiled_anew(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_damaged_entry_is_compiled_anew(folder: Path) -> None:
     compiler = Compiler()
     cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
-    (entry,) = tmp_path.iterdir()
+    (entry,) = folder.iterdir()
     entry.write_bytes(entry.read_bytes()[:-3] + b"xyz")
     assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
     assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
 
 
-def test_what_the_driver_refused_is_replaced(shelf: Shelf) -> None:
+def test_what_the_driver_refused_is_replaced(folder: Path) -> None:
     compiler = Compiler()
     cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
     cuda_ptx.renewed(kernel_of(double), TYPES, PLACE, compiler)
     assert cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
-
-
-def test_without_a_place_it_is_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_ptx, "place_of", lambda function: None)
-    compiler = Compiler()
-    for _ in range(2):
-        cuda_ptx.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
-    assert compiler.times == 2
-
-
-def test_the_place_is_beside_what_numba_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cuda_ptx.place_of(kernel_of(double))
-    assert found is not None
-    assert found.folder.is_dir()
-
-    def nowhere(function: Any) -> None:
-        raise RuntimeError("cannot cache function: no locator available")
-
-    monkeypatch.setattr(cuda_ptx, "_shelves", {})
-    monkeypatch.setattr(cuda_ptx, "FunctionCache", nowhere)
-    assert cuda_ptx.place_of(kernel_of(double)) is None
 
 
 def test_the_key_tells_everything_apart() -> None:

@@ -62,7 +62,12 @@ def hub_graph() -> Graph:
 
 
 def program_named(name: str, graph: Graph) -> Program:
-    programs: dict[str, Program] = {"bfs": BFS(0), "sssp": SSSP(0), "residual": PageRank(tol=1e-6), "shares": Shares()}
+    programs: dict[str, Program] = {
+        "bfs": BFS(0),
+        "sssp": SSSP(0),
+        "residual": PageRank(tol=1e-6, weight=False),
+        "shares": Shares(),
+    }
     return programs[name].form(graph, "async")
 
 

@@ -7,6 +7,7 @@ quarter of its edges, plain Python and compiled, pushed and pulled. Kernels are 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ import verifiers as right
 from catalogue import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
 from checkers import EdgeList, check_pagerank
 from penstock.engine import Program, Session, block, run
+from penstock.engine.entry import make
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -30,12 +32,13 @@ from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import KCore
 from penstock.engine.programs.php import PHP
+from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.widest import WidestPath
 from penstock.storage.errors import InputError
 from penstock.transfer import layout as transfer_layout
 from samples import in_memory, on_disk, shape, skewed
 
-SWEEPS = ("katz", "php", "adsorption", "hits", "widest", "bfs")
+SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs")
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""
 
 WAYS: list[Fields] = [
@@ -102,7 +105,7 @@ def test_without_in_edges() -> None:
         make, check = CASES[name]
         check(edges, run(make(), graph).fields)
     for name in ROWS:
-        with pytest.raises(InputError, match=r"in-edges too.*--direction both"):
+        with pytest.raises(InputError, match=r"in-edges too.*direction=\"both\""):
             run(CASES[name][0](), graph)
 
 
@@ -120,18 +123,47 @@ def test_simulated_gpu(directed: bool) -> None:
             check(edges, session.run(make()).fields)
 
 
-@pytest.mark.parametrize("directed", [True, False])
-def test_weights_where_they_are_asked_for(directed: bool) -> None:
-    """Plain Python: compiled, it is the kernels of the same functions without weights."""
-    edges = tangle(directed=directed)
-    graph, way = in_memory(edges), {"kernels": "reference"}
-    near(
-        run(Katz(alpha=1e-4, tol=1e-13, weight=True), graph, **way).fields["katz"],
-        right.katz(edges, alpha=1e-4, weighted=True),
-    )
-    found = run(HITS(tol=1e-13, weight="weight"), graph, **way).fields
-    for name, wanted in zip(("hub", "authority"), right.hits(edges, weighted=True), strict=True):
-        near(found[name], wanted)
+FROM = {"source": SOURCE}
+BY_WEIGHT: dict[str, Fields] = {
+    "sssp": FROM,
+    "widest": FROM,
+    "pagerank": {},
+    "personalized_pagerank": FROM,
+    "katz": {"alpha": 1e-4},
+    "hits": {},
+    "php": FROM,
+    "adsorption": FROM,
+}
+"""Every program that has a parameter `weight`, with what else it needs."""
+
+
+@pytest.mark.parametrize("name", BY_WEIGHT)
+def test_weights_count_unless_they_are_switched_off(name: str) -> None:
+    """One rule: those of the graph by default; switched off, the answer is that of the graph without weights."""
+    edges, asked = tangle(directed=True, core=14, tail=6, count=40), BY_WEIGHT[name] | {"kernels": "reference"}
+    heavy, light = in_memory(edges), in_memory(replace(edges, weights=None))
+    by_default, plain = run(name, heavy, **asked), run(name, light, **asked)
+    assert (by_default.weighted, plain.weighted) == (True, False)
+    assert not all(np.array_equal(by_default.fields[field], plain.fields[field]) for field in plain.fields)
+    for weight in (True, "length"):
+        found = run(name, heavy, weight=weight, **asked)
+        assert all(np.array_equal(found.fields[field], values) for field, values in by_default.fields.items())
+    for weight in (False, None):
+        found = run(name, heavy, weight=weight, **asked)
+        assert not found.weighted
+        assert all(np.array_equal(found.fields[field], values) for field, values in plain.fields.items())
+    for wrong, message in (("no", "the text 'no'"), (3, "weight is 3")):
+        with pytest.raises(InputError, match=message):
+            run(name, heavy, weight=wrong, **asked)
+
+
+def test_every_program_that_reads_weights_has_the_parameter() -> None:
+    """All but `cf`, whose weights are the ratings."""
+    takes = {name for name, kind in PROGRAMS.items() if "weight" in inspect.signature(kind).parameters}
+    assert takes == BY_WEIGHT.keys()
+    reads = {name for name in takes if make(PROGRAMS[name], BY_WEIGHT[name]).needs_weights}
+    assert reads == takes
+    assert {name for name, kind in PROGRAMS.items() if kind.needs_weights} <= takes | {"cf"}
 
 
 def ratings(*, directed: bool = False) -> EdgeList:
@@ -199,13 +231,13 @@ def test_personalized_pagerank_by_name(directed: bool, way: Fields) -> None:
     home[[SOURCE, OTHER]] = 1.0
     asked = {"source": [SOURCE, OTHER], "alpha": 0.6, "tol": 1e-12}
     rank = run("personalized_pagerank", in_memory(edges), **asked, **way).fields["rank"]
-    check_pagerank(edges, rank, damping=0.6, personalization=home)
+    check_pagerank(edges, rank, damping=0.6, personalization=home, weighted=True)
 
 
 def test_what_does_not_converge_says_so() -> None:
     edges = tangle(directed=True)
     graph = in_memory(edges)
-    assert run(Katz(alpha=0.01), graph).converged
+    assert run(Katz(alpha=1e-4), graph).converged
     for program in (Katz(alpha=0.9, max_iter=20), HITS(max_iter=2), PHP(SOURCE, max_iter=2)):
         assert not run(program, graph).converged
 

@@ -196,18 +196,55 @@ def test_stated_vertices_count(tmp_path: Path) -> None:
     assert Graph.open(tmp_path / "hubs.h5").vertices == 100
 
 
-def test_isolated_vertices_exist_when_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("renumber", [False, True])
+@pytest.mark.parametrize("hub_sort", [False, True])
+def test_exactly_the_listed_vertices_exist(tmp_path: Path, renumber: bool, hub_sort: bool) -> None:
     listed = tmp_path / "vertices.txt"
-    listed.write_text("# all\n900000000000\n9\n3\n")
+    listed.write_text("# all\n900000000000\n9\n3\n5\n9\n1000000000000\n")
     edges: list[Edge] = [(5, 10**12, None)]
-    options = ConvertOptions(vertices_file=listed, renumber=True)
-    convert(Given(edges, []), tmp_path / "graph.h5", options)
+    options = ConvertOptions(vertices_file=listed, renumber=renumber, hub_sort=hub_sort)
+    report = convert(Given(edges, []), tmp_path / "graph.h5", options)
     ids = Graph.open(tmp_path / "graph.h5").original_ids()
     assert ids is not None
-    assert ids.tolist() == [3, 5, 9, 900000000000, 10**12]
-    listed.write_text("9\n3\n")
-    convert(Given([(0, 1, None)], []), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed, force=True))
-    assert Graph.open(tmp_path / "graph.h5").vertices == 10
+    assert sorted(ids.tolist()) == [3, 5, 9, 900000000000, 10**12]
+    assert (report.vertices, report.without_edges) == (5, 3)
+
+
+def test_listed_vertices_from_0_on_stay_as_they_are(tmp_path: Path) -> None:
+    listed = tmp_path / "vertices.txt"
+    listed.write_text("2\n1\n0\n")
+    convert(Given([(0, 1, None)], [], 100), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed))
+    graph = Graph.open(tmp_path / "graph.h5")
+    assert (graph.vertices, graph.original) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("edges", "words"),
+    [
+        ([(3, 5, None), (5, 4, None)], "edge 2 .from 1.: target 4 is not listed"),
+        ([(3, 5, None), (11, 4, None)], "edge 2 .from 1.: source 11 is not listed"),
+        ([(2, 5, None)], "edge 1 .from 1.: source 2 is not listed"),
+    ],
+)
+def test_an_edge_of_a_vertex_that_is_not_listed_is_refused(tmp_path: Path, edges: list[Edge], words: str) -> None:
+    listed = tmp_path / "vertices.txt"
+    listed.write_text("3\n5\n10\n")
+    with pytest.raises(InputError, match=f"{words} in {listed}.*--vertices"):
+        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed))
+    listed.write_text("# none\n")
+    with pytest.raises(InputError, match="is not listed"):
+        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed))
+    assert list(tmp_path.iterdir()) == [listed]
+
+
+@pytest.mark.parametrize("direction", ["out", "both"])
+@pytest.mark.parametrize("changed", [{}, {"undirected": True}, {"drop_self_loops": True}])
+def test_vertices_without_an_edge_are_counted(tmp_path: Path, direction: str, changed: dict[str, Any]) -> None:
+    edges: list[Edge] = [(1, 20, None), (20, 3, None), (7, 7, None), (1, 20, None)]
+    options = ConvertOptions(direction=direction, **changed)  # type: ignore[arg-type]
+    report = convert(Given(edges, []), tmp_path / "graph.h5", options)
+    expected = 21 - (3 if "drop_self_loops" in changed else 4)
+    assert (report.without_edges, Graph.open(tmp_path / "graph.h5").without_edges) == (expected, expected)
 
 
 @pytest.mark.parametrize("largest", [(1 << 24) + 64 * 2 + 1, 1 << 33, 1 << 40, (1 << 64) - 1])

@@ -97,9 +97,23 @@ def test_vertices_without_neighbors_exist(tmp_path: Path) -> None:
 
 def test_listed_strings_are_vertices(tmp_path: Path) -> None:
     listed = tmp_path / "vertices"
-    listed.write_text("# all\nzoe 1 2\nann\n")
-    names, found = named_edges(converted(file_of(tmp_path, [("bob", "ann")] * 2), vertices_file=listed))
+    listed.write_text("# all\nzoe 1 2\nann\nbob\n")
+    source = file_of(tmp_path, [("bob", "ann")] * 2)
+    names, found = named_edges(converted(source, vertices_file=listed))
     assert (names, found) == (["ann", "bob", "zoe"], [("bob", "ann")] * 2)
+    listed.write_text("zoe\nbob\n")
+    with pytest.raises(InputError, match=r"line \d+: target 'ann' is not listed in .*\n    bob"):
+        converted(source, vertices_file=listed)
+
+
+def test_the_line_of_an_edge_that_is_not_listed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("# comment\n1 2\n\n2 1\n")
+    (tmp_path / "two").write_text("% comment\n\n1 2\n2\t77\n1 2\n")
+    (tmp_path / "listed").write_text("1\n2\n")
+    source = open_source([tmp_path / "one", tmp_path / "two"], None, IngestOptions())
+    options = ConvertOptions(vertices_file=tmp_path / "listed")
+    with pytest.raises(InputError, match=r"two, line 4: target 77 is not listed in .*/listed, .*\n    2\t77$"):
+        convert(source, tmp_path / "graph.h5", options)
 
 
 @pytest.mark.parametrize("options", [{"hub_sort": True}, {"vertices_file": Path("ids")}])

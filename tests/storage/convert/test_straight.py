@@ -116,11 +116,13 @@ def test_only_options_that_move_edges_take_the_long_way(tmp_path: Path, ways: li
         assert ways == []
 
 
-def test_listed_vertices_count(tmp_path: Path) -> None:
+def test_exactly_the_listed_vertices_exist(tmp_path: Path) -> None:
     listed = tmp_path / "vertices.txt"
-    listed.write_text("9\n3\n")
+    listed.write_text("9\n3\n0\n1\n")
     converted(rows_of([(0, 1, None)], 2, tmp_path, None), ConvertOptions(vertices_file=listed), tmp_path / "graph.h5")
-    assert Graph.open(tmp_path / "graph.h5").vertices == 10
+    ids = Graph.open(tmp_path / "graph.h5").original_ids()
+    assert ids is not None
+    assert ids.tolist() == [0, 1, 3, 9]
 
 
 def test_no_edges_is_a_graph(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_fields_read_back(
 ) -> None:
     text = "".join(f"{u}\t{v} ,{w}\n" for u, v, w in edges)
     path = file_of(tmp_path_factory.mktemp("named"), text)
-    found, source = edges_of(path, string_ids=True, sides=sides, header=False, weights=True)
+    found, source = edges_of(path, "text", string_ids=True, sides=sides, header=False, weights=True)
     marks = ("\x01", "\x02") if sides else ("", "")
     assert found == [(marks[0] + u, marks[1] + v, float(w)) for u, v, w in edges]
     assert isinstance(source, NamedSource)

@@ -1,5 +1,6 @@
 """Parquet: columns by name and position, and values that are no ids or weights are refused."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,18 @@ def test_columns_by_name_and_position(tmp_path: Path) -> None:
     assert edges(path, columns=("a", 1, "w"))[7] == (7, 2**64 - 1, 3.5)
 
 
+def test_what_was_taken_is_told(tmp_path: Path) -> None:
+    source = open_source([write(tmp_path, n=["x"], src=[1], dst=[2])], None, IngestOptions(columns=("src", "dst")))
+    assert sum(map(len, source.batches())) == 1
+    told = [taken.told() for taken in source.columns_taken]  # type: ignore[attr-defined]
+    assert told == ["source = 'src' (1), target = 'dst' (2); not read: 'n' (0)"]
+
+
+def test_decimal_weights_are_numbers(tmp_path: Path) -> None:
+    weights = pa.array([Decimal("1.50"), Decimal("2.25")], pa.decimal128(9, 2))
+    assert edges(write(tmp_path, a=[1, 2], b=[3, 4], weight=weights), weights=True) == [(1, 3, 1.5), (2, 4, 2.25)]
+
+
 def test_no_rows(tmp_path: Path) -> None:
     assert edges(write(tmp_path, a=pa.array([], pa.int64()), b=pa.array([], pa.int64()))) == []
 
@@ -47,7 +60,10 @@ def test_no_rows(tmp_path: Path) -> None:
         ({"a": [1, None], "b": [1, 1]}, {}, r"row 1 .*: a is null"),
         ({"a": [1], "b": [1], "w": [float("nan")]}, {"weights": True}, r"row 0 .*: weight w is nan"),
         ({"a": [1]}, {}, "no column 1; it has a"),
-        ({"a": [1], "b": [2]}, {"columns": ("a", "c")}, "no column 'c'"),
+        ({"id": [1], "src": [2], "dst": [3]}, {}, "its columns are id, src, dst; .*perhaps --columns src,dst"),
+        ({"ts": [1], "payer": [2], "payee": [3], "sum": [4]}, {"weights": True}, "--columns payer,payee"),
+        ({"a": [1], "b": [2], "c": [3]}, {}, "which of them are source and target is not known; .*--columns"),
+        ({"a": [1], "b": [2]}, {"columns": ("a", "c")}, "no column is named 'c'"),
     ],
 )
 def test_bad_values_are_named(tmp_path: Path, columns: dict[str, Any], options: dict[str, Any], words: str) -> None:

@@ -1,7 +1,9 @@
 """Streams: magic bytes decide, pipes work, and what is no edge list is refused by its first bytes."""
 
+import bz2
 import gzip
 import io
+import lzma
 import subprocess
 import sys
 import threading
@@ -10,12 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.ingest import stream as stream_module
 from penstock.storage.ingest.blocks import line_blocks
 from penstock.storage.ingest.raw import RawFile
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.ingest.zstd_blocks import FrameBlocks
 
 
 def content(path: Path, piece: int = 1000) -> bytes:
@@ -136,3 +141,86 @@ def test_a_silent_pipe_does_not_hold_us_up(monkeypatch: pytest.MonkeyPatch) -> N
         for thread in threading.enumerate():
             if thread.name == "unpack":
                 thread.join()
+
+
+def frames(data: bytes) -> dict[str, bytes]:
+    """The same content in zstd, in every way that a frame may be laid out."""
+    plain = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
+    streamed = plain.compressobj()
+    noise = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"noise"
+    return {
+        "content size": zstandard.ZstdCompressor(level=1).compress(data),
+        "checksum": plain.compress(data),
+        "many blocks": b"".join(
+            piece for start in range(0, len(data) + 1, 999) for piece in _flushed(streamed, data[start : start + 999])
+        )
+        + streamed.flush(),
+        "two frames": plain.compress(data[: len(data) // 2]) + plain.compress(data[len(data) // 2 :]),
+        "skippable": noise + plain.compress(data) + noise,
+    }
+
+
+def _flushed(compressor: object, data: bytes) -> tuple[bytes, bytes]:
+    flush = zstandard.COMPRESSOBJ_FLUSH_BLOCK
+    return compressor.compress(data), compressor.flush(flush)  # type: ignore[attr-defined]
+
+
+TEXT = b"".join(b"%d %d\n" % (i, i * 7919 % 100_003) for i in range(30_000))
+
+
+@pytest.mark.parametrize("way", frames(b"x"))
+@pytest.mark.parametrize("data", [TEXT, b"1 2\n", b"\n" * 3_000_000], ids=["text", "line", "newlines"])
+def test_zstd_frames_of_every_kind(tmp_path: Path, way: str, data: bytes) -> None:
+    path = tmp_path / "file"
+    packed = frames(data)[way]
+    path.write_bytes(packed)
+    assert content(path, 1 << 20) == data
+    if way != "skippable":
+        path.write_bytes(packed[:-1])
+        with pytest.raises(InputError, match="too early"):
+            content(path, 1 << 20)
+    path.write_bytes(packed + b"garbage")
+    with pytest.raises(InputError, match="damaged"):
+        content(path, 1 << 20)
+
+
+@pytest.mark.parametrize("name", ["gzip", "bz2", "lzma", "zstd"])
+def test_a_step_gives_a_bounded_number_of_bytes(tmp_path: Path, name: str) -> None:
+    """64 MiB of newlines are a few KiB of any of these; none of it waits in memory."""
+    path = tmp_path / "file"
+    module = {"gzip": gzip, "bz2": bz2, "lzma": lzma, "zstd": zstandard}[name]
+    path.write_bytes(module.compress(b"\n" * (64 << 20)))
+    raw = RawFile(path)
+    sizes = [len(piece) for piece in stream_module._unpacked(raw, stream_module._compression(raw) or "", 8 << 20)]
+    raw.close()
+    assert sum(sizes) == 64 << 20
+    assert max(sizes) <= stream_module.OUTPUT_BYTES
+
+
+def test_a_window_beyond_the_budget_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    parameters = zstandard.ZstdCompressionParameters(window_log=24)
+    writer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path.write_bytes(writer.compress(b"1 2\n" * (5 << 20)) + writer.flush())
+    for packed in (path.read_bytes(), lzma.compress(b"1 2\n", preset=9)):
+        path.write_bytes(packed)
+        with (
+            pytest.raises(InputError, match=r"--host-memory (128|512)MiB"),
+            Stream(path, 64 << 20) as stream,
+        ):
+            stream.read_into(memoryview(bytearray(100)))
+    path.write_bytes(lzma.compress(b"1 2\n", preset=9))
+    assert content(path) == b"1 2\n"
+
+
+@given(data=st.binary(min_size=1, max_size=60), piece=st.integers(1, 70))
+def test_blocks_of_what_is_no_frame_end_with_the_piece(data: bytes, piece: int) -> None:
+    """Nothing is left out of what a decompressor is given, unless a frame has ended."""
+    for start in (b"", b"\x28\xb5\x2f\xfd"):
+        blocks, whole = FrameBlocks(), start + data
+        for at in range(0, len(whole), piece):
+            part = whole[at : at + piece]
+            *_, last = blocks.cuts(part, 8)
+            if blocks.complete:
+                break
+            assert last == len(part)

@@ -47,7 +47,7 @@ NUMBERS = st.one_of(
     st.integers(-(10**12), 10**12).map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.sampled_from(
-        ["0", "-0.0", "+1.5", ".5", "5.", "1e5", "1E-7", "123456789012345678901234567890", "2.2250738585072011e-308"]
+        ["0", "-0.0", "+1.5", ".5", "5.", "1e5", "1E-7", "123456789012345678901234567890.", "2.2250738585072011e-308"]
     ),
 )
 SEPARATORS = st.sampled_from([" ", "\t", ",", "  ", " , ", "\t\t ", ", "])
@@ -83,6 +83,12 @@ def test_any_spelling_reads_as_python_reads_it(
     path = file_of(tmp_path_factory.mktemp("spelled"), text)
     assert read(path, weights=True) == edges
     assert read(path) == [edge[:2] for edge in edges]
+
+
+def test_whole_weights_that_a_double_holds_are_read(tmp_path: Path) -> None:
+    whole = [2**53, 2**53 + 2, -(2**60), 3 * 2**61]
+    text = "".join(f"1 2 {weight}\n" for weight in [*whole, "9007199254740993.0", "9007199254740993e0"])
+    assert [int(edge[2]) for edge in read(file_of(tmp_path, text), weights=True)] == [*whole, 2**53, 2**53]
 
 
 def test_negative_zero_keeps_its_sign(tmp_path: Path) -> None:
@@ -122,6 +128,8 @@ BAD = [
     ("1 2 nan\n", {"weights": True}, 1, ["weight 'nan' is not finite"]),
     ("1 2 -inf\n", {"weights": True}, 1, ["not finite"]),
     ("1 2 1e400\n", {"weights": True}, 1, ["too large"]),
+    ("1 2 9007199254740993\n", {"weights": True}, 1, ["weight '9007199254740993' is a whole number", "as a decimal"]),
+    ("1 2 -12345678901234567890\n", {"weights": True}, 1, ["is a whole number that no 64-bit float holds"]),
     ("1 2 0x10\n", {"weights": True}, 1, ["weight '0x10' is not a number"]),
     ("1 2 1e\n", {"weights": True}, 1, ["not a number"]),
     ("1 2\n", {"weights": True}, 1, ["2 columns", "weight is column 2"]),

@@ -1,0 +1,260 @@
+"""The forms of PageRank: what runs for a graph, a mode and parameters (`pagerank.py` chooses).
+
+Two ways to the answer. Sweeps (power iteration): every vertex, every iteration, pulled where in-edges are stored.
+Residual push (Δ-PageRank; Andersen, Chung, Lang, FOCS 2006): only vertices with enough unsent rank act, asynchronous in
+spirit. The residual form solves the system without dangling mass and scales the sum to 1 at the end, which is the same
+thing when dangling vertices spread by the teleport vector.
+
+Each in two kinds. Unweighted, an edge carries 1 / out-degree of its source's rank; weighted, its weight / the sum of
+its source's out-weights (`outgoing`, which a phase before adds up). Parallel edges count each. A vertex is dangling if
+that degree or that sum is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.parameters import Count, NonNegative, Share
+from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.programs.damping import damping_of
+from penstock.engine.programs.shares import Given, shares_of
+from penstock.engine.programs.weights import counts_by_weight
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+Form = TypeVar("Form", bound="Ranking")
+
+
+class Ranking(Program):
+    """What all forms have: their parameters (see `PageRank`)."""
+
+    tolerance = 1e-9
+
+    def __init__(
+        self,
+        damping: Share = 0.85,
+        tol: NonNegative = 1e-6,
+        max_iter: Count = 100,
+        personalization: Given = None,
+        *,
+        alpha: Share | None = None,
+        weight: bool | str | None = True,
+        dangling: Given = None,
+        nstart: Given = None,
+    ) -> None:
+        self.damping = damping_of(damping, alpha, usual=0.85)
+        self.tol = tol
+        self.max_iter = max_iter
+        self.personalization = personalization
+        self.needs_weights = counts_by_weight(weight)
+        self.lost_to, self.nstart = dangling, nstart
+        if nstart is not None:
+            self.starts_anywhere = False
+        self.base_rank = 0.0
+        self.least = 0.0
+
+    def like(self, form: type[Form]) -> Form:
+        """Another form with the same parameters, and whatever else was set on this one."""
+        made = form.__new__(form)
+        vars(made).update(vars(self))
+        return made
+
+
+class Sweeps(Ranking):
+    """Power iteration from equal ranks."""
+
+    rank = Field(np.float64)
+    combine = "sum"
+    everywhere = True
+    starts_anywhere = True
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex has the same rank, or that of `nstart`."""
+        self.base_rank = (1 - self.damping) / max(1, graph.vertices)
+        equal = 1 / max(1, graph.vertices)
+        state["rank"][:] = equal if self.nstart is None else shares_of(graph, self.nstart, "nstart")
+        return Start(everything=True)
+
+    def send(rank, degree, damping):  # type: ignore[no-untyped-def]
+        """What a vertex gives each of its out-neighbors."""
+        return damping * rank / degree if degree > 0 else 0.0
+
+    def edge(sent):  # type: ignore[no-untyped-def]
+        """Travels along an edge, unchanged."""
+        return sent
+
+    def vertex(incoming, dangling, base_rank, damping, vertices):  # type: ignore[no-untyped-def]
+        """The new rank."""
+        return base_rank + incoming + damping * dangling / vertices
+
+    @Global(np.float64)
+    def dangling(rank, degree):  # type: ignore[no-untyped-def]
+        """Rank of the vertices without out-edges."""
+        return rank if degree == 0 else 0.0
+
+    @Global(np.float64)
+    def change(rank, old_rank):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(rank - old_rank)
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Whether the last sweep changed little enough."""
+        return totals["change"] < self.tol
+
+
+class PersonalizedPageRank(Sweeps):
+    """Sweeps with a teleport vector of the user's."""
+
+    starts_anywhere = False
+    working_bytes = 16
+    teleport = Field(np.float64, constant=True, output=False)
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex has the same rank; the teleport vector is set."""
+        state["teleport"][:] = shares_of(graph, self.personalization, "personalization")
+        return super().start(graph, state)
+
+    def vertex(incoming, teleport, dangling, damping):  # type: ignore[no-untyped-def]
+        """The new rank."""
+        return (1 - damping + damping * dangling) * teleport + incoming
+
+
+class DanglingPageRank(PersonalizedPageRank):
+    """Sweeps whose dangling vertices spread by a vector of their own."""
+
+    working_bytes = 24
+
+    refuge = Field(np.float64, constant=True, output=False)
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex has the same rank; both vectors are set."""
+        state["refuge"][:] = shares_of(graph, self.lost_to, "dangling")
+        return super().start(graph, state)
+
+    def vertex(incoming, teleport, refuge, dangling, damping):  # type: ignore[no-untyped-def]
+        """The new rank."""
+        return (1 - damping) * teleport + damping * dangling * refuge + incoming
+
+
+class ResidualPageRank(Sweeps):
+    """PageRank by residual push."""
+
+    rank = Field(np.float64)
+    residual = Field(np.float64, output=False)
+    everywhere = False
+    order_free = True
+    dangling = None  # type: ignore[assignment]
+    change = None  # type: ignore[assignment]
+    tolerance = 1e-6
+    working_bytes = 24
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex holds its own share, unsent."""
+        count = max(1, graph.vertices)
+        state["rank"][:] = self.first_share(graph)
+        state["residual"][:] = state["rank"]
+        self.least = self.tol * (1 - self.damping) / count
+        return Start(active=np.flatnonzero(state["residual"] > self.least))
+
+    def first_share(self, graph: Graph) -> Any:
+        """What each vertex gets by teleport."""
+        return (1 - self.damping) / max(1, graph.vertices)
+
+    def send(residual, degree, damping):  # type: ignore[no-untyped-def]
+        """What an active vertex gives each of its out-neighbors."""
+        return damping * residual / degree if degree > 0 else 0.0
+
+    def vertex(rank, residual, incoming, is_active):  # type: ignore[no-untyped-def]
+        """New rank and what is unsent of it."""
+        return rank + incoming, (incoming if is_active else residual + incoming)
+
+    def pending(residual):  # type: ignore[no-untyped-def]
+        """What waits to be sent."""
+        return residual
+
+    def active(residual, least):  # type: ignore[no-untyped-def]
+        """Active while it holds enough that is unsent."""
+        return residual > least
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        """Runs until nobody is active."""
+        return False
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Scale the sum to 1, which spreads the dangling vertices' rank."""
+        return {"rank": scaled(state["rank"])}
+
+
+class ResidualPersonalizedPageRank(ResidualPageRank):
+    """Residual push with a teleport vector of the user's."""
+
+    starts_anywhere = False
+
+    def first_share(self, graph: Graph) -> Any:
+        """What each vertex gets by teleport."""
+        return (1 - self.damping) * shares_of(graph, self.personalization, "personalization")
+
+
+class WeightedSweeps(Sweeps):
+    """Sweeps by weight: an edge carries its weight's share of `outgoing`."""
+
+    outgoing = Field(np.float64, constant=True, output=False)
+
+    def send(rank, outgoing, damping):  # type: ignore[no-untyped-def]
+        """What a vertex gives along an edge of weight 1."""
+        return damping * rank / outgoing if outgoing != 0 else 0.0
+
+    def edge(sent, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge: its share."""
+        return sent * weight
+
+    @Global(np.float64)
+    def dangling(rank, outgoing):  # type: ignore[no-untyped-def]
+        """Rank of the vertices whose out-weights sum to 0."""
+        return rank if outgoing == 0 else 0.0
+
+
+class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
+    """Residual push by weight."""
+
+    dangling = None  # type: ignore[assignment]
+
+    def send(residual, outgoing, damping):  # type: ignore[no-untyped-def]
+        """What an active vertex gives along an edge of weight 1."""
+        return damping * residual / outgoing if outgoing != 0 else 0.0
+
+
+class WeightedPersonalizedPageRank(WeightedSweeps, PersonalizedPageRank):
+    """Sweeps by weight with a teleport vector of the user's."""
+
+
+class WeightedDanglingPageRank(WeightedSweeps, DanglingPageRank):
+    """Sweeps by weight whose dangling vertices spread by a vector of their own."""
+
+
+class WeightedResidualPersonalizedPageRank(WeightedResidualPageRank, ResidualPersonalizedPageRank):
+    """Residual push by weight with a teleport vector of the user's."""
+
+
+def form_of(program: Ranking, *, asynchronous: bool, weighted: bool) -> type[Sweeps]:
+    """The form that runs with a program's parameters. Raises InputError for parameters that it does not know."""
+    if asynchronous:
+        for name, value in (("dangling", program.lost_to), ("nstart", program.nstart)):
+            if value is not None:
+                raise InputError(f"PageRank takes {name} in sweeps only; run it with --mode sync, or without {name}")
+        if program.personalization is None:
+            return WeightedResidualPageRank if weighted else ResidualPageRank
+        return WeightedResidualPersonalizedPageRank if weighted else ResidualPersonalizedPageRank
+    if program.lost_to is not None:
+        return WeightedDanglingPageRank if weighted else DanglingPageRank
+    if program.personalization is not None:
+        return WeightedPersonalizedPageRank if weighted else PersonalizedPageRank
+    return WeightedSweeps if weighted else Sweeps
+
+
+def scaled(rank: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks divided by their sum."""
+    total = float(rank.sum())
+    return rank / total if total > 0 else rank

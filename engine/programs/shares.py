@@ -1,0 +1,49 @@
+"""Vectors of shares, one number a vertex, whose sum is 1: where a ranking restarts, spreads or begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.vertices import internal_id
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+Vector = NDArray[np.float64]
+Given = Mapping[Any, float] | Vector | None
+"""Original id -> weight; or an array (vertices,) of weights in the order of internal ids; None: the same for all."""
+
+
+def shares_of(graph: Graph, given: Given, name: str) -> Vector:
+    """The shares, float64 (vertices,), that weights give; `name` is the parameter that they come from.
+
+    Raises InputError for weights that are negative, not finite or all zero, and for what is none of these.
+    """
+    if given is None:
+        return np.full(graph.vertices, 1 / max(1, graph.vertices))
+    vector = np.zeros(graph.vertices, dtype=np.float64)
+    if isinstance(given, np.ndarray) and given.shape == vector.shape:
+        vector += given
+        for at in np.flatnonzero(~(np.isfinite(vector) & (vector >= 0)))[:1].tolist():
+            raise _refused(f"{name}[{at}]", given[at])
+    elif isinstance(given, Mapping):
+        for vertex, weight in given.items():
+            if not (isinstance(weight, int | float | np.number) and weight >= 0 and np.isfinite(weight)):
+                raise _refused(f"{name} of vertex {vertex}", weight)
+            vector[internal_id(graph, vertex)] += weight
+    else:
+        raise InputError(f"{name} {given!r} is no mapping; write {{id: weight}}, as networkx has it")
+    with np.errstate(over="ignore"):
+        total = float(vector.sum())
+    if total == 0:
+        raise InputError(f"{name} has no positive weight: give at least one vertex a weight above 0")
+    if not np.isfinite(total):
+        raise InputError(f"the weights of {name} add up to {total}; give smaller ones")
+    vector /= total
+    return vector
+
+
+def _refused(what: str, weight: Any) -> InputError:
+    return InputError(f"{what} is {weight}; it must be finite and not negative")

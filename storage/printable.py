@@ -1,0 +1,20 @@
+"""Text of an input as it may be printed: what a terminal would obey, or a reader could not see, is escaped."""
+
+from __future__ import annotations
+
+KEPT = "\n\t"
+"""Unprintable characters that lines and messages of ours have themselves, to be printed as they are."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with every character that is not printable as Python escapes it (``\\x1b``); ``keep``: those that stay.
+
+    Escaped are control characters, marks that change the direction of writing, line separators, lone surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,89 @@
+"""Ties and names go by the ids of the input, in whichever order vertices are stored."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList, check_bfs
+from penstock.engine import Graph, from_edges, run
+from penstock.engine.kernels import cuda as seam
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.table import PROGRAMS, named
+from penstock.engine.vertices import in_original_order
+from samples import skewed, weighed
+
+VERTICES, SOURCE = 60, 41
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "betweenness": {"k": 5},
+    "katz": {"alpha": 0.01},
+    "kcore": {"k": 4},
+    "pagerank": {"personalization": {SOURCE: 1.0, 3: 2.0}},
+    "cf": {"rank": 2, "max_iter": 3},
+}
+
+
+def edges_of(*, directed: bool) -> EdgeList:
+    """Hubs are the largest ids here, so that hub order turns them round."""
+    sources, targets = VERTICES - 1 - skewed(VERTICES, 220, 4)
+    return weighed(EdgeList(VERTICES, sources, targets, None, directed), "uint8")
+
+
+def graph_of(edges: EdgeList, **options: Any) -> Graph:
+    ends, undirected = (edges.sources, edges.targets), not edges.directed
+    return from_edges(*ends, edges.weights, vertices=edges.vertices, undirected=undirected, **options)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_hubs_in_front_change_no_answer(name: str, directed: bool) -> None:
+    edges = edges_of(directed=directed)
+    parameters = PARAMETERS.get(name, {})
+    if "source" in inspect.signature(named(name)).parameters and name != "betweenness":
+        parameters = {**parameters, "source": SOURCE}
+    plain, hubs = (graph_of(edges, hub_sort=first) for first in (False, True))
+    assert (in_original_order(plain), in_original_order(hubs)) == (True, False)
+    one, other = (run(name, graph, kernels="reference", **parameters) for graph in (plain, hubs))
+    for column, (values, present) in other.columns().items():
+        wanted, there = one.columns()[column]
+        assert (present is None) == (there is None)
+        assert present is None or np.array_equal(present, there)
+        if values.dtype.kind == "f":
+            assert np.allclose(values, wanted, rtol=1e-9, atol=1e-5)
+        else:
+            assert np.array_equal(values, wanted)
+    if name not in ("pagerank", "php", "adsorption", "katz", "hits", "personalized_pagerank", "betweenness"):
+        assert one.top(20) == other.top(20)
+
+
+WAYS: list[dict[str, Any]] = [
+    {"kernels": "reference", "direction": "push", "devices": 2},
+    {"kernels": "reference", "direction": "pull"},
+    {"threads": 1},
+    pytest.param(
+        {"device": "emulated", "kernels": "cuda"},
+        marks=pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu"),
+    ),
+]
+
+
+class Heir(BFS):
+    """Somebody's own search."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("program", [BFS, Heir])
+def test_parents_of_a_search(program: type[BFS], way: dict[str, Any]) -> None:
+    edges = edges_of(directed=True)
+    graph = graph_of(edges, hub_sort=True)
+    result = run(program(SOURCE), graph, **way)
+    order = np.argsort(result.ids)
+    check_bfs(edges, SOURCE, result.fields["level"][order], result.fields["parent"][order])
+
+
+def test_ids_in_any_order_are_looked_at() -> None:
+    names = np.array([30, 20, 10, 40], np.uint64)
+    graph = Graph.from_arrays([0, 2, 3, 4, 4], [1, 2, 3, 3], original_id=names)
+    assert run("bfs", graph, source=30, kernels="reference").to_dict("parent") == {30: 30, 20: 30, 10: 30, 40: 10}

@@ -1,0 +1,202 @@
+"""Commands whose system calls fail, one after the other: the shim `failing_calls.c` and a process that forks for each.
+
+A test says which command, and which call of it fails with which errno (0: the call succeeds, and SIGTERM comes behind
+it); it gets how the command ended, and looks itself at what stands on the disk. Every attempt is a process of its own,
+forked from one in which everything is imported and compiled, so that it takes a twentieth of a second. An attempt that
+does not end is ended by SIGALRM. That every operation has to fail once is LAGraph's idea (LG_brutal_malloc.c).
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock.storage.atomic import sweep_debris
+from penstock.storage.errors import PenstockError
+from penstock.tools import cli
+from penstock.tools.stop import Stopped
+
+SOURCE = Path(__file__).parent / "failing_calls.c"
+SECONDS = 120
+"""After which an attempt counts as hanging."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The call of this number (0: none) fails with this errno (0: SIGTERM follows it); lasting: those behind it too."""
+
+    number: int
+    errno: int = 0
+    lasting: bool = False
+
+
+NO_FAULT = Fault(0)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code (negative: the signal that ended it), how many calls there were to fail, the
+    name of the one that failed (empty: none did), and what was told."""
+
+    code: int
+    calls: int
+    failed: str
+    out: str
+    err: str
+
+
+class Attempts:
+    """The process that forks a command for every line it reads."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(self, arguments: list[str], watched: Path, fault: Fault = NO_FAULT) -> Ended:
+        """Run a command, or the function `module:name`, with a fault in the calls that concern files in `watched`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"arguments": arguments, "watched": str(watched), "fault": vars(fault)}
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return Ended(**json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def attempts(place: Path) -> Iterator[Attempts]:
+    """Compile the shim in `place`, and start a process under it; skips where there is no C compiler."""
+    library, environment = _compiled(place), os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"LD_PRELOAD": str(library), "PYTHONPATH": str(SOURCE.parent)}
+    command = [sys.executable, "-c", "import failing_calls; failing_calls.serve()", str(library), str(place)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            yield Attempts(process)
+        finally:
+            process.kill()
+
+
+def _compiled(place: Path) -> Path:
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("there is no C compiler for the shim, or this is not Linux")
+    library = place / "failing_calls.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"], check=True)
+    return library
+
+
+def serve() -> None:
+    """The process's own work: read an order, fork, tell how the child ended."""
+    shim = ctypes.CDLL(sys.argv[1])
+    shim.failing_calls_seen.restype = ctypes.c_long
+    shim.failing_calls_name.restype = ctypes.c_char_p
+    shim.failing_calls_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+    told = Path(sys.argv[2])
+    _warm_up(told)
+    while line := sys.stdin.readline():
+        order = json.loads(line)
+        for name in ("out", "err", "calls"):
+            (told / name).write_text("")
+        child = os.fork()
+        if child == 0:
+            _attempt(shim, told, order)
+        status = os.waitpid(child, 0)[1]
+        calls, _, failed = (told / "calls").read_text().partition(" ")
+        ended = Ended(
+            code=os.waitstatus_to_exitcode(status),
+            calls=int(calls or -1),
+            failed=failed,
+            out=(told / "out").read_text(errors="replace"),
+            err=(told / "err").read_text(errors="replace"),
+        )
+        print(json.dumps(vars(ended)), flush=True)
+
+
+def _warm_up(place: Path) -> None:
+    """Import, compile and load what the commands need, so that children need not.
+
+    A conversion runs no kernel on several threads: OpenMP allows no fork once one did. Collecting garbage in a child
+    then leaves alone what was here before.
+    """
+    import penstock.engine.session
+    import penstock.tools.run  # noqa: F401
+
+    (place / "edges.txt").write_text("0 1\n")
+    assert cli.run_command(["convert", str(place / "edges.txt"), str(place / "graph.h5"), "--quiet"]) == 0
+    gc.collect()
+    gc.freeze()
+
+
+def _attempt(shim: Any, told: Path, order: dict[str, Any]) -> None:
+    """In the child: run the command, and end as a process ends, with what the libraries do at their end."""
+    signal.alarm(SECONDS)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(told / name, os.O_WRONLY), number)
+    fault = order["fault"]
+    shim.failing_calls_arm(order["watched"].encode(), fault["number"], fault["errno"], fault["lasting"])
+    code = _code_of(lambda: _run(order["arguments"]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    (told / "calls").write_text(f"{shim.failing_calls_seen()} {shim.failing_calls_name().decode()}")
+    _exit(code)
+
+
+def _run(arguments: list[str]) -> None:
+    module, colon, name = arguments[0].partition(":")
+    if colon:
+        _as_a_command(getattr(importlib.import_module(module), name), arguments[1:])
+        return
+    sys.argv = ["penstock", *arguments]
+    cli.main(arguments)
+
+
+def _as_a_command(work: Callable[..., None], arguments: list[str]) -> None:
+    """Call a function as the command line calls its commands: signals raise, and debris is swept."""
+    cli._listen()
+    try:
+        work(*arguments)
+    except Stopped as stop:
+        print("stopped", file=sys.stderr)
+        sys.exit(128 + stop.number)
+    finally:
+        cli._deafen()
+        sweep_debris()
+
+
+def _code_of(work: Callable[[], None]) -> int:
+    try:
+        work()
+    except SystemExit as leave:
+        return int(leave.code or 0)
+    except PenstockError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 70  # no command has this code
+    return 0
+
+
+def _exit(code: int) -> None:
+    """End with all that Python's and C's libraries do at the end, but without taking Python down, which takes long."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    ctypes.CDLL(None).exit(code)

@@ -1,0 +1,225 @@
+"""Whatever call of a command fails, on whatever disk: an old file or a whole new one stands, and one message is told.
+
+Each call that changes a file fails once with ENOSPC or EIO, alone or with all behind it, or is followed by SIGTERM. By
+default some of them; PENSTOCK_FAULTS=all tries every call. Each story prints how its attempts ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from failing_calls import Attempts, Ended, Fault, attempts
+from faults import small_disk
+from penstock.storage import tables
+from penstock.storage.checkpoint_folder import CheckpointFolder
+from penstock.storage.errors import InputError
+from penstock.storage.graph import Graph
+
+ALL = os.environ.get("PENSTOCK_FAULTS") == "all"
+ROWS = 3000
+FORMATS = ("csv", "parquet", "h5", "npy")
+
+pytestmark = pytest.mark.timeout(3600 if ALL else 300)
+
+
+@pytest.fixture(scope="module")
+def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempts]:
+    with attempts(tmp_path_factory.mktemp("shim")) as found:
+        yield found
+
+
+def chosen(calls: int, few: int) -> list[Fault]:
+    """The faults to try of so many calls: all, or some spread over them with the last ones, where names are given."""
+    numbers = list(range(1, calls + 1))
+    if ALL:
+        once = [
+            Fault(n, number, lasting)
+            for number in (errno.ENOSPC, errno.EIO)
+            for lasting in (False, True)
+            for n in numbers
+        ]
+        return once + [Fault(n) for n in numbers]
+    some = sorted({*np.linspace(1, calls, few).astype(int).tolist(), calls - 1})
+    return [Fault(n, errno.ENOSPC) for n in some] + [Fault(some[1], errno.EIO, True), Fault(some[-2]), Fault(calls)]
+
+
+def tried(
+    child: Attempts, arguments: list[str], folder: Path, look: Callable[[Ended], str], few: int = 4
+) -> Counter[tuple[int, str]]:
+    """Try faults on a command, each on a copy of `folder`; `look` says what stands after each, and checks it."""
+    before = folder.with_name(f"{folder.name}-before")
+    shutil.copytree(folder, before)
+    whole = child.run(arguments, folder)
+    assert (whole.code, whole.err) == (0, "")
+    tally: Counter[tuple[int, str]] = Counter({(0, look(whole)): 1})
+    for fault in chosen(whole.calls, few):
+        shutil.rmtree(folder)
+        shutil.copytree(before, folder)
+        ended = child.run(arguments, folder, fault)
+        said = f"{fault} of {whole.calls} ({ended.failed}): {ended}"
+        assert ended.code in (0, 1, 143), said
+        assert ended.code == 0 or len(ended.err.splitlines()) == 1, said
+        stands = look(ended)
+        assert (ended.code, stands) != (0, "old"), said
+        tally[ended.code, stands] += 1
+    print(f"{arguments}: {whole.calls} calls, {sum(tally.values()) - 1} faults: {dict(tally)}")
+    return tally
+
+
+def graph_there(path: Path) -> str:
+    """Which graph is there, all of which can be read: none, the old one (6 vertices) or the new one (8)."""
+    if not path.exists():
+        return "none"
+    graph = Graph.open(path)
+    for adjacency in graph.adjacencies:
+        assert adjacency.neighbors is not None
+        assert len(adjacency.neighbors.whole()) == graph.edges
+        adjacency.index()
+    return {6: "old", 8: "new"}[graph.vertices]
+
+
+@pytest.mark.parametrize("stripes", [0, 2])
+@pytest.mark.parametrize("force", [True, False])
+def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> None:
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    (tmp_path / "old.txt").write_text("0 1\n1 2\n2 0\n5 1\n")
+    (tmp_path / "new.txt").write_text("0 1\n1 2\n2 0\n7 1\n3 4\n")
+    striping = [option for _ in range(stripes) for option in ("--stripe", str(folder))][: 2 * stripes]
+    for number in range(stripes):
+        (folder / str(number)).mkdir()
+        striping[2 * number + 1] = str(folder / str(number))
+    target = folder / "g.h5"
+    if force:
+        assert (
+            child.run(["convert", str(tmp_path / "old.txt"), str(target), *striping, "--quiet"], tmp_path / "-").code
+            == 0
+        )
+
+    def look(ended: Ended) -> str:
+        found = graph_there(target)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        leftover = "in its place" in ended.err or ended.code == 143  # the old shards, where the new name may be lost
+        assert len(files) == (0 if found == "none" else 1 + stripes) or (leftover and found == "new"), (ended, files)
+        assert force or found != "old"
+        assert not force or found != "none"
+        assert ended.code != 1 or (found == "new") == ("in its place" in ended.err), ended
+        return found
+
+    arguments = ["convert", str(tmp_path / "new.txt"), str(target), *striping, "--quiet"]
+    tally = tried(child, arguments + ["--force"] * force, folder, look)
+    assert {(1, "new"), (1, "old" if force else "none")} <= set(tally)
+
+
+def write_table(path: str, value: str) -> None:
+    """Write 3,000 rows of one value, in the child."""
+    vertex = np.arange(ROWS, dtype=np.uint32)
+    columns: tables.Columns = {"vertex": (vertex, None), "level": (vertex * 0 + int(value), None)}
+    tables.write(Path(path), columns, force=True)
+
+
+def levels(path: Path) -> set[int]:
+    """The levels in a table, all 3,000 of them."""
+    if path.suffix == ".npy":
+        found = np.load(path)
+    elif path.suffix == ".h5":
+        with h5py.File(path) as file:
+            found = file["level"][:]
+    else:
+        table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
+        found = table["level"].to_numpy()
+    assert len(found) == ROWS
+    return {int(level) for level in found}
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_results(child: Attempts, tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    path = folder / f"r.{suffix}"
+    write_table(str(path), "1")
+
+    def look(ended: Ended) -> str:
+        assert list(folder.iterdir()) == [path]
+        found = {frozenset({1}): "old", frozenset({2}): "new"}[frozenset(levels(path))]
+        assert ended.code != 1 or (found == "new") == ("in its place" in ended.err), ended
+        return found
+
+    tally = tried(child, ["test_failing_calls:write_table", str(path), "2"], folder, look, 3)
+    assert {(1, "old"), (1, "new")} <= set(tally)
+
+
+def write_checkpoint(folder: str) -> None:
+    """Write checkpoint 3, in the child."""
+    arrays = [("level", np.arange(100_000) % 7)]
+    CheckpointFolder(folder).write(3, {"ran": 3}, arrays)
+
+
+def test_checkpoints(child: Attempts, tmp_path: Path) -> None:
+    kept = CheckpointFolder(tmp_path / "kept")
+    kept.path.mkdir()
+    for number in (1, 2):
+        kept.write(number, {"ran": number}, [("level", np.arange(100_000) % 5)])
+
+    def look(ended: Ended) -> str:
+        found, wrong = kept.newest()
+        assert found is not None
+        assert wrong == []
+        assert not list(kept.path.glob(".*"))
+        assert ended.code != 1 or (found.story["ran"] == 3) == ("in its place" in ended.err), ended
+        return {2: "old", 3: "new"}[found.story["ran"]]
+
+    tally = tried(child, ["test_failing_calls:write_checkpoint", str(kept.path)], kept.path, look)
+    assert {(1, "old"), (1, "new")} <= set(tally)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_results_on_a_full_disk_of_any_size(child: Attempts, tmp_path: Path, suffix: str) -> None:
+    """On a file system of each size there is a whole file, or none and a message."""
+    codes = []
+    for pages in range(1, 24, 1 if ALL else 5):
+        with small_disk(tmp_path / f"disk{pages}", pages * 4096) as disk:
+            path = disk / f"r.{suffix}"
+            ended = child.run(["test_failing_calls:write_table", str(path), "2"], disk)
+            assert ended.code in (0, 1), ended
+            assert (ended.code == 0) == path.exists(), ended
+            assert ended.code == 1 or levels(path) == {2}
+            assert ended.code == 0 or "No space left on device" in ended.err
+            codes.append(ended.code)
+    assert codes == sorted(codes, reverse=True)
+
+
+@pytest.mark.parametrize("stripes", [0, 1])
+def test_convert_on_a_full_disk_of_any_size(child: Attempts, tmp_path: Path, stripes: int) -> None:
+    """A graph is replaced, or stands as it was, however little room there is beside it."""
+    (tmp_path / "old.txt").write_text("0 1\n1 2\n2 0\n5 1\n")
+    (tmp_path / "new.txt").write_text("0 1\n1 2\n2 0\n7 1\n3 4\n")
+    codes = []
+    for pages in range(3 + 3 * stripes, 16, 1 if ALL else 3):
+        with small_disk(tmp_path / f"disk{pages}", pages * 4096) as disk:
+            target = disk / "g.h5"
+            more = ["--stripe", str(disk), "--quiet", "--force"][0 if stripes else 2 :]
+            made = child.run(["convert", str(tmp_path / "old.txt"), str(target), *more], tmp_path / "-")
+            ended = child.run(["convert", str(tmp_path / "new.txt"), str(target), *more], disk)
+            assert {made.code, ended.code} <= {0, 1}, (made, ended)
+            assert graph_there(target) == ("new" if ended.code == 0 else "old" if made.code == 0 else "none")
+            codes.append(ended.code)
+    assert codes == sorted(codes, reverse=True)
+    assert set(codes) == {0, 1}
+
+
+def test_a_graph_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    """`graph_there` sees a graph without its shard."""
+    (tmp_path / "g.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(InputError):
+        graph_there(tmp_path / "g.h5")

@@ -1,0 +1,39 @@
+"""Starts the command `penstock`, unless what an earlier installation left behind hides this one.
+
+Python takes a folder without `__init__.py` for a package, too. Penstock once kept compiled kernels beside the installed
+sources; pip leaves those where they are, and an editable installation is then found after them.
+"""
+
+import importlib.util
+import sys
+from typing import NoReturn
+
+FLOORS = ("storage", "transfer", "engine")
+
+
+def leftovers() -> str | None:
+    """Return what hides this installation, and the way out; None where nothing does. Imports nothing of it."""
+    for floor in FLOORS:
+        spec = importlib.util.find_spec(f"penstock.{floor}")
+        if spec is not None and spec.origin is None:
+            folder = next(iter(spec.submodule_search_locations or [])).removesuffix(floor).rstrip("/")
+            return (
+                f"{folder} holds leftovers of an earlier installation (kernels that were compiled) and no sources, "
+                f"and hides this installation; remove it: rm -r {folder}"
+            )
+    return None
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    trouble = leftovers()
+    if trouble is not None:
+        print(f"penstock: {trouble}", file=sys.stderr)
+        sys.exit(2)
+    from penstock.tools.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
