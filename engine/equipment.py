@@ -56,21 +56,27 @@ class Equipment:
     def __init__(self, graph: Graph, config: Config, needs: Needs, timeline: Timeline | None = None) -> None:
         self.graph, self.config, self.needs = graph, config, needs
         self.reader: Reader | None = None
-        cache = None
+        self.pipelines: list[Pipeline] = []
+        self.chunk_edges = graph.out.chunk_edges
         divided = host_division(graph, config, needs)
         self.spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
-        if divided is not None:
-            self.reader = reader_of(graph, config, divided, timeline)
-            cache = cache_of(graph, needs, divided)
-        options = host_options(graph, config, divided)
-        self.pipelines = [
-            Pipeline(graph, self.reader, HostDevice(f"host:{number}", config.thread_count), cache, options)
-            for number in range(config.devices)
-        ]
-        if timeline is not None:
-            for pipeline in self.pipelines:
-                pipeline.watch(timeline)
-        self.chunk_edges = graph.out.chunk_edges
+        cache = None if divided is None else cache_of(graph, needs, divided)
+        try:
+            if divided is not None:
+                self.reader = reader_of(graph, config, divided, timeline)
+            self._connect(cache, host_options(graph, config, divided), timeline)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, cache: HostCache | None, options: TransferOptions, timeline: Timeline | None) -> None:
+        """A pipeline for every share of the host."""
+        config = self.config
+        for number in range(config.devices):
+            device = HostDevice(f"host:{number}", config.thread_count)
+            self.pipelines.append(Pipeline(self.graph, self.reader, device, cache, options))
+            if timeline is not None:
+                self.pipelines[-1].watch(timeline)
         rates, threads = host_rates(config), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
 

@@ -74,15 +74,21 @@ class Feed:
         self.disk: Reader | None = None
         self.source: Pipeline | None = None
         self.reader: LinkReader | Relay
-        if divided is None or divided.whole:
-            arrays = {a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies}
-            self.reader = LinkReader(device, arrays)
-            return
-        self.disk = reader_of(graph, config, divided, timeline)
-        cache = cache_of(graph, needs, divided, self._host.host_array)
-        self.source = Pipeline(graph, self.disk, self._host, cache, feed_options(divided))
-        stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
-        self.reader = Relay(device, Shelf(device), stages)
+        try:
+            if divided is None or divided.whole:
+                arrays = {
+                    a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies
+                }
+                self.reader = LinkReader(device, arrays)
+                return
+            self.disk = reader_of(graph, config, divided, timeline)
+            cache = cache_of(graph, needs, divided, self._host.host_array)
+            self.source = Pipeline(graph, self.disk, self._host, cache, feed_options(divided))
+            stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
+            self.reader = Relay(device, Shelf(device), stages)
+        except BaseException:
+            self.close()
+            raise
 
     def _whole(
         self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: Layout | None

@@ -75,20 +75,21 @@ class LinkedEquipment(Equipment):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowHeads(placed.head_edges, placed.head_index, held)
+        self.pipelines = []
         self.feed = Feed(graph, config, needs, device, placed.divided, timeline)
-        self.feedback = _feedback(config, device, self.feed)
-        source = self.feed.source
-        options = link_options(config, device.kind, parts, 0 if source is None else source.options.ahead)
-        cache = cache_of(graph, needs, parts, self._allocate)
-        self.pipelines = [Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source)]
-        if timeline is not None:
-            self.pipelines[0].watch(timeline)
-        if cache is not None:
-            try:
+        try:
+            self.feedback = _feedback(config, device, self.feed)
+            source = self.feed.source
+            options = link_options(config, device.kind, parts, 0 if source is None else source.options.ahead)
+            cache = cache_of(graph, needs, parts, self._allocate)
+            self.pipelines.append(Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source))
+            if timeline is not None:
+                self.pipelines[0].watch(timeline)
+            if cache is not None:
                 self._fill(cache)
-            except BaseException:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     def _fill(self, cache: HostCache) -> None:
         """Bring what is to be on the device before the first iteration."""
@@ -136,7 +137,8 @@ class LinkedEquipment(Equipment):
     def close(self) -> None:
         """Let go of the edges on the device."""
         self._device.finish()
-        self.pipelines[0].close()
+        for pipeline in self.pipelines:
+            pipeline.close()
         self.feed.close()
         for array in self._kept:
             self._device.free(array)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -28,6 +29,7 @@ from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.kernels.reference_rows import ReferenceRowKernels
 from penstock.engine.linked import LinkedEquipment, device_of
 from penstock.engine.loop import Loop, Worker, may_wait
+from penstock.engine.owned import Held
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
 from penstock.engine.program import Program, author_function, has_phases, needs_rows
@@ -40,6 +42,7 @@ from penstock.engine.watch import Watch
 from penstock.storage.errors import BudgetError
 from penstock.storage.graph import Graph
 from penstock.storage.timeline import Timeline, during
+from penstock.storage.turns import Turns
 from penstock.transfer.device import Device
 from penstock.transfer.rates import Rates
 
@@ -52,16 +55,20 @@ class Session:
     """One graph, opened for running programs; a context manager.
 
     options: see `Config`. timeline: takes what is done when (`watch.py`). Raises InputError for unknown
-    options, and for those that would change nothing on the device.
+    options, and for those that would change nothing on the device. Threads may share a session: their runs take turns.
+    One that is dropped without `close` closes itself; a forked process opens its own.
     """
 
     def __init__(self, graph: Graph, *, timeline: Timeline | None = None, **options: Any) -> None:
         self.graph = graph
         self.config = Config.of(**options)
-        self._kernels: dict[Any, Any] = {}
-        self._equipment: Equipment | None = None
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
+        self._kernels: dict[Any, Any] = {}
+        self._turns = Turns("Session")
+        self._held = Held(self._device, self._kernels)
+        self._dropped = weakref.finalize(self, self._held.close)
+        self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
         self._watch = None if timeline is None else Watch(timeline, self._device)
         self._indexes: dict[int, Any] = {}
@@ -80,16 +87,14 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop reading and free the caches."""
-        if self._equipment is not None:
-            self._equipment.close()
-            self._equipment = None
-        if self._device is not None:
-            for kernels in self._kernels.values():
-                kernels.close()
-            self._kernels.clear()
+        """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
+        with self._turns.last():
+            self._dropped()
             self._indexes.clear()
-            self._device.close()
+
+    @property
+    def _equipment(self) -> Equipment | None:
+        return self._held.equipment
 
     @property
     def device(self) -> Device | None:
@@ -107,7 +112,10 @@ class Session:
         return None if self._equipment is None else self._equipment.holdings
 
     def run(self, program: Program, checkpoints: Checkpoints | None = None) -> Result:
-        """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails."""
+        """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails.
+
+        Waits while another thread runs one.
+        """
         steps = self.steps(program, checkpoints)
         while True:
             try:
@@ -121,8 +129,16 @@ class Session:
         """As `run`, one iteration at a time: yields each one's record, and returns the Result.
 
         checkpoints: keeps the run's state, and goes on from what it kept; of this run alone. Whoever has the answer
-        clears them.
+        clears them. Other threads wait for the session until the generator has ended or is closed.
         """
+        self._turns.check()
+        return self._in_turn(program, checkpoints)
+
+    def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
+        with self._turns.mine():
+            return (yield from self._formed(program, checkpoints))
+
+    def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         self._check(program)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
@@ -138,7 +154,7 @@ class Session:
             if wider is None:
                 return result
             del result, values
-            return (yield from self.steps(wider, checkpoints))
+            return (yield from self._formed(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
         """Make room for all of these at once, so that the later ones find what the earlier ones read.
@@ -148,14 +164,15 @@ class Session:
         of them, each has the room to itself.
         """
         setting = self._setting_of(checkpoints=False)
-        try:
-            alone = [planned(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs]
-            together = reduce(Needs.joined, alone)
-            room, *rooms = (self._room(each) for each in (together, *alone))
-        except BudgetError:
-            self._prepared = None  # whoever runs or foretells one of them is told which, and the least budget
-        else:
-            self._prepared = together if room >= max(rooms) else None
+        with self._turns.mine():
+            try:
+                alone = [planned(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs]
+                together = reduce(Needs.joined, alone)
+                room, *rooms = (self._room(each) for each in (together, *alone))
+            except BudgetError:
+                self._prepared = None  # whoever runs or foretells one of them is told which, and the least budget
+            else:
+                self._prepared = together if room >= max(rooms) else None
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
         """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run.
@@ -164,8 +181,9 @@ class Session:
         """
         program = program.form(self.graph, self.config.mode)
         self._check(program)
-        found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
-        told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
+        with self._turns.mine():
+            found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
         return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
 
     def _check(self, program: Program) -> None:
@@ -367,7 +385,7 @@ class Session:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
             self._equipment.close()
-            self._equipment = None
+            self._held.equipment = None
 
     def _equip(self, needs: Needs, program: Program | None = None) -> Equipment:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
@@ -378,21 +396,23 @@ class Session:
                 self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
+                self._held.equipment = None
                 old.close()
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                self._equipment = Equipment(self.graph, self.config, needs, self._timeline)
+                made = Equipment(self.graph, self.config, needs, self._timeline)
             else:
-                self._equipment = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
+                made = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
+            self._held.equipment = made
             if old is not None:
-                self._equipment.feedback.inherit(old.feedback)
+                made.feedback.inherit(old.feedback)
             if self._watch is not None:
-                self._equipment.feedback.stamps = self._watch.stamps
-            self._equipment.log()
-        assert self._equipment is not None
-        return self._equipment
+                made.feedback.stamps = self._watch.stamps
+            made.log()
+        assert self._held.equipment is not None
+        return self._held.equipment
 
 
 def _adopt(state: State, first: State) -> None:

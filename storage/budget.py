@@ -5,8 +5,10 @@ policy beyond one default: who gets how much of a budget is decided where it is 
 """
 
 import math
+import mmap
 import os
 import re
+import resource
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,10 @@ from penstock.storage.errors import InputError
 
 DEFAULT_SHARE = 0.7
 """The share of the free memory that a run takes when not told; the rest is for the page cache."""
+
+LIBRARY_BYTES = 192 << 20
+"""Address space that SciPy's and LLVM's libraries take when they are first used; where it is refused, some of them
+wait for it for ever, or end the process."""
 
 _UNIT = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgtp]?)(i?b)?)\s*", re.IGNORECASE)
@@ -59,15 +65,43 @@ def format_bytes(count: float) -> str:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Bytes that this process may still take: what is free in the machine and in its cgroups.
+    """Bytes that this process may still take: what is free in the machine, in its cgroups and below its own limit.
 
-    Page cache counts as free in both, since the kernel gives it up on demand. ``root`` is where
-    /proc and /sys are looked for (tests).
+    Page cache counts as free, since the kernel gives it up on demand. ``root`` is where /proc and /sys are looked
+    for (tests).
     """
     limits = [int(psutil.virtual_memory().available)]
+    limit = address_limit()
+    if limit is not None:
+        limits.append(limit - address_bytes())
     for folder in _cgroups(root, "memory"):
         limits.extend(_left_in(folder))
     return max(0, min(limits))
+
+
+def address_limit() -> int | None:
+    """Bytes of address space that this process may have (``ulimit -v``), None without a limit."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def address_bytes() -> int:
+    """Bytes of address space that this process has."""
+    return int(psutil.Process().memory_info().vms)
+
+
+def stack_bytes() -> int:
+    """Bytes of address space that a thread's stack takes (``ulimit -s``)."""
+    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return 8 << 20 if limit == resource.RLIM_INFINITY else limit
+
+
+def check_room(size: int, what: str) -> None:
+    """Raise MemoryError unless this process could allocate so many bytes now; they are not touched."""
+    try:
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError as error:
+        raise MemoryError(f"{what} takes {format_bytes(size)}") from error
 
 
 def resident_bytes() -> int:

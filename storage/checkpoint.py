@@ -14,7 +14,6 @@ import json
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -27,6 +26,7 @@ from penstock.storage.budget import cores
 from penstock.storage.codec import Decoder, FrameError, checksum, compress
 from penstock.storage.errors import RunError
 from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.threads import ThreadPool
 
 FORMAT_VERSION = 1
 MAGIC = b"\x89PNSTK\r\n"
@@ -81,7 +81,7 @@ def write_checkpoint(path: Path, story: dict[str, Any], arrays: Iterable[tuple[s
 def _write(file: BinaryIO, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]]) -> None:
     file.write(MAGIC)
     specs = []
-    with ThreadPoolExecutor(min(_THREADS, cores()), thread_name_prefix="checkpoint") as pool:
+    with ThreadPool(min(_THREADS, cores()), "checkpoint") as pool:
         for name, array in arrays:
             frames = []
             for frame in ordered_map(pool, lambda piece: compress(piece, LEVEL), _pieces(array), _THREADS + 1):

@@ -7,7 +7,6 @@ decoded bytes. Refuses to measure the disk: every frame is in memory before the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -21,6 +20,7 @@ from penstock.storage.frames import Frames
 from penstock.storage.graph import Graph
 from penstock.storage.sample import Sample
 from penstock.storage.schema import CHUNK_EDGES
+from penstock.storage.threads import ThreadPool
 
 ROW_EDGES = 16
 ID_BITS = 25
@@ -106,7 +106,7 @@ def _with_threads(chunks: Sequence[EncodedChunk], workers: int, until: float, cl
         return done
 
     began = clock.now()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPool(workers, "decode") as pool:
         amount = sum(pool.map(work, range(workers)))
     return Sample(workers, amount, clock.now() - began)
 

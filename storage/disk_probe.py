@@ -7,7 +7,6 @@ to guess: where the file system takes no direct reads, that is an error, not a n
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import FileIO
@@ -18,6 +17,7 @@ import numpy as np
 from penstock.storage.atomic import flush
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.slots import aligned_empty
+from penstock.storage.threads import ThreadPool
 
 BLOCK_BYTES = 1 << 20
 
@@ -85,7 +85,7 @@ def measure(
                 done += files[path].readinto(buffer.data) or 0
         return done
 
-    with ThreadPoolExecutor(in_flight) as pool:
+    with ThreadPool(in_flight, "read") as pool:
         total = sum(pool.map(read, range(in_flight)))
     return DiskRate(block_bytes, in_flight, total, time.perf_counter() - began)
 

@@ -6,7 +6,6 @@ order. Refuses graph files: `penstock.storage.write` makes those.
 
 import gzip
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from penstock.storage.errors import InputError, RunError
 from penstock.storage.ingest.options import Source
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.native import native
+from penstock.storage.threads import ThreadPool
 
 DIGITS = 20
 """The longest id, 2^64 - 1, in decimal."""
@@ -72,7 +72,7 @@ def _formatted(source: Source, format_batch: Format, workers: int) -> Iterator[t
     def work(batch: EdgeBatch) -> tuple[int, bytes | memoryview]:
         return len(batch), format_batch(batch)
 
-    with ThreadPoolExecutor(workers, thread_name_prefix="export") as pool:
+    with ThreadPool(workers, "export") as pool:
         yield from ordered_map(pool, work, source.batches(), workers + 1)
 
 

@@ -7,7 +7,6 @@ beside theirs until the new manifest is in place. Refuses to know rows and chunk
 
 import secrets
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from penstock.storage.placing import Placer
 from penstock.storage.read_back import read_back
 from penstock.storage.replaced import Replaced
 from penstock.storage.schema import ArraySpec, Header, ShardEntry
+from penstock.storage.threads import ThreadPool
 
 
 @contextmanager
@@ -113,7 +113,7 @@ class FileSet:
             self._parts.append(part)
             with writing(name):
                 self._placer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
-        self.pool = self._stack.enter_context(ThreadPoolExecutor(self.threads, "encode"))
+        self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
 
     def create(self, file: FrameFile, path: str, coding: Coding) -> None:
         """Make an empty array in one of the files. Raises RunError."""

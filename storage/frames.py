@@ -5,6 +5,7 @@ in the chunk tables are those in the files, and that every frame lies inside its
 read frames in bulk (reader.py does); ``load`` is for the few that opening needs.
 """
 
+import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +122,8 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
     except FileError as error:
         raise DamagedError(f"{path} cannot be opened: {error}; {WAY_OUT}") from error
     except OSError as error:
+        if error.errno == errno.EIO:
+            raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     header = manifest.header
     return assemble(
@@ -169,6 +172,8 @@ def _find_shard(
         except FileError as error:
             looked.append(f"{path.parent} ({error})")
         except OSError as error:
+            if error.errno == errno.EIO:
+                raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
             looked.append(f"{path.parent} ({error.strerror or error})")
     raise DamagedError(
         f"{manifest}: its shard {entry.name} (stripe {number} of {len(header.shards)}) was not found "

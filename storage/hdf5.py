@@ -20,12 +20,15 @@ from typing import Any, TypeVar
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.budget import LIBRARY_BYTES, check_room
 from penstock.storage.codec import Coding, checksum, payload_bytes
+from penstock.storage.diskfile import SeekableFile
 from penstock.storage.driver_file import DriverFile
 from penstock.storage.held import HeldFile
 from penstock.storage.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
 
 ZSTD_FILTER = 32015
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 T = TypeVar("T")
 ALIGNMENT = 4096
 HEAP_BYTES = 1 << 16
@@ -198,11 +201,23 @@ def read_shard(held: HeldFile, header: Header, specs: list[ArraySpec]) -> dict[s
 
 def _opened(held: HeldFile, read: Callable[[Any], T]) -> T:
     """Return ``read(file)`` of a complete graph file of this version."""
-    with open(held.name, "rb", buffering=0) as raw:
-        if raw.read(8) != b"\x89HDF\r\n\x1a\n":
-            raise ForeignError("it is not a Penstock graph (not an HDF5 file)")
+    check_room(LIBRARY_BYTES, "opening a graph")
+    source = SeekableFile(held)
     try:
-        with h5py.File(held.name, "r") as file:
+        if not source.head.startswith(_SIGNATURE):
+            raise ForeignError("it is not a Penstock graph (not an HDF5 file)")
+        return _read_by(source, read)
+    except (FileError, *_TROUBLE) as error:
+        if source.trouble is not None:
+            raise source.trouble from error
+        raise
+    finally:
+        source.close()
+
+
+def _read_by(source: SeekableFile, read: Callable[[Any], T]) -> T:
+    try:
+        with h5py.File(source, "r") as file:
             version = _attribute(file, _FORMAT)
             if version is None:
                 raise ForeignError("it is an HDF5 file, but not a Penstock graph")
@@ -216,6 +231,8 @@ def _opened(held: HeldFile, read: Callable[[Any], T]) -> T:
     except PermissionError:
         raise
     except _TROUBLE as error:
+        if "alloc" in str(error):
+            check_room(LIBRARY_BYTES, "opening a graph")  # a damaged file may ask for more than any machine has
         reason = str(error).strip("'\"").partition("\n")[0]
         raise FileError(f"it is truncated or damaged ({reason})") from error
 
@@ -235,8 +252,11 @@ def _is_of(file: Any, held: HeldFile, graph_id: str) -> bool:
     identity = _attribute(file, _IDENTITY)
     if identity is not None:
         return bytes(identity) == graph_id.encode()
-    with open(held.name, "rb", buffering=0) as raw:
-        return graph_id.encode() in raw.read(HEAP_BYTES)
+    source = SeekableFile(held)
+    try:
+        return graph_id.encode() in source.read(HEAP_BYTES)
+    finally:
+        source.close()
 
 
 def _read_manifest(file: Any) -> Manifest:

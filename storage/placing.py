@@ -6,11 +6,12 @@ wait for when a file is finished. Refuses to know arrays and chunks: append.py s
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
 from penstock.storage.atomic import flush
+from penstock.storage.threads import ThreadPool
 
 FLUSH_BYTES = 128 << 20
 T = TypeVar("T")
@@ -24,8 +25,8 @@ class Placer:
         self._placing: deque[Future[None]] = deque()
         self._flushing: Future[None] | None = None
         self._unflushed: dict[Path, int] = {}
-        self._writer = ThreadPoolExecutor(1, "place")
-        self._flusher = ThreadPoolExecutor(1, "flush")
+        self._writer = ThreadPool(1, "place")
+        self._flusher = ThreadPool(1, "flush")
 
     def put(self, path: Path, size: int, place: Callable[[], None]) -> None:
         """Have ``place`` called, which writes ``size`` bytes to the file ``path``; wait while too many wait.

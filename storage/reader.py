@@ -15,14 +15,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.budget import format_bytes
 from penstock.storage.busy import Busy
 from penstock.storage.codec import Decoder
 from penstock.storage.diskfile import DiskFile
 from penstock.storage.errors import RunError
 from penstock.storage.frames import Frames
 from penstock.storage.graph import Adjacency, Graph
+from penstock.storage.held import HeldFile
 from penstock.storage.ranges import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
 from penstock.storage.slots import aligned_empty
+from penstock.storage.threads import check_stacks, start
 from penstock.storage.ticket import ReadRecord, Ticket
 from penstock.storage.timeline import Timeline, Work
 
@@ -30,6 +33,10 @@ BATCH_CHUNKS = 256
 """Chunks that are asked for at a time when all of them are."""
 DECODER_BYTES = 3 << 20
 """What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
+
+
+_LOST = RunError("a reading thread ended in the middle of a read; run again")
+"""The outcome of a job whose thread could not even say what went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class Reader:
     ``direct_io`` bypasses the page cache where the file system allows (``direct`` says whether it
     does); ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
     every read and every decoding, a track for each thread.
+
+    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing is left behind.
     """
 
     def __init__(
@@ -78,23 +87,37 @@ class Reader:
         self._threads: list[threading.Thread] = []
         self._reading = Busy()
         self._buffer_bytes = _longest_read(graph)
-        for number in _edge_files(graph):
-            held = graph.held[number]
-            try:
-                self._files[number] = DiskFile(held, direct=direct_io, throttle=throttle)
-            except OSError as error:
-                self._close_files()
-                raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
-        spare = -(-self._decode_threads // max(1, len(self._files)))
-        for number in self._files:
-            self._queues[number] = queue.SimpleQueue()
-            for _ in range(reads_in_flight + spare):
-                self._start(number)
+        try:
+            for number in _edge_files(graph):
+                self._files[number] = _disk_file(graph.held[number], direct_io, throttle)
+            spare = -(-self._decode_threads // max(1, len(self._files)))
+            each = reads_in_flight + spare
+            buffers = self._buffers(each * len(self._files))
+            for number in self._files:
+                self._queues[number] = queue.SimpleQueue()
+                for _ in range(each):
+                    self._start(number, buffers.pop())
+        except BaseException:
+            self.close()
+            raise
 
-    def _start(self, number: int) -> None:
-        thread = threading.Thread(target=self._work, args=(number,), name="penstock-read")
+    def _buffers(self, count: int) -> list[NDArray[np.uint8]]:
+        """A buffer for every thread; they are here before a thread is, so that none has a job that it cannot do."""
+        check_stacks(count, "penstock-read")
+        try:
+            return [aligned_empty(self._buffer_bytes, np.uint8) for _ in range(count)]
+        except MemoryError as error:
+            size = format_bytes(self._buffer_bytes)
+            raise RunError(
+                f"the buffers of {count} reading threads, {size} each, cannot be allocated; "
+                "lower --threads, or raise the limit on memory (ulimit -v)"
+            ) from error
+
+    def _start(self, number: int, buffer: NDArray[np.uint8]) -> None:
+        arguments = self._files[number], self._queues[number], memoryview(buffer)
+        thread = threading.Thread(target=self._work, args=arguments, name="penstock-read")
         thread.daemon = True
-        thread.start()
+        start(thread)
         self._threads.append(thread)
 
     @property
@@ -155,20 +178,26 @@ class Reader:
         most = split_bytes(int(lengths.sum()), self._decode_threads)
         reads = plan_reads(shard, offsets, lengths, most)
         ticket = Ticket(len(reads))
-        for wanted in reads:
-            parts = tuple(
-                _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2]) for i in wanted.members
-            )
-            self._queues[wanted.shard].put(_Job(ticket, wanted, parts))
+        try:
+            for wanted in reads:
+                parts = tuple(
+                    _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2])
+                    for i in wanted.members
+                )
+                self._queues[wanted.shard].put(_Job(ticket, wanted, parts))
+        except BaseException:
+            ticket.cancel()
+            raise
         return ticket
 
     def close(self) -> None:
         """Finish what was asked for, then stop the threads and close the files."""
         for jobs in self._queues.values():
-            for _ in range(len(self._threads) // max(1, len(self._queues))):
+            for _ in self._threads:  # each ends at most one of them; what is left over goes with the queue
                 jobs.put(None)
         for thread in self._threads:
-            thread.join()
+            if thread is not threading.current_thread():  # a Session that is collected there closes it
+                thread.join()
         self._threads.clear()
         self._close_files()
 
@@ -188,34 +217,36 @@ class Reader:
     ) -> None:
         self.close()
 
-    def _work(self, number: int) -> None:
-        """One thread: the jobs of one stripe, until told to stop."""
-        file, jobs = self._files[number], self._queues[number]
-        buffer: Any = aligned_empty(self._buffer_bytes, np.uint8)
+    def _work(self, file: DiskFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
+        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's ticket."""
         while (job := jobs.get()) is not None:
             if job.ticket.begin():
-                job.ticket.end(self._perform(job, file, memoryview(buffer)))
+                outcome: ReadRecord | BaseException = _LOST
+                try:
+                    outcome = self._perform(job, file, buffer)
+                except BaseException as error:
+                    outcome = error
+                finally:
+                    job.ticket.end(outcome)
+                    del outcome
             del job
 
-    def _perform(self, job: _Job, file: DiskFile, buffer: memoryview) -> ReadRecord | BaseException:
-        """Read and decode one job; return what it cost, or what went wrong."""
+    def _perform(self, job: _Job, file: DiskFile, buffer: memoryview) -> ReadRecord:
+        """Read and decode one job; return what it cost."""
+        begun = time.perf_counter()
+        with self._reading:
+            file.read(job.wanted, buffer)
+        read = time.perf_counter()
+        decoder = self._decoders.get()
         try:
-            begun = time.perf_counter()
-            with self._reading:
-                file.read(job.wanted, buffer)
-            read = time.perf_counter()
-            decoder = self._decoders.get()
-            try:
-                decoding = time.perf_counter()
-                for piece in job.pieces:
-                    length = int(piece.frames.lengths[piece.chunk])
-                    frame = buffer[piece.first : piece.first + length]
-                    piece.frames.decode(piece.chunk, frame, decoder, piece.out)
-                decoded = time.perf_counter()
-            finally:
-                self._decoders.put(decoder)
-        except BaseException as error:
-            return error
+            decoding = time.perf_counter()
+            for piece in job.pieces:
+                length = int(piece.frames.lengths[piece.chunk])
+                frame = buffer[piece.first : piece.first + length]
+                piece.frames.decode(piece.chunk, frame, decoder, piece.out)
+            decoded = time.perf_counter()
+        finally:
+            self._decoders.put(decoder)
         if self._timeline is not None:
             _stamp(self._timeline, job, (begun, read, decoding, decoded))
         return ReadRecord(job.wanted.length, len(job.pieces), read - begun, decoded - decoding)
@@ -228,6 +259,13 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
     timeline.add(timeline.here("disk"), "read", begun, read - begun, Work(job.wanted.length, first=chunk, parts=count))
     size = sum(piece.out.nbytes for piece in job.pieces)
     timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
+
+
+def _disk_file(held: HeldFile, direct: bool, throttle: float | None) -> DiskFile:
+    try:
+        return DiskFile(held, direct=direct, throttle=throttle)
+    except OSError as error:
+        raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
 
 
 def _edge_files(graph: Graph) -> list[int]:

@@ -8,7 +8,6 @@ UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs the
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from penstock.storage import hdf5
 from penstock.storage.atomic import replacing
 from penstock.storage.driver_file import DriverFile, disk_error
 from penstock.storage.errors import InputError, RunError
+from penstock.storage.threads import ThreadPool
 
 Columns = dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
 
@@ -83,7 +83,7 @@ def write_hdf5(path: Path, columns: Columns, *, force: bool = False) -> None:
     def save(partial: Path) -> None:
         file = DriverFile(partial)
         try:
-            with ThreadPoolExecutor(1, "hdf5") as pool:
+            with ThreadPool(1, "hdf5") as pool:
                 writing = pool.submit(hdf5.write_columns, file, values)
                 try:
                     writing.result()

@@ -1,7 +1,7 @@
 """Owns the promise of a fetch: its jobs, counted; its result, or the first thing that went wrong.
 
-Whoever waits is told only when no job touches the caller's slab any more, error or not. Refuses
-to run jobs: reader.py's threads do.
+Whoever waits is told only when no job touches the caller's slab any more, error or not. Every job that is begun ends:
+what a report itself raises becomes the outcome. Refuses to run jobs: reader.py's threads do.
 """
 
 import threading
@@ -72,11 +72,15 @@ class Ticket:
         """Report a job that was begun (for the reader)."""
         with self._changed:
             self._running -= 1
-            if isinstance(outcome, ReadRecord):
-                self._record += outcome
-            elif self._error is None:
-                self._error = outcome
-            self._changed.notify_all()
+            try:
+                if isinstance(outcome, ReadRecord):
+                    self._record += outcome
+                elif self._error is None:
+                    self._error = outcome
+            except MemoryError as error:
+                self._error = error
+            finally:
+                self._changed.notify_all()
 
     def _settled(self) -> bool:
         dropped = self._cancelled or self._error is not None

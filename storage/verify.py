@@ -8,7 +8,6 @@ listed, not raised, and a bad chunk does not hide the next one. Refuses to repai
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from penstock.storage.graph import Adjacency, Graph
 from penstock.storage.index import Index
 from penstock.storage.name_frames import NameFrames
 from penstock.storage.scan import Items, Problem, Scan, Seen, reason
+from penstock.storage.threads import ThreadPool
 from penstock.storage.unique import repeated_name, repeated_number
 
 MOST_PROBLEMS = 100
@@ -77,7 +77,7 @@ def verify(
         verdict.note([Problem(str(path), reason(error))])
     else:
         workers = threads or max(4, 2 * cores())
-        with ThreadPoolExecutor(workers, "verify") as pool:
+        with ThreadPool(workers, "verify") as pool:
             _Inspection(graph, verdict, (pool, workers, direct_io), progress).run()
     verdict.seconds = time.perf_counter() - began
     return verdict
@@ -98,9 +98,7 @@ class _Sums:
 class _Inspection:
     """One graph under verification."""
 
-    def __init__(
-        self, graph: Graph, verdict: Verdict, means: tuple[ThreadPoolExecutor, int, bool], progress: Progress
-    ) -> None:
+    def __init__(self, graph: Graph, verdict: Verdict, means: tuple[ThreadPool, int, bool], progress: Progress) -> None:
         self.graph, self.verdict, self.progress = graph, verdict, progress
         self._pool, self._threads, self._direct = means
         self._total = sum(int(frames.lengths.sum()) for frames in self._arrays())

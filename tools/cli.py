@@ -21,7 +21,7 @@ import click
 from penstock.storage.atomic import sweep_debris
 from penstock.storage.errors import InputError, PenstockError, on_command_line
 from penstock.storage.printable import KEPT, printable
-from penstock.tools import authored
+from penstock.tools import authored, shortage
 from penstock.tools.stop import Stopped
 
 if TYPE_CHECKING:
@@ -133,22 +133,23 @@ def run_command(arguments: list[str]) -> int:
     except PenstockError as error:
         _complain(str(error))
         return 2 if isinstance(error, InputError) else 1
-    except MemoryError as error:
-        _complain(f"out of memory ({error}); lower --host-memory or free some")
-        return 1
     except BrokenPipeError:
         raise
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _complain(f"{place}{error.strerror or error}")
-        return 1
     except Exception as error:
-        message = authored.blame(error)
+        message = shortage.explain(error) or _system_error(error) or authored.blame(error)
         if message is None:
             raise
         _complain(message)
         return 1
     return 0
+
+
+def _system_error(error: Exception) -> str | None:
+    """What the system said, and of which file; None if it was not the system."""
+    if not isinstance(error, OSError):
+        return None
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
 def _complain(message: str) -> None:

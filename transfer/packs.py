@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.slots import Slots
+from penstock.storage.threads import ThreadPool
 from penstock.storage.timeline import Timeline, Work
 from penstock.transfer.device import Device
 from penstock.transfer.gather import ActiveRows, Source, Target, gather_rows
@@ -63,7 +64,7 @@ class Packs:
         self._words: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}
         self._leaving: deque[tuple[Any, Pack]] = deque()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPool | None = None
 
     @property
     def free(self) -> int:
@@ -80,10 +81,14 @@ class Packs:
         if number is None:
             return None
         vertex_dtype, weight_dtype = self._types
-        if number not in self._words:
-            self._words[number] = self._device.host_array(self.edges, vertex_dtype)
-        if with_weights and weight_dtype is not None and number not in self._weights:
-            self._weights[number] = self._device.host_array(self.edges, weight_dtype)
+        try:
+            if number not in self._words:
+                self._words[number] = self._device.host_array(self.edges, vertex_dtype)
+            if with_weights and weight_dtype is not None and number not in self._weights:
+                self._weights[number] = self._device.host_array(self.edges, weight_dtype)
+        except BaseException:
+            self._slots.give(number)
+            raise
         return Pack(number, self._words[number], self._weights[number] if with_weights else None)
 
     def give(self, pack: Pack, event: Any = None) -> None:
@@ -112,7 +117,7 @@ class Packs:
     def submit(self, work: Callable[[], Any]) -> Gather:
         """Let a thread do some gathering."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="penstock-gather")
+            self._pool = ThreadPool(self._threads, "penstock-gather")
         return self._pool.submit(work)
 
     def close(self) -> None:

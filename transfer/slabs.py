@@ -55,10 +55,14 @@ class Slabs:
         number = self._slots.take()
         if number is None:
             return None
-        if number not in self._neighbors:
-            self._neighbors[number] = self._allocate(self.edges, neighbor_dtype)
-        if with_weights and weight_dtype is not None and number not in self._weights:
-            self._weights[number] = self._allocate(self.edges, weight_dtype)
+        try:
+            if number not in self._neighbors:
+                self._neighbors[number] = self._allocate(self.edges, neighbor_dtype)
+            if with_weights and weight_dtype is not None and number not in self._weights:
+                self._weights[number] = self._allocate(self.edges, weight_dtype)
+        except BaseException:
+            self._slots.give(number)
+            raise
         return Slab(number, self._neighbors[number], self._weights[number] if with_weights else None)
 
     def give(self, slab: Slab) -> None:

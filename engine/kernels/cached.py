@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from penstock.storage.budget import check_room
 from penstock.storage.kernel_cache import kept
+
+COMPILER_BYTES = 64 << 20
+"""What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
 
 
 @functools.cache
@@ -51,6 +55,7 @@ class Kernel:
         return self._compiled(parallel=False)
 
     def _compiled(self, *, parallel: bool) -> Any:
+        check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
         function = self._function
         name = f"{self._key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"

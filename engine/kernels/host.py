@@ -20,6 +20,7 @@ from penstock.engine.kernels import vertices as vertex_kernels
 from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.bitmap import make_enumerate, make_select
 from penstock.engine.kernels.cached import Kernel, inline
+from penstock.engine.kernels.workers import check_workers
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.storage.errors import InputError
 
@@ -65,7 +66,8 @@ class HostKernels:
         self._made = _MADE.setdefault(self._key, {})
 
     def use(self) -> None:
-        """Take the threads that this device may use; call before a run of kernels."""
+        """Take the threads that this device may use; call before a run of kernels. Raises as `check_workers`."""
+        check_workers(self.threads)
         numba.set_num_threads(self.threads)
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
@@ -370,6 +372,8 @@ class HostKernels:
             numba.core.errors.NumbaError,
             AttributeError,
         ) as error:  # the latter: a module lacks what is asked of it
+            if isinstance(error.__cause__ or error.__context__, MemoryError):
+                raise MemoryError(f"compiling the kernel {name}") from error
             raise InputError(explain(self.author.name, str(error))) from error
 
     def _make(self, name: str) -> Kernel:

@@ -6,13 +6,12 @@ ends.
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.convert.log import Log
 from penstock.storage.convert.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.partition import LARGEST_GROUP, sort_plan
@@ -23,6 +22,7 @@ from penstock.storage.convert.sort import RULES
 from penstock.storage.convert.spill import Spill
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.options import IngestOptions, NamedSource, RowSource, Source
+from penstock.storage.threads import ThreadPool
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1
@@ -115,6 +115,7 @@ class Workspace:
     """One conversion's means. Use as a context manager."""
 
     def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
+        check_room(LIBRARY_BYTES, "a conversion")
         self.source = source
         self.options = options
         self.read_edges = 0
@@ -129,7 +130,7 @@ class Workspace:
         self.share = shares(memory, workers, maps=self.renames)
         self.room = Room(self.share.spill_bytes)
         self.scratch = Scratch(options.scratch or target.parent, self._expected_scratch)
-        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="convert")
+        self.pool = ThreadPool(workers, "convert")
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
         run_edges = self.share.run_edges // copies

@@ -5,7 +5,6 @@ size that is no multiple of a pair's.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from penstock.storage.ingest.options import IngestOptions
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.raw import PositionedFile
 from penstock.storage.ingest.stream import Stream
+from penstock.storage.threads import ThreadPool
 
 
 class PairSource:
@@ -50,7 +50,7 @@ class PairSource:
                     yield from self._as_they_come(stream)
 
     def _by_position(self, path: str | Path) -> Iterator[EdgeBatch]:
-        with PositionedFile(path) as file, ThreadPoolExecutor(self._threads, "pairs") as pool:
+        with PositionedFile(path) as file, ThreadPool(self._threads, "pairs") as pool:
             self._check_length(file.name, file.size)
 
             def read(start: int) -> EdgeBatch:

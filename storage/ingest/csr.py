@@ -6,7 +6,6 @@ neighbors, and neighbors that are no vertex.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from penstock.storage.ingest.options import IngestOptions, RowPiece
 from penstock.storage.ingest.ordered import ordered_map
 from penstock.storage.ingest.raw import STANDARD_INPUT, PositionedFile
 from penstock.storage.native import native
+from penstock.storage.threads import ThreadPool
 
 _WEIGHTS = {1: "u1", 2: "<u2", 4: "<u4", 8: "<f8"}
 LEAST_ROWS = 1 << 12
@@ -67,7 +67,7 @@ class CsrSource:
             fill_sources(piece.offsets, piece.first, sources)
             return EdgeBatch(sources, neighbors, weights)
 
-        with ThreadPoolExecutor(self._threads, "csr") as pool:
+        with ThreadPool(self._threads, "csr") as pool:
             yield from ordered_map(pool, read, self.pieces(self._piece_edges), self._threads + 1)
 
     def pieces(self, limit: int) -> Iterator[RowPiece]:

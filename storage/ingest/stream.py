@@ -25,6 +25,7 @@ from penstock.storage.budget import format_bytes
 from penstock.storage.errors import InputError
 from penstock.storage.ingest.raw import RawFile
 from penstock.storage.ingest.zstd_blocks import BLOCK_BYTES, FrameBlocks
+from penstock.storage.threads import start
 
 PIECE_BYTES = 16 << 10
 OUTPUT_BYTES = 1 << 20
@@ -208,7 +209,7 @@ class _Unpacker:
         self._piece = memoryview(b"")
         self._ended = False
         self._thread = threading.Thread(target=self._run, args=(raw, compression, window), name="unpack", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def read_into(self, buffer: memoryview) -> int:
         while not self._piece and not self._ended:

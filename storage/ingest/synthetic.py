@@ -9,7 +9,6 @@ self-loops: conversion does that, when asked.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from penstock.storage.edges import EdgeBatch
 from penstock.storage.errors import InputError
 from penstock.storage.ingest import synthetic_kernels as kernels
 from penstock.storage.ingest.ordered import ordered_map
+from penstock.storage.threads import ThreadPool
 
 BATCH_EDGES = 1 << 18
 """Edges made at a time by each thread: 2 MiB of 32-bit pairs."""
@@ -71,7 +71,7 @@ class SyntheticSource:
         """Yield all edges in order of their numbers, about threads + 2 batches in memory."""
         self.bytes_done = 0
         firsts = range(0, self.edges, BATCH_EDGES)
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="generate") as pool:
+        with ThreadPool(self.threads, "generate") as pool:
             for batch in ordered_map(pool, self.batch, firsts, self.threads + 1):
                 self.bytes_done += len(batch) * self._edge_bytes
                 yield batch

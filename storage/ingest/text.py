@@ -8,7 +8,6 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -34,6 +33,7 @@ from penstock.storage.ingest.table_columns import (
     known_header,
     note_columns,
 )
+from penstock.storage.threads import ThreadPool
 
 UINT32_END = 1 << 32
 SAMPLE_BYTES = 4 << 10
@@ -222,7 +222,7 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
         InputError: the first bad line, in the order of the input.
     """
     with (
-        ThreadPoolExecutor(workers, thread_name_prefix="parse") as pool,
+        ThreadPool(workers, "parse") as pool,
         closing(ordered_map(pool, parse, blocks, workers + 2)) as results,
     ):
         for parsed in results:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import open_files, python
 from penstock.engine import Field, Graph, Program, Session, Start, run
 from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
@@ -155,3 +159,83 @@ def test_what_numba_cannot_compile_is_one_message_for_the_author() -> None:
     assert "\n" not in str(caught.value)
     assert "open" in str(caught.value)
     assert "test_session.py" in str(caught.value)
+
+
+def test_a_session_that_is_dropped_closes_itself(graph: Graph) -> None:
+    before, handles = threading.active_count(), len(open_files(graph.files[0]))
+    session = Session(graph)
+    session.run(BFS(source=0))
+    assert threading.active_count() > before
+    del session
+    gc.collect()
+    assert (threading.active_count(), len(open_files(graph.files[0]))) == (before, handles)
+
+
+def test_a_closed_session_is_refused(graph: Graph) -> None:
+    session = Session(graph)
+    session.run(BFS(source=0))
+    session.close()
+    session.close()
+    for use in (session.run, session.steps, session.forecast, session.prepare):
+        with pytest.raises(InputError, match="this Session is closed; open another one"):
+            use(BFS(source=0))
+
+
+def test_threads_that_share_a_session_take_turns(graph: Graph) -> None:
+    before, handles = threading.active_count(), len(open_files(graph.files[0]))
+    right = run(BFS(source=0), graph).fields["level"].tolist(), run(WCC(), graph).fields["component"].tolist()
+    with Session(graph) as session, ThreadPoolExecutor(6) as pool:
+        levels = [pool.submit(session.run, BFS(source=0)) for _ in range(6)]
+        components = [pool.submit(session.run, WCC()) for _ in range(6)]
+        assert all(done.result().fields["level"].tolist() == right[0] for done in levels)
+        assert all(done.result().fields["component"].tolist() == right[1] for done in components)
+    assert (threading.active_count(), len(open_files(graph.files[0]))) == (before, handles)
+
+
+def test_a_run_in_the_middle_of_another_is_refused(graph: Graph) -> None:
+    with Session(graph) as session:
+        steps = session.steps(BFS(source=0))
+        next(steps)
+        with pytest.raises(InputError, match=r"in the middle of a run: end it, or close its steps\(\)"):
+            session.run(BFS(source=0))
+        steps.close()
+        session.run(BFS(source=0))
+        list(session.steps(BFS(source=0)))
+
+
+FORKING = """
+import os, sys
+from penstock.engine import Graph, Session, run
+from penstock.engine.programs.bfs import BFS
+from penstock.storage.errors import InputError
+
+graph = Graph.open(sys.argv[1])
+options = {"threads": 2, "kernels": sys.argv[2]}
+if sys.argv[3] == "computed":
+    import numba, numpy
+    @numba.njit(parallel=True)
+    def add(values):
+        for i in numba.prange(len(values)):
+            values[i] += 1
+    add(numpy.zeros(8))
+session = Session(graph, **options)
+session.run(BFS(source=0)) if sys.argv[3] == "computed" else None
+child = os.fork()
+if child == 0:
+    for use in (session.run, lambda program: run(program, graph, **options)):
+        try:
+            print(len(use(BFS(source=0)).fields["level"]), flush=True)
+        except InputError as error:
+            print(error, flush=True)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(("before", "then"), [("computed", "forked from one whose kernels had run"), ("fresh", "200")])
+def test_a_forked_process_opens_its_own_session_before_kernels_have_run(before: str, then: str, graph: Graph) -> None:
+    done = python(FORKING, str(graph.files[0]), "host", before)
+    theirs, own, code = done.stdout.splitlines()
+    assert theirs.startswith("this Session is of process"), done.stderr
+    assert then in own
+    assert (code, done.stderr) == ("7", "")

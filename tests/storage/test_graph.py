@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from faults import cut_short, flip_bit
+from faults import break_disk, cut_short, flip_bit
 from graph_files import VERTICES, Rows, frame_places, table_places, whole, write_rows
 from penstock.storage import hdf5
 from penstock.storage.codec import checksum
 from penstock.storage.errors import InputError, RunError
 from penstock.storage.graph import Graph
+from penstock.tools import cli
 
 
 @pytest.fixture(scope="module")
@@ -244,3 +246,37 @@ def test_an_index_can_be_dropped_and_read_again(path: Path) -> None:
     again = graph.out.index()
     assert again is not first
     assert np.array_equal(again.offsets, first.offsets)
+
+
+@pytest.mark.parametrize("where", ["path", "striped"])
+@pytest.mark.parametrize("kind", ["hiccup", "short", "eio"])
+def test_opening_reads_again_after_one_error_and_names_a_lasting_one(
+    kind: str, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every read of the opening fails in turn: once, as far as half of it, or with all that follow."""
+    place: Path = request.getfixturevalue(where)
+    right = everything(place)
+    number = 0
+    while True:
+        with monkeypatch.context() as patch:
+            disk = break_disk(patch, kind, lambda n, first=number: n >= first if kind == "eio" else n == first)
+            try:
+                Graph.open(place)
+                said = ""
+            except RunError as error:
+                said = str(error)
+        if not disk.broken:
+            break
+        assert bool(said) == (kind == "eio")
+        assert not said or re.search(r"\.h5\S* cannot be read at offset \d+: Input/output error", said), said
+        number += 1
+    assert same(everything(place), right)
+    assert number > 5
+
+
+def test_an_opening_that_fails_for_good_is_a_failed_run(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    break_disk(monkeypatch, "eio")
+    assert cli.run_command(["info", str(path)]) == 1
+    assert "cannot be read at offset 0: Input/output error; check the disk" in capsys.readouterr().err

@@ -121,8 +121,8 @@ def test_a_sparse_fetch_reads_only_its_chunks(kept: Path, chunks: list[int]) -> 
 
 
 def test_neighbors_in_the_file_are_read_together(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = break_disk(monkeypatch, "slow", lambda number: False)
     graph = Graph.open(kept)
+    disk = break_disk(monkeypatch, "slow", lambda number: False)
     with Reader(graph, decode_threads=2) as reader:
         fetch_all(graph, reader)
     assert disk.reads <= 4

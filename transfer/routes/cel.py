@@ -67,12 +67,15 @@ class Cel:
         assert stage.packs is not None
         assert stage.slabs is not None
         pack = stage.packs.take(demand.with_weights)
-        slab = None if pack is None else stage.slabs.take(demand.with_weights)
-        if pack is not None and slab is not None:
-            return Concatenated(task, stage, pack, slab)
-        if pack is not None:
-            stage.packs.give(pack)
-        return None
+        if pack is None:
+            return None
+        slab = None
+        try:
+            slab = stage.slabs.take(demand.with_weights)
+        finally:
+            if slab is None:
+                stage.packs.give(pack)
+        return None if slab is None else Concatenated(task, stage, pack, slab)
 
 
 causal, structural = Cel(CAUSAL), Cel(STRUCTURAL)

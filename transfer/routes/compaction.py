@@ -44,13 +44,17 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
     sources = _sources(numbers, demand, stage)
     if sources is None:
         return None
-    pack = stage.packs.take(demand.with_weights)
-    slab = None if pack is None else stage.slabs.take(demand.with_weights)
+    pack = slab = None
+    try:
+        pack = stage.packs.take(demand.with_weights)
+        slab = None if pack is None else stage.slabs.take(demand.with_weights)
+    finally:
+        if slab is None:
+            for source in sources:
+                source.release()
+            if pack is not None:
+                stage.packs.give(pack)
     if pack is None or slab is None:
-        for source in sources:
-            source.release()
-        if pack is not None:
-            stage.packs.give(pack)
         return None
     return Compacted((numbers, plan, rows), sources, (pack, slab), blank_record(task, demand, stage), stage)
 

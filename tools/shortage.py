@@ -1,0 +1,59 @@
+"""Owns what is said when the system refuses memory or a thread: what was wanted, where, and which limit is in the way.
+
+Python and the libraries below it say so in several ways, of which not all are a MemoryError. Refuses to explain
+anything else.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from types import TracebackType
+
+from penstock.storage.budget import address_bytes, address_limit, format_bytes
+from penstock.storage.threads import WAY_OUT, refused
+
+
+def explain(error: BaseException) -> str | None:
+    """A message about memory or a thread that could not be had; None if the error is about something else."""
+    for each in _causes(error):
+        if isinstance(each, MemoryError):
+            return _memory(error, str(each))
+        if isinstance(each, OSError) and each.errno == errno.ENOMEM:
+            return _memory(error, each.strerror or "")
+        if isinstance(each, ImportError) and "failed to map segment" in str(each):
+            return _memory(error, str(each))
+        if isinstance(each, SystemError) and address_limit() is not None:
+            return _memory(error, str(each))  # of a library's C code that was refused memory and did not say so
+        if refused(each):
+            return f"a thread cannot be started; {WAY_OUT}"
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and what led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _memory(error: BaseException, said: str) -> str:
+    first = said.partition("\n")[0].rstrip(".")
+    where = _where(error.__traceback__)
+    what = ": ".join(part for part in (f"out of memory in {where}" if where else "out of memory", first) if part)
+    limit = address_limit()
+    if limit is None:
+        return f"{what}; lower --host-memory or --threads, or free some memory"
+    held = f"this process has {format_bytes(address_bytes())} of address space and may have {format_bytes(limit)}"
+    return f"{what}; {held} (ulimit -v): raise that limit, or lower --host-memory or --threads"
+
+
+def _where(trace: TracebackType | None) -> str | None:
+    """The innermost function of ours that was at work."""
+    found = None
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module.startswith("penstock."):
+            found = f"{module}.{trace.tb_frame.f_code.co_qualname}"
+        trace = trace.tb_next
+    return found
