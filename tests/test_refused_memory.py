@@ -118,7 +118,7 @@ def test_whatever_is_refused_is_a_right_answer_or_one_message(
 def test_a_limit_on_address_space_is_a_right_answer_or_one_message(path: Path) -> None:
     """Also where OpenBLAS would wait for ever, and OpenMP, LLVM and the C library would end the process."""
     code = "import sys; from penstock.tools.cli import main; main(sys.argv[1:])"
-    for size in (450 << 20, 560 << 20, 700 << 20):
+    for size in (450 << 20, 560 << 20, 650 << 20):
         done = python(code, "run", "bfs", str(path), "--source", "0", "--no-calibrate", address_bytes=size)
         assert done.returncode == 1, (size, done.stderr)
         assert done.stdout == ""

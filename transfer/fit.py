@@ -77,7 +77,7 @@ def fitted(rows: Floats, base: Floats, seconds: Floats, given: Law) -> Law:
     widest, far = float(rows.max()), float(base.max())
     ends = np.array([[1.0, 0.0, 0.0], [1.0, widest, 0.0], [1.0, 0.0, far]])
     terms = np.r_[np.column_stack([np.ones(len(rows)), rows, base]), ends]
-    happened = np.r_[seconds, ends @ (given.launch, given.row, given.slope)]
+    happened = np.r_[seconds, _values(ends, np.array([given.launch, given.row, given.slope]))]
     each = np.r_[1.0 / seconds, PRIOR / seconds.min(), PRIOR / seconds.max(), PRIOR / seconds.max()]
     weights = each * each
     for _ in range(1 + ROUNDS):
@@ -85,20 +85,41 @@ def fitted(rows: Floats, base: Floats, seconds: Floats, given: Law) -> Law:
         likely = np.array([True, found[1] <= SLOWEST_ROW, found[2] <= FAR * given.slope])
         if not likely.all():
             found = _no_less_than_nothing(terms * likely, happened, weights)
-        weights = each / np.maximum(np.abs(terms @ found - happened), NEAR / each)
+        weights = each / np.maximum(np.abs(_values(terms, found) - happened), NEAR / each)
     launch, row, slope = (float(value) for value in found)
     return Law(launch, row, max(slope, given.slope / FAR) if far > 0 else given.slope)
 
 
 def _no_less_than_nothing(terms: Floats, happened: Floats, weights: Floats) -> Floats:
     """Weighted least squares, shape (3,); what would be negative is left out, the most negative first."""
-    square, product = (terms.T * weights) @ terms, (terms.T * weights) @ happened
+    weighted = terms * weights[:, None]
+    square = (weighted[:, :, None] * terms[:, None, :]).sum(axis=0)
+    product = (weighted * happened[:, None]).sum(axis=0)
     scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
     square, product = square / np.outer(scale, scale), product / scale
     kept = np.diag(square) > 0
     while True:
         found = np.zeros(len(product))
-        found[kept] = np.linalg.solve(square[np.ix_(kept, kept)] + 1e-9 * np.eye(kept.sum()), product[kept])
+        found[kept] = _solved(square[np.ix_(kept, kept)] + 1e-9 * np.eye(kept.sum()), product[kept])
         if not kept.any() or found.min() >= 0:
             return np.asarray(found / scale)
         kept[found.argmin()] = False
+
+
+def _values(terms: Floats, found: Floats) -> Floats:
+    """The law's seconds for each row of terms."""
+    return np.asarray((terms * found).sum(axis=1))
+
+
+def _solved(square: Floats, product: Floats) -> Floats:
+    """The solution of at most three equations with a positive definite matrix, by elimination.
+
+    Not by BLAS: OpenBLAS asks for 32 MiB a thread at its first call, and where they are refused it waits for ever.
+    """
+    rows = np.column_stack([square, product])
+    for at in range(len(rows)):
+        rows[at] /= rows[at, at]
+        for other in range(len(rows)):
+            if other != at:
+                rows[other] -= rows[other, at] * rows[at]
+    return np.asarray(rows[:, -1])
