@@ -98,6 +98,8 @@ def stack_bytes() -> int:
 
 def check_room(size: int, what: str) -> None:
     """Raise MemoryError unless this process could allocate so many bytes now; they are not touched."""
+    if size <= 0:
+        return
     try:
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except OSError as error:

@@ -7,6 +7,7 @@ Two kinds, because a shell tells them apart: what the user gave was wrong (exit 
 was rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
 """
 
+import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,12 @@ class DamagedError(InputError):
 
 class RunError(PenstockError):
     """A run failed underway (a read error, a checksum, a full disk); the command exits with 1."""
+
+
+def refusal(error: OSError, message: str) -> PenstockError:
+    """The error for what the system refuses: a RunError where the disk is full or fails, else an InputError."""
+    failed = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+    return RunError(f"{message}; free space and retry") if failed else InputError(message)
 
 
 class UnsyncedError(RunError):

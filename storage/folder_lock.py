@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.storage.errors import InputError
+from penstock.storage.errors import InputError, refusal
 
 _log = logging.getLogger("penstock.storage.folder_lock")
 _HELD = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
@@ -101,9 +101,8 @@ class FolderLock:
         try:
             return os.open(self._file, flags | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise InputError(
-                f"{self._folder} cannot be locked: {error.strerror}; name another {self._option}"
-            ) from error
+            message = f"{self._folder} cannot be locked: {error.strerror}; name another {self._option}"
+            raise refusal(error, message) from error
 
     def _lock(self, handle: int, kind: int, tries: int) -> bool:
         """Lock an open file; False where the file system has no locks. Raises InputError where another run has it."""
@@ -115,7 +114,7 @@ class FolderLock:
                     _log.warning("%s cannot be locked (%s): see to it that no two runs use it", self._folder, error)
                     return False
                 if error.errno not in _HELD:
-                    raise InputError(f"{self._folder} cannot be locked: {error.strerror}") from error
+                    raise refusal(error, f"{self._folder} cannot be locked: {error.strerror}") from error
             else:
                 return True
             if left:

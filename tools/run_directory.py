@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.atomic import write_text
-from penstock.storage.errors import InputError
+from penstock.storage.errors import InputError, PenstockError, refusal
 from penstock.storage.folder_lock import FolderLock
 from penstock.tools.job import Job
 from penstock.tools.log import to_file
@@ -139,14 +139,14 @@ def recording(job: Job) -> Iterator[Record]:
         try:
             made.make(folder)
         except OSError as error:
-            raise InputError(f"{folder} cannot be made: {error.strerror}; name another --run-dir") from error
+            raise refusal(error, f"{folder} cannot be made: {error.strerror}; name another --run-dir") from error
         with _lock(folder).holding():
             _check_content(job, folder)
             for inner in job.kept().folders():
                 made.make(inner)
             with _recorded(RecordFiles(folder, keep=job.checkpointing.resume)) as record:
                 yield record
-    except InputError:
+    except PenstockError:
         made.remove()
         raise
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from penstock.storage.errors import InputError
+from penstock.storage.errors import InputError, RunError
 from penstock.storage.folder_lock import FolderLock
 
 HOLD = """
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: 
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(fcntl, "flock", broken)
-    with pytest.raises(InputError, match="cannot be locked: Input/output error"):
+    with pytest.raises(RunError, match="cannot be locked: Input/output error"):
         lock_of(tmp_path).acquire()
 
 

@@ -256,6 +256,22 @@ def test_a_failure_before_the_first_iteration_leaves_the_earlier_run(
         assert error.left == "the earlier run in out is as it was"
 
 
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, 1), (errno.EIO, 1), (errno.EACCES, 2)])
+def test_a_directory_that_cannot_be_made_is_one_message(
+    number: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full or failing disk is a failed run, a directory that may not be made is bad input."""
+
+    def refuse(folder: Path, *more: Any, **named: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", refuse)
+        assert cli.run_command(["run", "wcc", "g.h5", "--run-dir", "out"]) == code
+    assert f"out cannot be made: {os.strerror(number)}" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize("place", ["one", "absolute"])
 @pytest.mark.parametrize(
     "output", ["w.csv", "{here}/one/w.csv", "{here}/outside/w.csv", "outside/../w.csv", "sub/w.csv", "../w.csv"]
