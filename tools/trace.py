@@ -25,6 +25,8 @@ GROUPS = ("engine", "disk", "decode", "gather", "link", "kernel")
 """Processes from top to bottom."""
 SLIP = 5e-6
 """Seconds by which spans of a track may overlap because two clocks tell them; the later one is cut."""
+ROUNDING = 1e-9
+"""Seconds: clocks that run for weeks are floats, which are not finer than this."""
 
 _log = logging.getLogger("penstock.tools.trace")
 Event = dict[str, Any]
@@ -104,7 +106,7 @@ def _track(spans: list[Span], place: tuple[int, int], began: float) -> Iterator[
     last = float("-inf")
     for span in sorted(spans, key=lambda span: (span.began, span.seconds)):
         start, end = span.began, span.began + span.seconds
-        if start < last <= start + SLIP:
+        if start < last <= start + SLIP + ROUNDING:
             start, end = last, max(last, end)
         last = max(last, end)
         event = {"ph": "X", "name": span.name, "cat": span.group, "pid": pid, "tid": tid}
