@@ -219,7 +219,7 @@ def check_weights(graph: Graph, program: Program) -> None:
 def _without_weights(program: Program) -> str:
     """The way out of programs that have a parameter `weight`."""
     takes = "weight" in signature(type(program)).parameters
-    return "run with --no-weight (in Python weight=False), or " if takes else ""
+    return "run with --no-weight, or " if takes else ""
 
 
 def sent_along(graph: Graph, program: Program) -> Adjacency:

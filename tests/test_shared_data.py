@@ -86,6 +86,7 @@ COLUMNS = {
     "bremen_time.gr.gz": (1, 2, 3),
     "malta-osm-road.txt.gz": (0, 1, 2),
     "ego-twitter-weighted.txt.gz": (0, 1, 2),
+    "soc-sign-bitcoinotc.csv.gz": (0, 1),
 }
 """Where the ends and the weight are. Ratings of bitcoinotc are negative: BFS, PageRank, WCC and hashed weights."""
 
@@ -103,7 +104,7 @@ def parsed(name: str) -> Parsed:
 
 def opened(name: str, columns: tuple[int, ...]) -> Source:
     """A file as Penstock opens it with `--renumber`."""
-    listed = FORMATS.get(name) == "text" or columns != (0, 1)
+    listed = FORMATS.get(name) == "text" or name in COLUMNS
     options = IngestOptions(columns=columns if listed else None, string_ids=None)
     return open_source([SHARED / name], FORMATS.get(name), options)
 

@@ -87,5 +87,5 @@ def _check_finite(graph: Graph, outgoing: NDArray[Any]) -> None:
     if len(wrong):
         raise InputError(
             f"the weights of the out-edges of vertex {vertex_column(graph)[wrong[0]]} add up to {outgoing[wrong[0]]}: "
-            "PageRank needs finite sums; run with --no-weight (in Python weight=False), or convert with other weights"
+            "PageRank needs finite sums; run with --no-weight, or convert with other weights"
         )

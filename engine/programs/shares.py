@@ -46,4 +46,4 @@ def shares_of(graph: Graph, given: Given, name: str) -> Vector:
 
 
 def _refused(what: str, weight: Any) -> InputError:
-    return InputError(f"{what} is {weight}; it must be finite and not negative")
+    return InputError(f"{what} is {weight}; it must be a number of at least 0")

@@ -209,11 +209,11 @@ class Sender(Labels):
 @pytest.mark.parametrize(
     ("program", "options", "words"),
     [
-        (BFS(0), {}, "BFS cannot run by route cel.*synchronously.*--route auto"),
+        (BFS(0), {}, 'BFS cannot run by route cel.*synchronously.*route="auto"'),
         (WCC(), {}, "WCC cannot"),
         (PageRank(weight=False), {}, "PageRank cannot"),
         (SSSP(0), {"mode": "sync"}, "synchronously"),
-        (SSSP(0), {"direction": "pull"}, "leave out --direction pull"),
+        (SSSP(0), {"direction": "pull"}, 'leave out direction="pull"'),
         (Sender(), {}, r"send\(\)"),
     ],
 )

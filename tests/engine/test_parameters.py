@@ -15,7 +15,7 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.errors import InputError
 
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
-ELSEWHERE = {"source", "personalization", "weight"}
+ELSEWHERE = {"source", "personalization", "dangling", "nstart", "weight"}
 """Vertices are looked up in a graph, and whether edges count by their weights is no number."""
 
 
@@ -107,5 +107,5 @@ def test_what_is_not_a_number_is_left_to_others() -> None:
 
 def test_sweeps_are_no_asynchronous_run() -> None:
     for name, given in (("pagerank", {}), ("personalized_pagerank", {"source": 0})):
-        with pytest.raises(InputError, match="give a --tol above 0, or leave --mode async out"):
+        with pytest.raises(InputError, match='give a tol above 0, or leave mode="async" out'):
             run(name, CHAIN, mode="async", tol=0, max_iter=3, **given)

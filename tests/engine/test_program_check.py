@@ -100,7 +100,7 @@ def test_self_combining_programs_keep_their_words(program: type[Near], way: dict
     ],
 )
 def test_asynchronous_runs_refuse_what_they_pass_over(program: Program, word: str) -> None:
-    with pytest.raises(InputError, match=f"cannot run asynchronously: .*{word}.*leave --mode async out"):
+    with pytest.raises(InputError, match=f'cannot run asynchronously: .*{word}.*leave mode="async" out'):
         run(program, in_memory(GRAPH), mode="async")
     with pytest.raises(InputError, match="it runs synchronously here"):
         run(program, in_memory(GRAPH), route="cel", device="emulated")

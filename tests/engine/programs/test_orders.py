@@ -18,7 +18,7 @@ from samples import skewed, weighed
 VERTICES, SOURCE = 60, 41
 PARAMETERS: dict[str, dict[str, Any]] = {
     "betweenness": {"k": 5},
-    "katz": {"alpha": 0.01},
+    "katz": {"alpha": 0.01, "weight": False},
     "kcore": {"k": 4},
     "pagerank": {"personalization": {SOURCE: 1.0, 3: 2.0}},
     "cf": {"rank": 2, "max_iter": 3},
