@@ -152,7 +152,7 @@ def test_runs_share_a_session() -> None:
 
 def test_the_ceiling_holds() -> None:
     edges = weighed(EdgeList(100_000, *skewed(100_000, 100_000, 5)), None)
-    with pytest.raises((RunError, InputError), match="device_(edge_)?memory="):
+    with pytest.raises((RunError, InputError), match=r"device_(edge_)?memory="):
         run(program_of("bfs", edges), in_memory(edges), device="cuda:0", device_memory=1 << 20)
 
 
