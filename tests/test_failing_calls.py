@@ -7,6 +7,7 @@ default some of them; PENSTOCK_FAULTS=all tries every call. Each story prints ho
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from collections import Counter
@@ -181,6 +182,35 @@ def test_checkpoints(child: Attempts, tmp_path: Path) -> None:
 
     tally = tried(child, ["test_failing_calls:write_checkpoint", str(kept.path)], kept.path, look)
     assert {(1, "old"), (1, "new")} <= set(tally)
+
+
+def test_run_directories(child: Attempts, tmp_path: Path) -> None:
+    """After each fault the directory holds one whole record, and the next run replaces it."""
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 0\n5 1\n")
+    apart, folder, graph = tmp_path / "-", tmp_path / "runs", str(tmp_path / "g.h5")
+    made = child.run(["convert", str(tmp_path / "edges.txt"), graph, "--direction", "both", "--quiet"], apart)
+    folder.mkdir()
+    arguments = ["run", "degrees", graph, "--run-dir", str(folder / "one"), "--no-calibrate", "--quiet"]
+    assert (made.code, child.run(arguments, apart).code) == (0, 0)
+    shutil.copytree(folder, tmp_path / "before")
+    arguments.append("--force")
+    whole = child.run(arguments, folder)
+    assert whole.code == 0
+    tally: Counter[tuple[int, str]] = Counter()
+    for fault in chosen(whole.calls, 4):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+        ended = child.run(arguments, folder, fault)
+        said = f"{fault} of {whole.calls} ({ended.failed}): {ended}"
+        assert ended.code in (0, 1, 143), said
+        assert "Traceback" not in ended.err, said
+        assert ended.code == 0 or "penstock: " in ended.err, said
+        status = json.loads((folder / "one" / "run.json").read_text())["status"]
+        assert (status == "done") or ended.code != 0, said
+        assert child.run(arguments, apart).code == 0, said
+        assert json.loads((folder / "one" / "run.json").read_text())["status"] == "done", said
+        tally[ended.code, status] += 1
+    print(f"{arguments}: {whole.calls} calls, {sum(tally.values())} faults: {dict(tally)}")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
