@@ -18,7 +18,7 @@ from penstock.engine.block import most_messages
 from penstock.engine.place import room_for
 from penstock.engine.placed import placed_bytes
 from penstock.engine.program import Program, author_function, fields_of, has_phases, needs_rows, weighted, words_of
-from penstock.engine.program_check import check_program, synchronous_words
+from penstock.engine.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.requirements_types import Needs
 from penstock.engine.sides import Walk, walks
 from penstock.engine.state import field_bytes, fields_for, state_bytes
@@ -131,12 +131,10 @@ def tried(setting: Setting, attempt: Callable[[Setting], Found]) -> Found:
 
 def _asks_in_all(graph: Graph, program: Program, setting: Setting) -> Iterable[Asks]:
     """What a program asks for, or each of its phases; then what those that may run in its stead do."""
-    check_program(program)
-    check_weights(graph, program)
+    check_on(graph, program)
     if has_phases(program):
         for phase in _phases(graph, program):
-            check_program(phase)
-            check_weights(graph, phase)
+            check_on(graph, phase)
             yield asks_of(graph, phase, setting, program)
         return
     yield asks_of(graph, program, setting)
@@ -202,6 +200,13 @@ def asks_of(graph: Graph, program: Program, setting: Setting, whole: Program | N
 def name_of(graph: Graph) -> str:
     """How messages call a graph."""
     return "the graph" if graph.path is None else str(graph.path)
+
+
+def check_on(graph: Graph, program: Program) -> None:
+    """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
+    check_program(program)
+    check_field_types(program, graph)
+    check_weights(graph, program)
 
 
 def check_weights(graph: Graph, program: Program) -> None:

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 from penstock.engine import corners, forest, numbers, rows
-from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_weights, planned, sent_along, tried
+from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_on, planned, sent_along, tried
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.config import Config
 from penstock.engine.equipment import Equipment, Holdings, host_rates
@@ -33,7 +33,7 @@ from penstock.engine.owned import Held
 from penstock.engine.place import link_rates, room_for
 from penstock.engine.placed import PlacedState
 from penstock.engine.program import Program, author_function, has_phases, needs_rows
-from penstock.engine.program_check import check_field_types, check_phase, check_program, check_start, check_sufficed
+from penstock.engine.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.requirements_types import Needs
 from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
@@ -140,7 +140,6 @@ class Session:
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
-        self._check(program)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
         self._planned = planned(self.graph, program, self._setting).needs
         with checkpoints or nullcontext():
@@ -180,17 +179,10 @@ class Session:
         checkpoints: whether the run would keep some.
         """
         program = program.form(self.graph, self.config.mode)
-        self._check(program)
         with self._turns.mine():
             found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
             told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
         return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
-
-    def _check(self, program: Program) -> None:
-        """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
-        check_program(program)
-        check_field_types(program, self.graph)
-        check_weights(self.graph, program)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
@@ -199,7 +191,7 @@ class Session:
         self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
-                self._check(phase)
+                check_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints)
                 check_sufficed(phase, values)
