@@ -136,29 +136,8 @@ CALL(int, mkdirat, path_is_ours(directory, path), (int directory, const char *pa
 
 static int writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || flags & O_CREAT; }
 
-#define OPEN(name)                                                                     \
-    int name(const char *path, int flags, ...) {                                       \
-        static __typeof__(&name) next;                                                 \
-        if (!next) next = NEXT(name);                                                  \
-        mode_t mode = 0;                                                               \
-        if (flags & (O_CREAT | __O_TMPFILE)) {                                         \
-            va_list more;                                                              \
-            va_start(more, flags);                                                     \
-            mode = va_arg(more, mode_t);                                               \
-            va_end(more);                                                              \
-        }                                                                              \
-        int fate = armed && writes(flags) && path_is_ours(AT_FDCWD, path) ? fails(#name) : 0; \
-        if (fate == 1) return -1;                                                      \
-        int result = next(path, flags, mode);                                          \
-        if (fate == -1) kill(getpid(), SIGTERM);                                       \
-        return result;                                                                 \
-    }
-
-OPEN(open)
-OPEN(open64)
-
-#define OPENAT(name)                                                                   \
-    int name(int directory, const char *path, int flags, ...) {                        \
+#define OPENING(name, directory, parameters, arguments)                                \
+    int name parameters {                                                              \
         static __typeof__(&name) next;                                                 \
         if (!next) next = NEXT(name);                                                  \
         mode_t mode = 0;                                                               \
@@ -170,10 +149,15 @@ OPEN(open64)
         }                                                                              \
         int fate = armed && writes(flags) && path_is_ours(directory, path) ? fails(#name) : 0; \
         if (fate == 1) return -1;                                                      \
-        int result = next(directory, path, flags, mode);                               \
+        int result = next arguments;                                                   \
         if (fate == -1) kill(getpid(), SIGTERM);                                       \
         return result;                                                                 \
     }
+#define OPEN(name) OPENING(name, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+#define OPENAT(name) \
+    OPENING(name, directory, (int directory, const char *path, int flags, ...), (directory, path, flags, mode))
 
+OPEN(open)
+OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
