@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from penstock.engine.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.result import Result
     from penstock.engine.session import Session
-    from penstock.storage.graph import Graph
-    from penstock.storage.tabular import from_edges, from_scipy, from_table
+    from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
+    from penstock.storage.format.graph import Graph
 
 _HOMES = {
     "Checkpoints": "penstock.engine.checkpoint",
     "Field": "penstock.engine.program",
     "Global": "penstock.engine.program",
-    "Graph": "penstock.storage.graph",
+    "Graph": "penstock.storage.format.graph",
     "LARGEST": "penstock.engine.program",
     "Program": "penstock.engine.program",
     "Result": "penstock.engine.result",
     "Session": "penstock.engine.session",
     "Start": "penstock.engine.program",
     "VERTEX": "penstock.engine.program",
-    "from_edges": "penstock.storage.tabular",
-    "from_scipy": "penstock.storage.tabular",
-    "from_table": "penstock.storage.tabular",
+    "from_edges": "penstock.storage.convert.from_arrays",
+    "from_scipy": "penstock.storage.convert.from_arrays",
+    "from_table": "penstock.storage.convert.from_arrays",
     "run": "penstock.engine.entry",
 }
 

@@ -22,13 +22,13 @@ from penstock.engine.program_check import check_field_types, check_program, sync
 from penstock.engine.requirements_types import Needs
 from penstock.engine.sides import Walk, walks
 from penstock.engine.state import field_bytes, fields_for, state_bytes
-from penstock.storage.checkpoint import WRITING_BYTES
-from penstock.storage.errors import BudgetError, InputError
+from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.checkpoint.file import WRITING_BYTES
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.direction import Direction
-    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Adjacency, Graph
 
 Found = TypeVar("Found")
 PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.index import Index
+from penstock.storage.format.index import Index
 
 MESSAGES = 1 << 22
 """Messages that a buffer has room for on the host; more where one row is longer."""

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine import timing
 from penstock.engine.kernels.probes import HostProbes, Probes
-from penstock.storage import machine
-from penstock.storage.budget import available_memory, cores
-from penstock.storage.clock import Clock
-from penstock.storage.decode_probe import PLACES, chunks_of, decode_rates, made_chunks
-from penstock.storage.disk_probe import BLOCK_BYTES, measure
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
-from penstock.storage.sample import Sample, doublings
+from penstock.storage.base import hardware_info
+from penstock.storage.base.budget import available_memory, cores
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.rate_sample import RateSample, doublings
+from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.format.graph import Graph
+from penstock.storage.read.decode_probe import PLACES, chunks_of, decode_rates, made_chunks
+from penstock.storage.read.disk_probe import BLOCK_BYTES, measure
 from penstock.transfer import cuda
 from penstock.transfer.calibrate import copy_rates
 from penstock.transfer.calibration import Calibration, Samples, derive, fastest
@@ -97,14 +97,14 @@ class Material:
     @property
     def disk(self) -> str:
         """The name under which the files' disk is measured: several disks that are read at once count as one."""
-        return "+".join(sorted({machine.disk_of(file) for file in self.files}))
+        return "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
 
 
 @dataclass
 class _Found:
     """What has been measured so far."""
 
-    clock: Clock
+    clock: TimeBudget
     tables: dict[str, Samples] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ class _Found:
 
 def machine_facts(device: Device) -> dict[str, Any]:
     """Return what the rates depend on: this machine and the device."""
-    return machine.facts() | {"device": device.facts()}
+    return hardware_info.facts() | {"device": device.facts()}
 
 
 def device_named(name: str) -> Device:
@@ -142,14 +142,14 @@ def calibrate(
     material: Material,
     *,
     cuda_kernels: bool = False,
-    clock: Clock | None = None,
+    clock: TimeBudget | None = None,
 ) -> Calibration:
     """Measure everything that `Rates` holds, on one device and on every core of this host.
 
     cuda_kernels: run the GPU's kernels on an emulated device too (under numba's simulator). clock: in the place of one
     of `effort.seconds` from now. The device stays open. Raises RunError when a copy or a read fails.
     """
-    found, threads = _Found(clock or Clock(effort.seconds)), cores()
+    found, threads = _Found(clock or TimeBudget(effort.seconds)), cores()
     device.use()
     if device.reads_host:  # what comes from disk matters most where nothing crosses a link, and least where it does
         _measure_storage(material, effort, found)
@@ -222,7 +222,7 @@ def _measure_storage(material: Material, effort: Effort, found: _Found) -> None:
     found.keep("decode", DECODE_SECONDS, lambda: decode_rates_of(material, effort, found.clock))
 
 
-def disk_rates(material: Material, effort: Effort, clock: Clock) -> Samples:
+def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples:
     """Bytes per second of direct reads of a block each, by reads in flight.
 
     Raises InputError where no files are named, they are too short, or their file system takes no direct reads.
@@ -238,11 +238,11 @@ def disk_rates(material: Material, effort: Effort, clock: Clock) -> Samples:
             break
         rate = measure(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
         if rate.bytes:
-            samples.append(Sample(in_flight, rate.bytes, rate.seconds))
+            samples.append(RateSample(in_flight, rate.bytes, rate.seconds))
     return tuple(samples)
 
 
-def decode_rates_of(material: Material, effort: Effort, clock: Clock) -> Samples:
+def decode_rates_of(material: Material, effort: Effort, clock: TimeBudget) -> Samples:
     """Decoded bytes per second by threads: of the graph's own chunks, or of made ones where there is time to encode.
 
     Raises InputError where there is neither.

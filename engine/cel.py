@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.kernels.passed import Passed
 from penstock.engine.program import author_function
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import CAUSAL, STRUCTURAL, complete, successors
 from penstock.transfer.routes.cel import NAMES as NAMES  # the session asks for them here
 from penstock.transfer.task import Demand

@@ -4,7 +4,7 @@
     start -> newest whole file -> the same run? -> attributes -> the phase that was at work -> its loop and its states
 
 A checkpoint is made between two iterations, where a run is smallest (`snapshot.py`). Storage owns the file
-(`storage/checkpoint.py`); refused is another run's (`identity.py`). That a vertex program's state between supersteps is
+(`storage/checkpoint/file.py`); refused is another run's (`identity.py`). That a vertex program's state between supersteps is
 all there is to save is Pregel's idea (Malewicz et al., SIGMOD 2010, section 4.2).
 """
 
@@ -22,14 +22,14 @@ from penstock.engine.program import Program, resumable
 from penstock.engine.snapshot import Fields, Resumed, arrays_of, numbers_of, restore
 from penstock.engine.state import fields_for
 from penstock.engine.trace import CheckpointRecord
-from penstock.storage.checkpoint_folder import CheckpointFolder
-from penstock.storage.errors import InputError, PenstockError, UnsyncedError
+from penstock.storage.base.errors import InputError, PenstockError, UnsyncedError
+from penstock.storage.checkpoint.folder import CheckpointFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.config import Config
     from penstock.engine.loop import Loop
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 _log = logging.getLogger("penstock.engine.checkpoint")
 STORY = {"identity", "ran", "level", "attributes", "phase", "phase_identity", "phase_attributes", "loop"}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from penstock.storage.budget import cores, default_host_memory, parse_bytes
-from penstock.storage.errors import InputError
+from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
+from penstock.storage.base.errors import InputError
 from penstock.transfer.rates import Rates
 
 _CHOICES = {

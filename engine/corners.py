@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.loop import Loop
     from penstock.engine.trace import IterationRecord
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.transfer.view import View
 
 SHARE = 4

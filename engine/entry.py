@@ -20,8 +20,8 @@ from penstock.engine.programs.table import named
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.engine.slips import check_slips
-from penstock.storage.errors import InputError, for_python
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.format.graph import Graph
 
 _OPTIONS = tuple(entry.name for entry in fields(Config))
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.lane import Lane
 from penstock.engine.ownership import owners
-from penstock.storage.budget import format_bytes
-from penstock.storage.cache import Allocate, Arena, Extent, HostCache
-from penstock.storage.reader import Reader
-from penstock.storage.slots import aligned_empty
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.timeline import Timeline
+from penstock.storage.read.partition_cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.read.reader import Reader
 from penstock.transfer.feedback import Feedback, Threads
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import AdjacencySize, Budget, Layout, check_fixed, layout
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.direction import Direction
     from penstock.engine.requirements_types import Needs
     from penstock.engine.sides import Walk
-    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Adjacency, Graph
 
 _log = logging.getLogger("penstock.engine.equipment")
 

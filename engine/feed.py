@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import DTypeLike, NDArray
 from penstock.engine.equipment import cache_of, reader_of
 from penstock.engine.place import feed_options
-from penstock.storage.reader import Reader
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.timeline import Timeline
+from penstock.storage.read.reader import Reader
 from penstock.transfer.host import HostDevice
 from penstock.transfer.link import LinkReader
 from penstock.transfer.pipeline import Pipeline
@@ -22,7 +22,7 @@ from penstock.transfer.relay import Relay, Shelf
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.requirements_types import Needs
-    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Adjacency, Graph
     from penstock.transfer.device import Device
     from penstock.transfer.layout import Layout
 

@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.equipment import (
-    budget_of,
-    cache_of,
-    host_division,
-    host_options,
-    host_rates,
-)
+from penstock.engine.equipment import budget_of, cache_of, host_division, host_options, host_rates
 from penstock.engine.heads import head_bytes
 from penstock.engine.place import Place, feed_options, first_ones, link_options, link_rates, place, shares
 from penstock.engine.requirements_types import id_bytes
@@ -35,8 +29,8 @@ if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.direction import Direction
     from penstock.engine.requirements_types import Needs
-    from penstock.storage.cache import HostCache
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.read.partition_cache import HostCache
     from penstock.transfer.device import Device
     from penstock.transfer.rates import Rates
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.index import Index, from_degrees
+from penstock.storage.format.index import Index, from_degrees
 from penstock.transfer.task import Direction, TaskRecord
 from penstock.transfer.view import View
 

@@ -1,6 +1,6 @@
 """What makes two runs the same run, so that one may go on with the other's checkpoint; and what differs, in words.
 
-The same graph (`storage/fingerprint.py`), the same program (the text of its functions, layout and comments aside, with
+The same graph (`storage/format/fingerprint.py`), the same program (the text of its functions, layout and comments aside, with
 its parameters), the same options that change what is computed, a Penstock whose runs mean the same. Budgets, threads,
 routes, devices and the place of files do not count: answers are the same across them.
 """
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.plain import from_plain, to_plain
 from penstock.engine.program import Field, Global, Program
-from penstock.storage.errors import InputError
-from penstock.storage.fingerprint import fingerprint
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 MEANING = 1
 """Raised by a change after which a run that is continued would not end as one that ran through."""

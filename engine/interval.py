@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 DEFAULT_SECONDS = 300.0
 LEAST_TIMES = 60.0

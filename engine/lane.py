@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.heads import RowHeads
     from penstock.engine.state import State
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.feedback import Basis, Feedback
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.rates import Rates

@@ -15,8 +15,8 @@ from penstock.engine.heads import RowHeads
 from penstock.engine.lane import Lane
 from penstock.engine.place import first_ones, link_options, link_rates, place, shares
 from penstock.engine.sides import AHEAD, Walk
-from penstock.storage.errors import InputError
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.timeline import Timeline
 from penstock.transfer import cuda
 from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.feedback import Feedback, Threads
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.config import Config
     from penstock.engine.requirements_types import Needs
-    from penstock.storage.cache import HostCache
-    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.read.partition_cache import HostCache
     from penstock.transfer.device import Device
 
 

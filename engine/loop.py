@@ -31,8 +31,8 @@ from penstock.transfer.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane
-    from penstock.storage.graph import Graph
-    from penstock.storage.index import Index
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
     from penstock.transfer.view import View
 
 LOADED = ("filter", "resident")

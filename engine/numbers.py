@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program import fields_of
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 LARGEST_WHOLE = 2**63 - 1
 """Whole numbers reach kernels as int64."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.equipment import divide, host_division, size_of
 from penstock.engine.heads import head_bytes, index_of, longest
-from penstock.storage.cache import HostCache
+from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.layout import Layout
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.rates import Rates
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.config import Config
     from penstock.engine.requirements_types import Needs
-    from penstock.storage.graph import Adjacency, Graph
-    from penstock.storage.index import Index
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
     from penstock.transfer.task import PartitionTable
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.state import SPAN
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.frontier import Frontier
     from penstock.engine.kernels.author import Author
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.device import Device
 
 TALLIES = 8

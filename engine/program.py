@@ -36,11 +36,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from penstock.engine.parameters import checking
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 COMBINERS = ("min", "max", "sum", "or", "union", "all")
 """How messages to a vertex are combined; `union` links two vertices of a disjoint-set forest, `all` keeps them all."""

@@ -26,11 +26,11 @@ from penstock.engine.program import (
     resolve_dtype,
     words_of,
 )
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 IDEMPOTENT = ("min", "max", "or")
 """Combiners to which a message that comes twice, or early, means what it meant once."""

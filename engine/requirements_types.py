@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.engine.sides import Walk
-    from penstock.storage.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Adjacency, Graph
 
 SMALL_CHANGE = 4 << 20
 """Bytes for what is too small to be counted one by one."""

@@ -1,7 +1,7 @@
 """What a run gives back: one array per field, and what it took.
 
 Owns the table's shape: `vertex` (original id) and the program's fields, rows by ascending original id. Writing files is
-storage's (`storage/tables.py`).
+storage's (`storage/results/result_tables.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program import fields_of, value_of, weighted
 from penstock.engine.vertices import in_original_order, original_order, vertex_column
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.accuracy import Accuracy, accuracy
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program import Program
     from penstock.engine.trace import IterationRecord
-    from penstock.storage.graph import Graph
-    from penstock.storage.tables import Columns
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.results.result_tables import Columns
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ class Result:
 
 def _tables() -> ModuleType:
     """Table formats, loaded when a table is written: Arrow takes longer to import than a small run takes."""
-    from penstock.storage import tables
+    from penstock.storage.results import result_tables
 
-    return tables
+    return result_tables
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:

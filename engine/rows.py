@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.lane import Lane
     from penstock.engine.loop import Loop
     from penstock.engine.program import Program
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.transfer.view import View
 
 Visit = Callable[["View", int], None]

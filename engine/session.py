@@ -39,10 +39,10 @@ from penstock.engine.result import Result
 from penstock.engine.state import State, fields_for
 from penstock.engine.trace import IterationRecord
 from penstock.engine.watch import Watch
-from penstock.storage.errors import BudgetError
-from penstock.storage.graph import Graph
-from penstock.storage.timeline import Timeline, during
-from penstock.storage.turns import Turns
+from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.base.turns import Turns
+from penstock.storage.format.graph import Graph
 from penstock.transfer.device import Device
 from penstock.transfer.rates import Rates
 

@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from penstock.engine.program import Field, Global, Program, arguments, functions_of
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 WORDS = [
     name

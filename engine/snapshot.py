@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.frontier import Frontier
-from penstock.storage.checkpoint import Checkpoint, CheckpointError
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
+from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,13 +22,13 @@ from penstock.engine.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.frontier import Frontier
     from penstock.engine.kernels.author import Author
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
 
 SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small

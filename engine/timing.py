@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.probes import ROW_EDGES, RUNS, Probes
-from penstock.storage.budget import cores
-from penstock.storage.clock import Clock
-from penstock.storage.index import from_degrees
-from penstock.storage.sample import LEAST_SECONDS, Sample, doublings
+from penstock.storage.base.budget import cores
+from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
+from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.format.index import from_degrees
 from penstock.transfer.calibration import Samples
 from penstock.transfer.device import Device
 from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
@@ -41,7 +41,7 @@ def arena_of(device: Device, size: int, vertices: int) -> NDArray[np.uint32]:
     return arena
 
 
-def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock: Clock) -> float:
+def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock: TimeBudget) -> float:
     """Run once untimed (kernels are compiled, pages touched), then up to REPEATS times within `seconds`; the best."""
     work()
     device.finish()
@@ -56,28 +56,28 @@ def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock:
     return max(LEAST_SECONDS, best)
 
 
-def lines(device: Device, probes: Probes, words: Any, seconds: float, clock: Clock) -> Samples:
+def lines(device: Device, probes: Probes, words: Any, seconds: float, clock: TimeBudget) -> Samples:
     """Lines per second read in place at ascending addresses, by the bytes of a run; `words`: uint32, mapped."""
-    samples: list[Sample] = []
+    samples: list[RateSample] = []
     for runs in RUNS:
         count = runs.lines_in(len(words) * 4)
         if count and (not samples or clock.left > 0):
             work = partial(probes.read, words, runs, count)
-            samples.append(Sample(runs.bytes, count, best_seconds(device, work, seconds / len(RUNS), clock)))
+            samples.append(RateSample(runs.bytes, count, best_seconds(device, work, seconds / len(RUNS), clock)))
     return tuple(samples)
 
 
-def pull(device: Device, probes: Probes, arrays: tuple[Any, Any], seconds: float, clock: Clock) -> Samples:
+def pull(device: Device, probes: Probes, arrays: tuple[Any, Any], seconds: float, clock: TimeBudget) -> Samples:
     """Edges per second of a sweep over (neighbors, values): by threads of the host's, one sample at 0 on a GPU."""
-    edges, samples = len(arrays[0]), list[Sample]()
+    edges, samples = len(arrays[0]), list[RateSample]()
     for threads in doublings(cores()) if probes.threaded else (0,):
         if not samples or clock.left > 0:
             work = partial(probes.pull, *arrays, edges, threads)
-            samples.append(Sample(threads, edges, best_seconds(device, work, seconds, clock)))
+            samples.append(RateSample(threads, edges, best_seconds(device, work, seconds, clock)))
     return tuple(samples)
 
 
-def launch(device: Device, probes: Probes, seconds: float, clock: Clock) -> Samples:
+def launch(device: Device, probes: Probes, seconds: float, clock: TimeBudget) -> Samples:
     """Launches per second, BATCH of them one after the other without waiting; the best batch."""
     probes.launch()
     device.finish()
@@ -89,19 +89,19 @@ def launch(device: Device, probes: Probes, seconds: float, clock: Clock) -> Samp
         device.finish()
         best = min(best, clock.now() - began)
         repeats += 1
-    return (Sample(BATCH, BATCH, best),)
+    return (RateSample(BATCH, BATCH, best),)
 
 
-def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Clock) -> Samples:
+def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: TimeBudget) -> Samples:
     """Bytes per second of every other row of `source`, gathered by the threads of route compaction, by their number."""
-    samples = list[Sample]()
+    samples = list[RateSample]()
     work = gathering(source)
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
             packs = Packs(HostDevice(), 0, 0, (np.uint32, None), threads)
             took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
             packs.close()
-            samples.append(Sample(threads, work.size, took))
+            samples.append(RateSample(threads, work.size, took))
     return tuple(samples)
 
 

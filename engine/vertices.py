@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
-from penstock.storage.printable import printable
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import printable
+from penstock.storage.format.graph import Graph
 
 
 def internal_id(graph: Graph, original: int | str) -> int:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.timeline import NO_WORK, Timeline, Work
+from penstock.storage.base.timeline import NO_WORK, Timeline, Work
 from penstock.transfer import cuda
 from penstock.transfer.stamps import Stamps, work_of
 from penstock.transfer.view import View

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.frontier import Frontier
-from penstock.storage.index import Index
+from penstock.storage.format.index import Index
 from penstock.transfer.cost import INDEX_BYTES
 from penstock.transfer.plan import GATHER_GAIN
 from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES, Rates

@@ -34,7 +34,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
     """
-    from penstock.storage.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
+    from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.graph import Graph
-from penstock.storage.reader import Reader
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.graph import Graph
+from penstock.storage.read.reader import Reader
 
 Edge = tuple[int, int, float | None]
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.atomic import sweep_debris
-from penstock.storage.errors import PenstockError
+from penstock.storage.base.atomic import sweep_debris
+from penstock.storage.base.errors import PenstockError
 from penstock.tools import cli
 from penstock.tools.stop import Stopped
 

@@ -2,7 +2,7 @@
 
 Owns the graphs, small and of every kind of dataset, what "the same answer" means (all that can be read from a graph),
 and the changing, in a process of its own with little address space, so that a crash, a hang or a huge allocation is
-found too. tests/storage/test_hostile.py changes every so many bytes; by hand, all:
+found too. tests/storage/read/test_hostile_files.py changes every so many bytes; by hand, all:
 
     python tests/flips.py FOLDER [STEP [FIRST [GRAPHS]]]
 
@@ -25,10 +25,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from penstock.storage.errors import PenstockError
-from penstock.storage.graph import Graph
-from penstock.storage.names import STRINGS, packed
-from penstock.storage.write import GraphWriter
+from penstock.storage.base.errors import PenstockError
+from penstock.storage.encoding.string_array import STRINGS, packed
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.writer import GraphWriter
 
 ROOM_BYTES = 1 << 30
 """Address space that a changed file may ask for, over what the process has when it begins."""
@@ -65,8 +65,8 @@ def _write(path: Path, weights: np.dtype[Any] | None, options: dict[str, Any]) -
     neighbors = np.concatenate([np.sort(dice.integers(0, VERTICES, degree)) for degree in degrees]).astype(np.uint32)
     values = None if weights is None else dice.integers(0, 200, EDGES).astype(weights)
     with (
-        mock.patch("penstock.storage.append.CHUNK_EDGES", CHUNK),
-        mock.patch("penstock.storage.append.CHUNK_VERTICES", CHUNK),
+        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", CHUNK),
+        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_VERTICES", CHUNK),
         GraphWriter(
             path,
             vertices=VERTICES,

@@ -12,9 +12,9 @@ from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.frames import Frames
-from penstock.storage.graph import Graph
-from penstock.storage.write import GraphWriter
+from penstock.storage.format.frames import Frames
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.writer import GraphWriter
 
 CHUNK = 512
 VERTICES = 700
@@ -59,8 +59,8 @@ def write_rows(
         **options,
     }
     with (
-        mock.patch("penstock.storage.append.CHUNK_EDGES", chunk),
-        mock.patch("penstock.storage.append.CHUNK_VERTICES", 300),
+        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", chunk),
+        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_VERTICES", 300),
         GraphWriter(path, **settings) as writer,
     ):
         writer.input_edges = rows.edges

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.ingest import options as ingest_options
-from penstock.storage.ingest.options import IngestOptions, Source
-from penstock.storage.ingest.source import open_source
+from penstock.storage.ingest.core import source as ingest_options
+from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.open_source import open_source
 
 Edges = list[tuple[Any, ...]]
 

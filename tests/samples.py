@@ -14,10 +14,10 @@ from unittest import mock
 import numpy as np
 from checkers import EdgeList
 from numpy.typing import NDArray
-from penstock.storage.budget import cores
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.graph import Graph
-from penstock.storage.write import GraphWriter
+from penstock.storage.base.budget import cores
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.writer import GraphWriter
 
 
 def _pairs(*pairs: tuple[int, int]) -> NDArray[np.int64]:
@@ -86,7 +86,7 @@ def on_disk(edges: EdgeList, path: Path, *, both: bool = True, chunk_edges: int 
 
     options: further arguments of GraphWriter.
     """
-    with mock.patch("penstock.storage.append.CHUNK_EDGES", chunk_edges):
+    with mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", chunk_edges):
         write(edges, path, both=both, **options)
     return Graph.open(path)
 

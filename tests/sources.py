@@ -28,7 +28,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Module:
-    """One source file: `name` is dotted (penstock.storage.graph), `path` starts at a floor."""
+    """One source file: `name` is dotted (penstock.storage.format.graph), `path` starts at a floor."""
 
     name: str
     path: str

@@ -21,23 +21,23 @@ KNOWN = modules()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "h5py": ("storage/hdf5.py",),
+    "h5py": ("storage/format/hdf5.py",),
     "hdf5plugin": ("tools/*",),
-    "zstandard": ("storage/codec.py", "storage/ingest/stream.py"),
-    "xxhash": ("storage/codec.py", "storage/ingest/stream.py"),
-    "gzip": ("storage/ingest/stream.py", "storage/export.py"),
-    "bz2": ("storage/ingest/stream.py",),
-    "lzma": ("storage/ingest/stream.py",),
-    "zlib": ("storage/ingest/stream.py",),
-    "psutil": ("storage/budget.py",),
-    "resource": ("storage/budget.py",),
-    "os.preadv": ("storage/diskfile.py", "storage/ingest/raw.py", "storage/convert/*"),
-    "os.pread": ("storage/diskfile.py", "storage/convert/*"),
+    "zstandard": ("storage/encoding/codec.py", "storage/ingest/bytes/stream.py"),
+    "xxhash": ("storage/encoding/codec.py", "storage/ingest/bytes/stream.py"),
+    "gzip": ("storage/ingest/bytes/stream.py", "storage/ingest/edge_list_writer.py"),
+    "bz2": ("storage/ingest/bytes/stream.py",),
+    "lzma": ("storage/ingest/bytes/stream.py",),
+    "zlib": ("storage/ingest/bytes/stream.py",),
+    "psutil": ("storage/base/budget.py",),
+    "resource": ("storage/base/budget.py",),
+    "os.preadv": ("storage/format/direct_io.py", "storage/ingest/bytes/file.py", "storage/convert/*"),
+    "os.pread": ("storage/format/direct_io.py", "storage/convert/*"),
     "cupy": ("transfer/cuda.py", "engine/kernels/cuda.py"),
     "cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
     "numba.cuda": ("transfer/cuda.py", "engine/kernels/cuda.py"),
     "matplotlib": ("tools/plots.py",),
-    "os.environ": ("tools/*", "storage/user_cache.py"),
+    "os.environ": ("tools/*", "storage/base/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
     "os._exit": ("tools/*",),
@@ -136,7 +136,7 @@ def cgroup_readers(known: dict[str, Module]) -> list[str]:
         f"{m.path} reads {text!r}"
         for m in known.values()
         for text in m.strings()
-        if re.match(r"/?(sys/fs/cgroup|proc/self|proc/meminfo)", text) and m.path != "storage/budget.py"
+        if re.match(r"/?(sys/fs/cgroup|proc/self|proc/meminfo)", text) and m.path != "storage/base/budget.py"
     ]
 
 
@@ -153,7 +153,7 @@ def files_opened_by_engine(known: dict[str, Module]) -> list[str]:
 
 
 def kept_by_numba(known: dict[str, Module]) -> list[str]:
-    """Numba keeps what it compiles beside the sources; `storage/kernel_cache.py` keeps it in the user's cache."""
+    """Numba keeps what it compiles beside the sources; `storage/base/kernel_cache.py` keeps it in the user's cache."""
     return [
         m.path for m in known.values() if re.search(r"\bcache=True\b|numba\.core\.caching import FunctionCache", m.text)
     ]
@@ -224,9 +224,9 @@ BREAKERS = [
         },
     ),
     (relative, {"engine/a.py": "from .b import x"}),
-    (broken_doors, {"storage/graph.py": "import h5py"}),
-    (broken_doors, {"storage/graph.py": "def f():\n    from h5py._hl import files"}),
-    (broken_doors, {"storage/graph.py": "import os as o\no.preadv(3, [], 0)"}),
+    (broken_doors, {"storage/format/graph.py": "import h5py"}),
+    (broken_doors, {"storage/format/graph.py": "def f():\n    from h5py._hl import files"}),
+    (broken_doors, {"storage/format/graph.py": "import os as o\no.preadv(3, [], 0)"}),
     (broken_doors, {"engine/run.py": "from os import environ"}),
     (broken_doors, {"engine/run.py": "print(1)"}),
     (broken_doors, {"engine/run.py": "import sys\nsys.exit(2)"}),

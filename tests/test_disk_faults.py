@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from faults import break_disk, cut_short, flip_bit
 from penstock.engine import Graph, run
-from penstock.storage.errors import InputError, PenstockError, RunError
+from penstock.storage.base.errors import InputError, PenstockError, RunError
 from samples import on_disk, shape
 from trials import PROGRAMS, check, program_of
 

@@ -154,7 +154,7 @@ def test_readme_has_the_two_commands() -> None:
 
 @pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
 def test_named_files_exist(path: Path) -> None:
-    """`storage/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
+    """`storage/read/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
     prose = INDENTED.sub("", FENCE.sub("", path.read_text(encoding="utf-8")))
     names = re.findall(r"`([\w./-]+\.(?:py|md|toml))`", prose)
     names += re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose)

@@ -21,10 +21,10 @@ import pyarrow.parquet
 import pytest
 from failing_calls import Attempts, Ended, Fault, attempts
 from faults import small_disk
-from penstock.storage import tables
-from penstock.storage.checkpoint_folder import CheckpointFolder
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.checkpoint.folder import CheckpointFolder
+from penstock.storage.format.graph import Graph
+from penstock.storage.results import result_tables
 
 ALL = os.environ.get("PENSTOCK_FAULTS") == "all"
 ROWS = 3000
@@ -125,8 +125,8 @@ def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> 
 def write_table(path: str, value: str) -> None:
     """Write 3,000 rows of one value, in the child."""
     vertex = np.arange(ROWS, dtype=np.uint32)
-    columns: tables.Columns = {"vertex": (vertex, None), "level": (vertex * 0 + int(value), None)}
-    tables.write(Path(path), columns, force=True)
+    columns: result_tables.Columns = {"vertex": (vertex, None), "level": (vertex * 0 + int(value), None)}
+    result_tables.write(Path(path), columns, force=True)
 
 
 def levels(path: Path) -> set[int]:

@@ -14,7 +14,7 @@ import pytest
 import verifiers as right
 from checkers import EdgeList, bfs_levels, components, pagerank, shortest_distances
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 from samples import skewed
 from sources import DATA

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from penstock.storage.errors import InputError
-from penstock.storage.ingest.options import IngestOptions
-from penstock.storage.ingest.source import open_source
+from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.open_source import open_source
 from sources import DATA
 
 MATRICES = DATA / "fast_matrix_market"

@@ -17,10 +17,10 @@ import pytest
 from faults import open_files, python
 from penstock.engine import Graph, Session
 from penstock.engine.programs.bfs import BFS
-from penstock.storage import reader as reading
-from penstock.storage.errors import RunError
-from penstock.storage.reader import Reader
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.timeline import Timeline
+from penstock.storage.read import reader as reading
+from penstock.storage.read.reader import Reader
 from penstock.tools import cli
 from samples import on_disk, shape
 
@@ -169,7 +169,7 @@ def test_no_job_stays_unanswered_whatever_a_thread_raises(
     neighbors = np.zeros(graph.edges, graph.vertex_dtype)
     with Reader(graph, decode_threads=1, timeline=Timeline(100)) as reader:
         with monkeypatch.context() as patch:
-            patch.setattr(*((reading.DiskFile, "read") if place == "read" else (reading, "_stamp")), raising)
+            patch.setattr(*((reading.DirectFile, "read") if place == "read" else (reading, "_stamp")), raising)
             for _ in range(20):  # more often than there are threads
                 with pytest.raises(type(error)):
                     reader.fetch_all(graph.out, neighbors)

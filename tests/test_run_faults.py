@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from faults import break_disk
 from penstock.engine import Field, Graph, Program, Session, run
-from penstock.storage import frames
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.format import frames
 from penstock.tools import cli
 from penstock.transfer.emulated import EmulatedDevice
 from samples import on_disk, shape
@@ -258,7 +258,7 @@ def test_a_full_disk_during_results_is_exit_code_1_and_leaves_nothing(
     def full(place: Path) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("penstock.storage.atomic.flush", full)
+    monkeypatch.setattr("penstock.storage.base.atomic.flush", full)
     for ending in ("csv", "parquet", "h5", "npy"):
         output = tmp_path / f"answer.{ending}"
         assert cli.run_command(["run", "bfs", str(path), "--source", "0", "--output", str(output), "-q"]) == 1

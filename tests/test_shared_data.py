@@ -27,9 +27,9 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.ingest.options import IngestOptions, Source
-from penstock.storage.ingest.source import open_source
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.open_source import open_source
 from penstock.tools import cli
 from samples import ArraySource
 from sources import SHARED

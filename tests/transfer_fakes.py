@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from penstock.storage.cache import Arena, Extent, HostCache
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
+from penstock.storage.read.partition_cache import Arena, Extent, HostCache
 from penstock.transfer.host import HostDevice
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline

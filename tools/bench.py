@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.atomic import scratch_folder
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.bench_compare import command as compare
 from penstock.tools.bench_routes import command as routes
 from penstock.tools.options import ANY, FOLDER, SIZE, speaking
@@ -53,7 +53,7 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
       penstock bench disk
       penstock bench disk --folder /mnt/ssd --size 8GiB --json
     """
-    from penstock.storage.disk_probe import measure, write_probe
+    from penstock.storage.read.disk_probe import measure, write_probe
 
     size = max(size, BLOCKS[-1])
     with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
@@ -116,10 +116,10 @@ def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
 
 def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     """Names and neighbors of the graphs, or of a generated one."""
-    from penstock.storage.convert.options import ConvertOptions
-    from penstock.storage.encodings import graph_neighbors
-    from penstock.storage.graph import Graph
+    from penstock.storage.convert.sort.options import ConvertOptions
+    from penstock.storage.format.graph import Graph
     from penstock.storage.ingest.synthetic import rmat
+    from penstock.storage.read.encoding_benchmark import graph_neighbors
     from penstock.tools.conversion import make_graph
 
     for path in graphs:
@@ -131,7 +131,7 @@ def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[
 
 
 def _encoding_rows(name: str, neighbors: NDArray[Any]) -> Iterator[dict[str, Any]]:
-    from penstock.storage.encodings import compare_encodings
+    from penstock.storage.read.encoding_benchmark import compare_encodings
 
     return (asdict(row) for row in compare_encodings(name, neighbors))
 

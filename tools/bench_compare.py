@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from penstock.storage.atomic import scratch_folder
-from penstock.storage.budget import cores
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError
 from penstock.tools.options import ANY, FOLDER, THREADS, option, speaking, taking
 from penstock.tools.output import Speaker
 from penstock.tools.progress import progress
@@ -116,7 +116,7 @@ Facts = tuple[dict[str, object], list[str]]
 
 def _from_text(generated: Generated, work: Work, update: Update) -> Facts:
     """The tasks on a generated graph."""
-    from penstock.storage.budget import default_host_memory
+    from penstock.storage.base.budget import default_host_memory
     from penstock.storage.ingest.synthetic import rmat
     from penstock.tools import compare as comparison
     from penstock.tools.contender import Penstock
@@ -145,7 +145,7 @@ def _from_text(generated: Generated, work: Work, update: Update) -> Facts:
 
 def _programs(path: Path, work: Work, update: Update) -> Facts:
     """The programs on a graph file."""
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.tools import compare as comparison
     from penstock.tools.catalogue import QUESTIONS, Edges, Penstock
     from penstock.tools.peer_programs import installed

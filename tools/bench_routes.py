@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from penstock.storage.budget import cores
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.options import ANY, speaking
 from penstock.tools.output import Speaker
 from penstock.tools.progress import progress
 from penstock.tools.route_options import Files, Material, Place, Work, material, place, work, writing
 
 if TYPE_CHECKING:
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.tools.rates import Note
     from penstock.tools.route_outcome import Outcome
     from penstock.transfer.rates import Rates

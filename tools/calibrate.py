@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from penstock.storage.atomic import scratch_folder
-from penstock.storage.budget import format_bytes
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
 from penstock.tools import rates as kept
 from penstock.tools.options import ANY, speaking
 from penstock.tools.output import Speaker, pairs, seconds, table
@@ -46,7 +46,7 @@ def command(device: str, place: Path | None, quick: bool, force: bool, speaker: 
       penstock calibrate --file /mnt/ssd --force
     """
     from penstock.engine.calibrate import device_named, machine_facts
-    from penstock.storage.machine import fingerprint
+    from penstock.storage.base.hardware_info import fingerprint
 
     with closing(device_named(device)) as opened:
         path = kept.place_of(fingerprint(machine_facts(opened)))
@@ -71,22 +71,24 @@ def _stored(path: Path, *, quick: bool) -> Calibration | None:
 def _measure(device: Device, known: Calibration | None, material: Material, *, quick: bool) -> Calibration:
     """New rates; or the known ones, with those of a disk that is new to them."""
     from penstock.engine.calibrate import Effort, calibrate, disk_rates
-    from penstock.storage.clock import Clock
+    from penstock.storage.base.time_budget import TimeBudget
 
     effort = Effort.quick() if quick else Effort.full()
     if known is None:
         return calibrate(device, effort, material)
     if not material.files or material.disk in known.disks:
         return known
-    return replace(known, disks={**known.disks, material.disk: disk_rates(material, effort, Clock(effort.seconds))})
+    return replace(
+        known, disks={**known.disks, material.disk: disk_rates(material, effort, TimeBudget(effort.seconds))}
+    )
 
 
 @contextmanager
 def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
     from penstock.engine.calibrate import Material
-    from penstock.storage.disk_probe import write_probe
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.read.disk_probe import write_probe
 
     if place is not None and not place.is_dir():
         yield Material.of(Graph.open(place))

@@ -15,14 +15,14 @@ from penstock.engine.entry import make
 from penstock.engine.program import Program
 from penstock.engine.programs.table import named
 from penstock.engine.session import Session
-from penstock.storage.tabular import from_edges
+from penstock.storage.convert.from_arrays import from_edges
 from penstock.tools.compare import LOOSE, first_members
 from penstock.tools.loaded import in_memory
 from penstock.tools.peers import DAMPING, TOLERANCE, Task, Values
 
 if TYPE_CHECKING:
     from penstock.engine.result import Result
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 STARTS = 4
 """Sources of betweenness."""

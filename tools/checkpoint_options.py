@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.options import FOLDER, option, taking
 from penstock.tools.stop import Stopped, gently
 

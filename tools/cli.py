@@ -18,9 +18,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from penstock.storage.atomic import sweep_debris
-from penstock.storage.errors import InputError, PenstockError, on_command_line
-from penstock.storage.printable import KEPT, printable
+from penstock.storage.base.atomic import sweep_debris
+from penstock.storage.base.errors import InputError, PenstockError, on_command_line
+from penstock.storage.base.printable import KEPT, printable
 from penstock.tools import authored, shortage
 from penstock.tools.stop import Stopped
 

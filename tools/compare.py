@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.export import write_edges
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.edge_list_writer import write_edges
 from penstock.storage.ingest.synthetic import SyntheticSource
 from penstock.tools.output import table
 from penstock.tools.peers import RANK, RANK_SWEEPS, TASKS, TOLERANCE, WCC, ProgramSystem, System, Task, Values

@@ -15,22 +15,11 @@ from penstock.engine.programs import bfs, pagerank, sssp, wcc
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.graph import Graph
-from penstock.storage.ingest.options import IngestOptions
-from penstock.storage.ingest.source import open_source
-from penstock.tools.peers import (
-    BFS,
-    DAMPING,
-    RANK,
-    RANK_SWEEPS,
-    SSSP,
-    SWEEPS,
-    TOLERANCE,
-    WCC,
-    Task,
-    Values,
-)
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.open_source import open_source
+from penstock.tools.peers import BFS, DAMPING, RANK, RANK_SWEEPS, SSSP, SWEEPS, TOLERANCE, WCC, Task, Values
 
 
 class Penstock:

@@ -10,19 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.budget import default_host_memory, format_bytes, peak_resident_bytes
-from penstock.storage.convert.options import ConvertOptions, ConvertProgress, ConvertReport
-from penstock.storage.ingest.options import Source
-from penstock.storage.ingest.table_columns import TakenColumns
-from penstock.tools.options import (
-    ANY,
-    FOLDER,
-    THREADS,
-    host_memory_option,
-    option,
-    stripe_option,
-    taking,
-)
+from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
+from penstock.storage.ingest.core.source import Source
+from penstock.storage.ingest.text.columns import TakenColumns
+from penstock.tools.options import ANY, FOLDER, THREADS, host_memory_option, option, stripe_option, taking
 from penstock.tools.output import Speaker, pairs, seconds
 from penstock.tools.progress import Update, progress
 

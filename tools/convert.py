@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-from penstock.storage.atomic import check_target
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.errors import InputError
-from penstock.storage.ingest.options import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.conversion import converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
@@ -122,7 +122,7 @@ def command(
     reading = replace(reading, sides=conversion.bipartite)
     if not reading.string_ids and (conversion.renumber or conversion.bipartite):
         reading = replace(reading, string_ids=None)
-    from penstock.storage.ingest.source import open_source
+    from penstock.storage.ingest.open_source import open_source
 
     made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, speaker)
     speaker.answer({"command": "convert", **made.facts()}, made.lines())

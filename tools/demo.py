@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.atomic import scratch_folder
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.options import FOLDER, speaking
 from penstock.tools.output import Speaker, seconds
 from penstock.tools.progress import waiting

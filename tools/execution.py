@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.atomic import check_target
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
 from penstock.tools.options import (
     DEVICE_MEMORY,
     FILE,
@@ -154,7 +154,7 @@ class Wanted:
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
         if self.path is not None:
-            from penstock.storage.tables import writer_for
+            from penstock.storage.results.result_tables import writer_for
 
             if there:
                 check_target(self.path, force=force)

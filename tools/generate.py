@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.atomic import check_target
-from penstock.storage.budget import format_bytes, peak_resident_bytes
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.budget import format_bytes, peak_resident_bytes
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.tools.conversion import make_graph, making
 from penstock.tools.options import WeightRange, speaking
 from penstock.tools.output import Speaker, pairs, seconds
@@ -78,7 +78,7 @@ def _write(
 def _write_list(
     source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
 ) -> tuple[dict[str, Any], list[str]]:
-    from penstock.storage.export import write_edges
+    from penstock.storage.ingest.edge_list_writer import write_edges
 
     _refuse_what_lists_lack(output, conversion)
     began = time.perf_counter()

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from penstock.storage.budget import format_bytes
-from penstock.storage.schema import WITHOUT_EDGES
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.format.schema import WITHOUT_EDGES
 from penstock.tools.conversion import UNNAMED, edgeless
 from penstock.tools.options import ANY, speaking, stripe_option, taking
 from penstock.tools.output import Speaker, counted, pairs, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.storage.graph import Adjacency, Graph
-    from penstock.storage.index import Index
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
 
 PERCENTILES = (50, 90, 99, 99.9)
 
@@ -35,7 +35,7 @@ def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Spea
       penstock info web.h5 --degrees
       penstock info web.h5 --json
     """
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
     opened = Graph.open(graph, stripes=stripes)
     facts = describe(opened)
@@ -99,7 +99,7 @@ def hints(graph: Graph) -> list[str]:
 
 def _only_named(graph: Graph) -> bool:
     """Whether only vertices that the input named exist."""
-    from penstock.storage.name_frames import NameFrames
+    from penstock.storage.format.string_ids import NameFrames
 
     options = graph.provenance.get("options")
     chosen = isinstance(options, dict) and any(options.get(name) for name in ("renumber", "bipartite", "vertices_file"))

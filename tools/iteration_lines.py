@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.storage.budget import format_bytes, resident_bytes
+from penstock.storage.base.budget import format_bytes, resident_bytes
 from penstock.tools.progress import Update, count, on_terminal, progress
 
 if TYPE_CHECKING:

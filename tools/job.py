@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.checkpoint_options import Checkpointing, checkpointing
 from penstock.tools.execution import Execution, Keeping, Parameters, Wanted, execution, keeping
 from penstock.tools.metrics import Watching, watching
@@ -24,7 +24,7 @@ from penstock.tools.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
 
 if TYPE_CHECKING:
     from penstock.engine.program import Program
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
 """Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""

@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 import tomlkit
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.execution import parameters, wanting
 from penstock.tools.job import JOB_GROUPS, Job, Step
 from penstock.tools.options import FILE, Option, Size, Vertex

@@ -9,18 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.budget import cores, default_host_memory
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.graph import Graph
+from penstock.storage.base.budget import cores, default_host_memory
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.synthetic import grid, rmat, web
-from penstock.storage.reader import Reader
-from penstock.storage.slots import aligned_empty
+from penstock.storage.read.reader import Reader
 from penstock.tools.conversion import make_graph
 from penstock.tools.output import Speaker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.storage.graph import Adjacency
+    from penstock.storage.format.graph import Adjacency
     from penstock.storage.ingest.synthetic import SyntheticSource
 
 KINDS = ("rmat", "web", "grid")

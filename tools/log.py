@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from io import FileIO
 
-from penstock.storage.printable import KEPT, printable
+from penstock.storage.base.printable import KEPT, printable
 
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Without --verbose, with it, and with it twice."""

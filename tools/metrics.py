@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage import machine
-from penstock.storage.atomic import check_target, debris, partial_name
-from penstock.storage.budget import resident_bytes
-from penstock.storage.errors import InputError, PenstockError, RunError
+from penstock.storage.base import hardware_info
+from penstock.storage.base.atomic import check_target, debris, partial_name
+from penstock.storage.base.budget import resident_bytes
+from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.tools.options import option, taking
 from penstock.tools.output import plain
 from penstock.tools.output_files import OUTPUT
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.session import Session
     from penstock.engine.trace import IterationRecord
-    from penstock.storage.timeline import Timeline
+    from penstock.storage.base.timeline import Timeline
 
 FORMAT = 1
 SAMPLED = 0.05
@@ -60,7 +60,7 @@ class Watching:
 
     def ring(self) -> Timeline | None:
         """What a timeline takes of memory, None without --trace; nothing is written."""
-        from penstock.storage.timeline import Timeline
+        from penstock.storage.base.timeline import Timeline
 
         return None if self.trace is None else Timeline()
 
@@ -229,7 +229,7 @@ def _told(session: Session) -> dict[str, Any]:
         "threads": config.thread_count,
         "device": {"name": "cpu", "kind": "host"} if device is None else {"name": device.name, **device.facts()},
         "budget": {"host": config.memory_bytes, "device": held, "device_edges": config.device_edge_memory},
-        "machine": machine.facts(),
+        "machine": hardware_info.facts(),
         "rates": asdict(session.rates),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -19,7 +19,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.result import Result
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 Node = Hashable
 
@@ -96,7 +96,7 @@ def convert_from_nx(
     graph: Any, edge_attrs: Mapping[str, Any] | None = None, node_attrs: Any = None, **asked: Any
 ) -> PenstockGraph:
     """Convert a networkx graph; of ``edge_attrs`` (name: default) the first becomes the weights."""
-    from penstock.storage.tabular import from_edges
+    from penstock.storage.convert.from_arrays import from_edges
 
     nodes = list(graph)
     index = {node: vertex for vertex, node in enumerate(nodes)}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.budget import parse_bytes
-from penstock.storage.errors import InputError
+from penstock.storage.base.budget import parse_bytes
+from penstock.storage.base.errors import InputError
 from penstock.tools import log
 from penstock.tools.output import Speaker
 from penstock.tools.programs import is_negative, read_vertex

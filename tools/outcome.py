@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.budget import format_bytes, peak_resident_bytes
+from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.tools.answers import Answer
 from penstock.tools.execution import Wanted
 from penstock.tools.output import pairs, seconds, table

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 import numpy as np
-from penstock.storage.printable import KEPT, printable
+from penstock.storage.base.printable import KEPT, printable
 
 
 @dataclass(frozen=True)

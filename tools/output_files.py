@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 GRAPH_SUFFIXES = (".h5", ".hdf5")
 """How the name of a graph file ends."""

@@ -46,7 +46,7 @@ class Stage:
 def perform(job: Job, speaker: Speaker) -> None:
     """Run a job and say what came of it. Raises InputError for what cannot run, RunError for a run that failed."""
     from penstock.engine.session import Session
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.storage.atomic import check_target, whole_file
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import check_target, whole_file
+from penstock.storage.base.errors import InputError
 from penstock.tools.route_outcome import brought
 from penstock.transfer.routes.table import in_order
 

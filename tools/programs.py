@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools import authored
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from penstock.storage.budget import format_bytes
-from penstock.storage.printable import printable
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.printable import printable
 
 
 class Update(Protocol):

@@ -1,7 +1,7 @@
 """Owns where measured rates are kept, and which rates a run uses.
 
-They are in the user's cache folder (`storage/user_cache.py`), one file for each machine and device
-(`transfer/calibration.py` says what is in it, `storage/machine.py` under which name). A run takes those of `--rates`,
+They are in the user's cache folder (`storage/base/user_cache.py`), one file for each machine and device
+(`transfer/calibration.py` says what is in it, `storage/base/hardware_info.py` under which name). A run takes those of `--rates`,
 else the stored ones, else measures quickly and stores; a damaged or foreign file is said once and measured anew. Does
 not let any of this end a run: what cannot be measured or stored is said on stderr, and the built-in rates serve.
 """
@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.atomic import write_text
-from penstock.storage.errors import InputError, PenstockError
-from penstock.storage.user_cache import user_cache
+from penstock.storage.base.atomic import write_text
+from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.user_cache import user_cache
 from penstock.tools.output import plain, seconds
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.transfer.calibration import Calibration
     from penstock.transfer.device import Device
     from penstock.transfer.rates import Rates
@@ -137,7 +137,7 @@ class _Run:
 def _found(run: _Run, choice: Choice, note: Note) -> tuple[Calibration | None, Path | None]:
     """The stored rates of this machine, or new ones where they are needed."""
     from penstock.engine.calibrate import machine_facts
-    from penstock.storage.machine import fingerprint
+    from penstock.storage.base.hardware_info import fingerprint
 
     try:
         path = place_of(fingerprint(machine_facts(run.device)))
@@ -166,7 +166,7 @@ def _stored(path: Path, note: Note) -> Calibration | None:
 
 def _measured(run: _Run, note: Note) -> tuple[Calibration, Path | None]:
     from penstock.engine.calibrate import Effort, calibrate
-    from penstock.storage.budget import available_memory
+    from penstock.storage.base.budget import available_memory
 
     effort = Effort.quick(min(run.config.memory_bytes, available_memory()))
     found = calibrate(run.device, effort, run.material, cuda_kernels=run.config.kernels == "cuda")
@@ -186,10 +186,10 @@ def _measured(run: _Run, note: Note) -> tuple[Calibration, Path | None]:
 def _with_disk(known: Calibration, material: Any, note: Note) -> Calibration:
     """Rates with those of the disk that the graph lies on, which they lack: measured now, and stored."""
     from penstock.engine.calibrate import Effort, disk_rates
-    from penstock.storage.clock import Clock
+    from penstock.storage.base.time_budget import TimeBudget
 
     try:
-        samples = disk_rates(material, Effort.quick(), Clock(DISK_SECONDS))
+        samples = disk_rates(material, Effort.quick(), TimeBudget(DISK_SECONDS))
     except InputError:  # too short to tell, or no direct reads: the rate known so far serves
         samples = ()
     if not samples:

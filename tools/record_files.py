@@ -17,8 +17,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.storage.atomic import flush, keep_debris, register_debris, remove_debris
-from penstock.storage.errors import RunError
+from penstock.storage.base.atomic import flush, keep_debris, register_debris, remove_debris
+from penstock.storage.base.errors import RunError
 
 JOB, RUN, RATES, LOG, TRACE, METRICS = "job.toml", "run.json", "rates.json", "log.txt", "trace.json", "metrics.jsonl"
 OWN = (JOB, RATES, LOG, TRACE, METRICS, RUN)

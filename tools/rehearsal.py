@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.job import Job, Step
 from penstock.tools.output import Speaker, pairs, seconds
 from penstock.tools.rates import Used, rates_for
@@ -26,7 +26,7 @@ SEARCH = "how many iterations it takes, and which edges each of them walks, only
 def rehearse(job: Job, speaker: Speaker) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
     from penstock.engine.session import Session
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)

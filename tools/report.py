@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.atomic import check_target, write_text
-from penstock.storage.errors import InputError
+from penstock.storage.base.atomic import check_target, write_text
+from penstock.storage.base.errors import InputError
 from penstock.tools import plots, report_page, report_plots
 from penstock.tools.options import ANY, FOLDER, FORCE, option, speaking, taking
 from penstock.tools.output import Speaker

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.output import counted, pairs, seconds, table
 from penstock.tools.report_plots import TOLD
 from penstock.tools.report_runs import Run

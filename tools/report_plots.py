@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.output import seconds
 from penstock.tools.plots import AUTO, COLOURS, OTHER, PART, canvas, grouped, plain_axes
 from penstock.tools.report_runs import Floats, Run

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.metrics_lines import checked
 from penstock.tools.output import short
 from penstock.tools.record_files import METRICS

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.output import counted, seconds
 
 STAGES = ("plan", "disk", "decode", "gather", "link", "kernel", "vertices")

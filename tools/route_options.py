@@ -12,25 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.atomic import check_target, scratch_folder, write_text
-from penstock.storage.budget import parse_bytes
-from penstock.storage.errors import InputError
-from penstock.tools.options import (
-    DEVICE_MEMORY,
-    FILE,
-    FOLDER,
-    FORCE,
-    PARTITION_BYTES,
-    SIZE,
-    THREADS,
-    option,
-    taking,
-)
+from penstock.storage.base.atomic import check_target, scratch_folder, write_text
+from penstock.storage.base.budget import parse_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.options import DEVICE_MEMORY, FILE, FOLDER, FORCE, PARTITION_BYTES, SIZE, THREADS, option, taking
 from penstock.tools.output import Speaker, plain
 from penstock.tools.output_files import OUTPUT, keep_inputs
 
 if TYPE_CHECKING:
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.tools.route_outcome import Outcome
     from penstock.tools.route_trials import Effort
 
@@ -82,7 +72,7 @@ class Material:
 
     def open(self, path: Path | None, stack: ExitStack, speaker: Speaker) -> tuple[str, Graph]:
         """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
-        from penstock.storage.graph import Graph
+        from penstock.storage.format.graph import Graph
         from penstock.tools.loaded import generated, source_of
 
         if path is not None and self.scale is None:

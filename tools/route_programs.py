@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.vertices import internal_ids
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class Levels(Program):

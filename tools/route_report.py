@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from penstock.storage.budget import format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.tools.output import table
 from penstock.tools.route_outcome import Outcome, Row, Trial
 from penstock.tools.routes import HYBRID

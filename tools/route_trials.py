@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.route_outcome import Row, Trial
 from penstock.tools.routes import Case, Configuration, difference
 from penstock.transfer.accuracy import accuracy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.engine.program import Program
     from penstock.engine.result import Result
     from penstock.engine.trace import IterationRecord
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.transfer.task import TaskRecord
 
 

@@ -21,7 +21,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.vertices import vertex_column
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.route_programs import Labels, Levels
 from penstock.transfer.routes.cel import NAMES as FOLLOWING
 from penstock.transfer.routes.table import ROUTES, serving
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program import Program
     from penstock.engine.result import Result
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
 PROGRAMS = ("bfs", "sssp", "pagerank", "wcc")
 RESIDUAL = "residual"

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools import job_file
 from penstock.tools.execution import parameters, wanting
 from penstock.tools.job import JOB_GROUPS, Job, Step

@@ -25,9 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.atomic import write_text
-from penstock.storage.errors import InputError, PenstockError, refusal
-from penstock.storage.folder_lock import FolderLock
+from penstock.storage.base.atomic import write_text
+from penstock.storage.base.errors import InputError, PenstockError, refusal
+from penstock.storage.base.folder_lock import FolderLock
 from penstock.tools.job import Job
 from penstock.tools.log import to_file
 from penstock.tools.metrics import Watching

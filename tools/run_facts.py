@@ -8,7 +8,7 @@ from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.budget import available_memory
+from penstock.storage.base.budget import available_memory
 from penstock.tools import job_file
 from penstock.tools.job import Job
 from penstock.tools.rates import Used
@@ -36,7 +36,7 @@ def effective(job: Job, session: Session, used: Used) -> str:
 def facts_of(session: Session) -> dict[str, Any]:
     """What a run was made with, and on."""
     from penstock.engine.calibrate import machine_facts
-    from penstock.storage.fingerprint import fingerprint
+    from penstock.storage.format.fingerprint import fingerprint
     from penstock.transfer.host import HostDevice
 
     graph, config = session.graph, session.config

@@ -10,8 +10,8 @@ import errno
 from collections.abc import Iterator
 from types import TracebackType
 
-from penstock.storage.budget import address_bytes, address_limit, format_bytes
-from penstock.storage.threads import WAY_OUT, refused
+from penstock.storage.base.budget import address_bytes, address_limit, format_bytes
+from penstock.storage.base.threads import WAY_OUT, refused
 
 
 def explain(error: BaseException) -> str | None:

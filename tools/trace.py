@@ -3,7 +3,7 @@
 One process for each kind of work (engine, disk, decode, gather, link, kernel), one thread for each of its tracks, a
 complete event ("X") for every span, an instant ("i") for what took no time, counters ("C") for levels; times in
 microseconds since the timeline began. A run that fails, or is stopped, leaves the trace of what it did until then;
-the file appears whole or not at all. Refuses to measure: `storage/timeline.py` holds what the work itself stamped.
+the file appears whole or not at all. Refuses to measure: `storage/base/timeline.py` holds what the work itself stamped.
 Format: "Trace Event Format" (Google, 2016).
 """
 
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from penstock.storage.atomic import whole_file
-from penstock.storage.errors import InputError, PenstockError
-from penstock.storage.timeline import LEVELS, Span, Timeline
+from penstock.storage.base.atomic import whole_file
+from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.timeline import LEVELS, Span, Timeline
 from penstock.tools.output import plain
 
 GROUPS = ("engine", "disk", "decode", "gather", "link", "kernel")

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.budget import format_bytes
-from penstock.storage.errors import RunError
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import RunError
 from penstock.tools.options import ANY, THREADS, option, speaking, stripe_option, taking
 from penstock.tools.output import Speaker, counted, seconds
 from penstock.tools.progress import progress
 
 if TYPE_CHECKING:
-    from penstock.storage.verify import Verdict
+    from penstock.storage.read.verify import Verdict
 
 
 def _reading(threads: int | None, direct_io: bool, stripes: tuple[Path, ...]) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
       penstock verify web.h5
       penstock verify web.h5 --direct-io --json
     """
-    from penstock.storage.frames import WAY_OUT
-    from penstock.storage.verify import verify
+    from penstock.storage.format.frames import WAY_OUT
+    from penstock.storage.read.verify import verify
 
     with progress(quiet=speaker.silent) as update:
         verdict = verify(graph, progress=lambda array, done, total: update("verify", done, total, "bytes"), **reading)

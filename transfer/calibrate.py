@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.clock import Clock
-from penstock.storage.sample import LEAST_SECONDS, Sample
+from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample
+from penstock.storage.base.time_budget import TimeBudget
 from penstock.transfer.device import Device
 
 COPY_SIZES = tuple(1 << power for power in range(16, 31, 2))
@@ -21,15 +21,15 @@ REPEATS = 7
 
 
 def copy_rates(
-    device: Device, target: Any, source: NDArray[np.uint8], seconds: float, clock: Clock
-) -> tuple[Sample, ...]:
+    device: Device, target: Any, source: NDArray[np.uint8], seconds: float, clock: TimeBudget
+) -> tuple[RateSample, ...]:
     """Copy the first bytes of `source` to `target`, size by size, for `seconds` in all; the best time of each size.
 
     source, target: uint8, page-locked host memory and the device's; sizes that do not fit them are left out. `at` and
     the amount of a sample are bytes. Time is the device's own, from events around the copy.
     """
     stream, until = device.stream(), clock.until(seconds)
-    rows: list[Sample] = []
+    rows: list[RateSample] = []
     for size in COPY_SIZES:
         if size > len(source):
             break
@@ -41,7 +41,7 @@ def copy_rates(
         while repeats < REPEATS and (not repeats or clock.now() + best < until):
             best = min(best, _copy(device, target[:size], source[:size], stream))
             repeats += 1
-        rows.append(Sample(size, size, best))
+        rows.append(RateSample(size, size, best))
     return tuple(rows)
 
 
@@ -53,7 +53,7 @@ def _copy(device: Device, target: Any, source: NDArray[np.uint8], stream: Any) -
     return max(LEAST_SECONDS, device.seconds(began, ended))
 
 
-def fit(samples: Sequence[Sample]) -> tuple[float, float]:
+def fit(samples: Sequence[RateSample]) -> tuple[float, float]:
     """Return (latency in seconds, amount per second) such that latency + amount / rate is near every sample's time.
 
     Least squares of the relative errors, so that small sizes settle the latency and large ones the rate; the latency is

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from penstock.storage.errors import InputError
-from penstock.storage.machine import fingerprint
-from penstock.storage.sample import Sample
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.hardware_info import fingerprint
+from penstock.storage.base.rate_sample import RateSample
 from penstock.transfer.calibrate import fit
 from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES, Rates
 
 FORMAT = 1
 MARK = "penstock_rates"
-Samples = tuple[Sample, ...]
+Samples = tuple[RateSample, ...]
 LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
 THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
@@ -113,7 +113,7 @@ def _rates(stored: Mapping[str, Any]) -> Rates:
 
 
 def _samples(rows: Iterable[Mapping[str, Any]]) -> Samples:
-    return tuple(Sample(int(row["at"]), float(row["amount"]), float(row["seconds"])) for row in rows)
+    return tuple(RateSample(int(row["at"]), float(row["amount"]), float(row["seconds"])) for row in rows)
 
 
 def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: int) -> Rates:
@@ -135,12 +135,12 @@ def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: i
     return replace(base, **found)
 
 
-def fastest(samples: Sequence[Sample]) -> float:
+def fastest(samples: Sequence[RateSample]) -> float:
     """Return the highest rate among samples."""
     return max(sample.rate for sample in samples)
 
 
-def with_threads(samples: Sequence[Sample], threads: int) -> float:
+def with_threads(samples: Sequence[RateSample], threads: int) -> float:
     """Return the highest rate that at most so many threads reach (that of the fewest, if all took more).
 
     One sample at 0 stands for any number: what was measured does not run on the host's threads.
@@ -149,6 +149,6 @@ def with_threads(samples: Sequence[Sample], threads: int) -> float:
     return max(allowed) if allowed else samples[0].rate
 
 
-def _rate_at(samples: Sequence[Sample], at: int) -> float:
+def _rate_at(samples: Sequence[RateSample], at: int) -> float:
     """Return the rate of the sample nearest to `at`."""
     return min(samples, key=lambda sample: abs(sample.at - at)).rate

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage import machine
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.slots import aligned_empty
+from penstock.storage.base import hardware_info
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.slot_pool import aligned_empty
 from penstock.transfer.device import Kind
 
 INSTALL = 'install it with: pip install "penstock[cuda]"'
@@ -109,8 +109,8 @@ class CudaDevice:
             "kind": self.kind,
             "name": name,
             "memory_bytes": int(found["totalGlobalMem"]),
-            "driver": machine.module_version("nvidia") or f"CUDA {cuda // 1000}.{cuda % 1000 // 10}",
-            "link": machine.bus_link(str(runtime.deviceGetPCIBusId(self._device.id))),
+            "driver": hardware_info.module_version("nvidia") or f"CUDA {cuda // 1000}.{cuda % 1000 // 10}",
+            "link": hardware_info.bus_link(str(runtime.deviceGetPCIBusId(self._device.id))),
         }
 
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:

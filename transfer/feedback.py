@@ -37,7 +37,7 @@ FORGET = 0.9
 
 
 class Disk(Protocol):
-    """What tells how long a disk was at work (storage/reader.py)."""
+    """What tells how long a disk was at work (storage/read/reader.py)."""
 
     @property
     def busy_seconds(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.cache import HostCache
+from penstock.storage.read.partition_cache import HostCache
 
 Ints = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ class Ticket(Protocol):
 
 
 class ChunkReader(Protocol):
-    """What transfer asks of a reader (storage/reader.py)."""
+    """What transfer asks of a reader (storage/read/reader.py)."""
 
     def fetch(
         self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: NDArray[Any], weights: NDArray[Any] | None

@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
-from penstock.storage.native import native
+from penstock.storage.base.jit import jit
 from penstock.transfer.packed import Place
 from penstock.transfer.task import Partition
 
@@ -174,7 +174,7 @@ def _prefetch(_: Any, array: Any, item: Any) -> Any:
     return types.void(array, types.int64), emit
 
 
-@native
+@jit
 def _gather(marks: Any, index: Any, bounds: Any, source: Any, place: Any, target: Any) -> Any:
     """Gather edges [e0, e1) of the marked rows k0 + first .. k1 + first - 1; return row parts and edges found.
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.errors import RunError
-from penstock.storage.slots import aligned_empty
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.slot_pool import aligned_empty
 from penstock.transfer.device import Kind
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from penstock.storage.budget import format_bytes
-from penstock.storage.errors import BudgetError
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
 
 MIB = 1 << 20
 READ_BYTES = (4 << 20) + (8 << 10)
@@ -120,7 +120,7 @@ def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> 
 def reader_bytes(budget: Budget, reads: int) -> int:
     """Return what a reader holds at most: a buffer for each read under way or being decoded, and scratch.
 
-    This is `Reader.memory_bytes` (storage/reader.py) before there is a reader; a test compares the two.
+    This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
     """
     threads = budget.stripes * (reads + -(-budget.workers // budget.stripes))
     return threads * READ_BYTES + budget.workers * DECODE_BYTES

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 MODELS = ("measured", "published")
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.slots import Slots
-from penstock.storage.threads import ThreadPool
-from penstock.storage.timeline import Timeline, Work
+from penstock.storage.base.slot_pool import SlotPool
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.timeline import Timeline, Work
 from penstock.transfer.device import Device
 from penstock.transfer.gather import ActiveRows, Source, Target, gather_rows
 from penstock.transfer.packed import Place
@@ -60,7 +60,7 @@ class Packs:
         self._threads = max(1, min(MOST_THREADS, threads))
         self._device = device
         self._types = np.dtype(types[0]), None if types[1] is None else np.dtype(types[1])
-        self._slots = Slots(count)
+        self._slots = SlotPool(count)
         self._words: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}
         self._leaving: deque[tuple[Any, Pack]] = deque()

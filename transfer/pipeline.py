@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.cache import HostCache
-from penstock.storage.errors import InputError
-from penstock.storage.timeline import Timeline, during
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
 from penstock.transfer.link import Link

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32

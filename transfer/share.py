@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.storage.budget import format_bytes
-from penstock.storage.errors import BudgetError, InputError
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.layout import MIB, AdjacencySize
 
 SLABS = (3, 2)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.slots import Slots
+from penstock.storage.base.slot_pool import SlotPool
 from penstock.transfer.device import Device
 
 
@@ -32,7 +32,7 @@ class Slabs:
     ) -> None:
         self.edges = edges
         self._allocate = device.host_array if device.reads_host else device.array
-        self._slots = Slots(count)
+        self._slots = SlotPool(count)
         self._types = (np.dtype(neighbor_dtype), None if weight_dtype is None else np.dtype(weight_dtype))
         self._neighbors: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.cache import HostCache, contiguous, needed
+from penstock.storage.read.partition_cache import HostCache, contiguous, needed
 from penstock.transfer.device import Device
 from penstock.transfer.flight import ChunkReader
 from penstock.transfer.packs import Packs
@@ -26,7 +26,7 @@ DENSE = 0.5
 
 
 class Adjacency(Protocol):
-    """What transfer asks of one adjacency of a graph (storage/graph.py)."""
+    """What transfer asks of one adjacency of a graph (storage/format/graph.py)."""
 
     @property
     def direction(self) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.storage.timeline import NO_WORK, Timeline, Work
+from penstock.storage.base.timeline import NO_WORK, Timeline, Work
 from penstock.transfer.cost import LINK
 from penstock.transfer.device import Device
 from penstock.transfer.task import TaskRecord

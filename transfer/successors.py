@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.native import native
+from penstock.storage.base.jit import jit
 from penstock.transfer.gather import ActiveRows, Source
 from penstock.transfer.task import Partition
 
@@ -46,7 +46,7 @@ def unmark(found: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
     np.bitwise_and.at(found, at >> _SIX, ~(_ONE << (at & _LOW)))
 
 
-@native
+@jit
 def _mark(marks: Any, index: Any, bounds: Any, neighbors: Any, s0: int, found: Any) -> None:
     bases, offsets, shift = index
     v0, v1, first, e0, e1 = bounds
@@ -61,7 +61,7 @@ def _mark(marks: Any, index: Any, bounds: Any, neighbors: Any, s0: int, found: A
             found[target >> _SIX] |= _ONE << (target & _LOW)
 
 
-@native
+@jit
 def _keep(found: Any, index: Any, passed: Any, sizes: Any, counts: Any) -> None:
     bases, offsets, shift = index
     partition_edges, step = sizes

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.cost import Cost
 
 Direction = Literal["out", "in"]

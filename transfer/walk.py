@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.parcel import Parcel
 from penstock.transfer.routes import cel

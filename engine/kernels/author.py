@@ -25,7 +25,7 @@ from penstock.engine.program import (
     message_dtype,
     scalar_names,
 )
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 _MERGED = {"min": "min({}, {})", "max": "max({}, {})", "sum": "{} + {}", "or": "{} | {}"}
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from penstock.storage.budget import check_room
-from penstock.storage.kernel_cache import kept
+from penstock.storage.base.budget import check_room
+from penstock.storage.base.kernel_cache import kept
 
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""

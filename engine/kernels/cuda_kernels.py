@@ -43,7 +43,7 @@ from penstock.engine.kernels.passed import Passed, everywhere
 from penstock.engine.placed import TALLIES
 from penstock.engine.program import arguments, author_function, fields_of
 from penstock.engine.stretch import Bounds, Stretch
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.rates import LINE_BYTES
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from penstock.engine.heads import RowHeads
     from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.task import TaskRecord
     from penstock.transfer.view import View
 

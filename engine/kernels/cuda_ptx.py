@@ -3,7 +3,7 @@
 Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
 author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
 the versions of Numba, its CUDA half, Python and Penstock. Entries are kept in the user's cache, with what is compiled
-for the host (`storage/kernel_cache.py`). The driver keeps the machine code that it makes of PTX itself.
+for the host (`storage/base/kernel_cache.py`). The driver keeps the machine code that it makes of PTX itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.engine.kernels.author import digest_of
 from penstock.engine.kernels.cuda_sort import sort_in_place
-from penstock.storage.kernel_cache import keep, take, versions
+from penstock.storage.base.kernel_cache import keep, take, versions
 
 Compile = Callable[[], str]
 _PTX = ".ptx"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.engine.kept import PlacedRows
     from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.view import View
 
 STEP = 1 << 20

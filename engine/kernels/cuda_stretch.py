@@ -33,15 +33,7 @@ from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, Kernel, compile_author, cuda, device, kernel_together
 from penstock.engine.kernels.cuda_apply import make_renew
 from penstock.engine.kernels.cuda_edges import make_reach
-from penstock.engine.kernels.cuda_parts import (
-    ONE,
-    global_thread,
-    is_marked,
-    mark_new,
-    row_start,
-    unmark,
-    wait_for_all,
-)
+from penstock.engine.kernels.cuda_parts import ONE, global_thread, is_marked, mark_new, row_start, unmark, wait_for_all
 from penstock.engine.kernels.cuda_queue import (
     GROUP,
     GROUP_SHIFT,

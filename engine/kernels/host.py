@@ -22,14 +22,14 @@ from penstock.engine.kernels.bitmap import make_enumerate, make_select
 from penstock.engine.kernels.cached import Kernel, inline
 from penstock.engine.kernels.workers import check_workers
 from penstock.engine.stretch import Bounds, Stretch
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.heads import RowHeads
     from penstock.engine.program import Program
     from penstock.engine.state import Bitmap, State
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.view import View
 
 LARGEST_BLOCK = 65536

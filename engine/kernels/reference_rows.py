@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.engine.block import Block
     from penstock.engine.kept import KeptRows
     from penstock.engine.state import State
-    from penstock.storage.index import Index
+    from penstock.storage.format.index import Index
     from penstock.transfer.view import View
 
 

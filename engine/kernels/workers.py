@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 import numba
-from penstock.storage.errors import InputError
-from penstock.storage.threads import check_startable
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.threads import check_startable
 
 FORKED = (
     "this process was forked from one whose kernels had run, and their threads are not in it; begin processes with "

@@ -19,7 +19,7 @@ from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import ArrivingWeight, counts_by_weight
 from penstock.engine.vertices import internal_id, internal_ids
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class Adsorption(Program):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock.engine.parameters import Count, PositiveCount
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.vertices import internal_ids, original_order
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.engine.parameters import Count
 from penstock.engine.program import VERTEX, Field, Global, Program, Start
 from penstock.engine.vertices import original_order, vertex_names
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class CDLP(Program):

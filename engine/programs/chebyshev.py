@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock.engine.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import scaled
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 
 class ChebyshevPageRank(PageRank):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from penstock.engine.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.vertices import internal_id, original_order
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 if TYPE_CHECKING:
     from penstock.engine.result import Result

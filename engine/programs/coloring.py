@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.vertices import shuffled
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
 WINDOW = 63

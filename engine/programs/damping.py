@@ -5,7 +5,7 @@ Refuses two values under its two names: nobody can know which one was meant.
 
 from __future__ import annotations
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 
 def damping_of(damping: float, alpha: float | None, usual: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Program
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class Degrees(Program):

@@ -17,7 +17,7 @@ from penstock.engine.parameters import Count, NonNegative
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 BLOCK = 1 << 15
 """Values taken at a time where vectors are compared."""

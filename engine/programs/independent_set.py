@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import VERTEX, Field, Program, Start
 from penstock.engine.vertices import shuffled
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 UNDECIDED, INSIDE, OUTSIDE = 2, 1, 0
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from penstock.engine.parameters import Count, Finite, NonNegative
 from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 BEYOND = 1e150
 """A change that no sum of walks worth asking for reaches; squares of larger values overflow."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.parameters import Count
 from penstock.engine.program import Field, Program, Start
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class Coreness(Program):

@@ -15,8 +15,8 @@ from penstock.engine.program import Field, Program, weighted
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight
 from penstock.engine.vertices import vertex_column
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 
 class PageRank(Sweeps):

@@ -21,8 +21,8 @@ from penstock.engine.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.shares import Given, shares_of
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 Form = TypeVar("Form", bound="Ranking")
 

@@ -9,7 +9,7 @@ from penstock.engine.parameters import Count, NonNegative, Share
 from penstock.engine.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.vertices import originals_of
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class PPR(PageRank):

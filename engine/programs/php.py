@@ -20,8 +20,8 @@ from penstock.engine.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import OutgoingWeight, counts_by_weight
 from penstock.engine.vertices import internal_id
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 
 class PHP(Program):

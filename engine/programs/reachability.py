@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.vertices import internal_ids
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class Reachability(Program):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.program import VERTEX, Field, Program, Start
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.vertices import smallest_members
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class SCC(Program):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.vertices import internal_id
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 Vector = NDArray[np.float64]
 Given = Mapping[Any, float] | Vector | None

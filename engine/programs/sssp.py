@@ -16,8 +16,8 @@ from penstock.engine.parameters import Width
 from penstock.engine.program import LARGEST, Field, Program, Start
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.engine.vertices import internal_ids
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.format.graph import Graph
 
 CEILING = np.uint32(2**32 - 2)
 FARTHEST = float(np.finfo(np.float64).max)

@@ -25,7 +25,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 PROGRAMS: dict[str, type[Program]] = {
     "bfs": BFS,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program import VERTEX, Field, Program, Start
 from penstock.engine.vertices import smallest_members
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 
 class WCC(Program):

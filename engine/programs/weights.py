@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.program import Field, Program
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 
 def counts_by_weight(weight: bool | str | None) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock.engine.program import Field, Program, Start
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.engine.vertices import internal_ids
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 WIDEST = np.int64(2**63 - 1)
 

@@ -1,1 +1,1 @@
-"""A raw graph becomes a graph file: inside its memory, whole or not at all. See README.md."""
+"""A raw graph becomes a graph file within a memory budget. `convert.py` is the story file."""

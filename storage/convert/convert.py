@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from penstock.storage.atomic import check_target
-from penstock.storage.convert.edgeless import Edgeless
-from penstock.storage.convert.numbering import NameStore
-from penstock.storage.convert.options import ConvertOptions, ConvertReport
-from penstock.storage.convert.partition import check_density, sort_plan
-from penstock.storage.convert.read import Backlog, closed_after, fill_spill
+from penstock.storage.base.atomic import check_target
+from penstock.storage.convert.csr_passthrough import CsrRowsReader, weight_range
 from penstock.storage.convert.rename import Original, read_and_rename
-from penstock.storage.convert.rows import Ordering, Rows, Sorter
-from penstock.storage.convert.sort import RULES
-from penstock.storage.convert.spill import Spill
-from penstock.storage.convert.straight import StraightRows, weight_range
-from penstock.storage.convert.weights import WeightRange
-from penstock.storage.convert.workspace import Progress, Workspace, ignore
-from penstock.storage.convert.write import write_rows
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.ingest.options import RowSource, Source
-from penstock.storage.write import GraphWriter
+from penstock.storage.convert.renumber.id_mapping import NameStore
+from penstock.storage.convert.row_writer import write_rows
+from penstock.storage.convert.sort.groups import check_density, sort_plan
+from penstock.storage.convert.sort.isolated_vertices import IsolatedVertices
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.radix import RULES
+from penstock.storage.convert.sort.read import Backlog, closed_after, fill_spill
+from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter
+from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.weights import WeightRange
+from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.writer import GraphWriter
+from penstock.storage.ingest.core.source import RowSource, Source
 
 
 def convert(
@@ -57,7 +57,7 @@ def convert(
 
 
 @dataclass(slots=True, kw_only=True)
-class Edges:
+class ConvertedEdges:
     """What reading came to (how many edges, of which vertices, with what weights; how to get their
     sorted rows; original ids if ids were changed; of two sides, how many sources), and then what was written."""
 
@@ -66,7 +66,7 @@ class Edges:
     input_edges: int
     extent: WeightRange | None
     wide: bool
-    rows: Callable[[Sorter, Ordering], Iterator[Rows]]
+    rows: Callable[[Sorter, Ordering], Iterator[SortedRows]]
     original: Original = None
     left: int | None = None
     weight_dtype: np.dtype[Any] | None = None
@@ -75,7 +75,7 @@ class Edges:
     output_bytes: int = 0
 
 
-def taken_in(space: Workspace) -> Edges:
+def taken_in(space: Workspace) -> ConvertedEdges:
     """Get hold of the edges by the shortest way that the options allow."""
     if space.row_source is not None:
         return _straight(space, space.row_source)
@@ -87,28 +87,28 @@ def taken_in(space: Workspace) -> Edges:
     return _read(space)
 
 
-def _straight(space: Workspace, source: RowSource) -> Edges:
+def _straight(space: Workspace, source: RowSource) -> ConvertedEdges:
     """Take edges that lie row by row as they are."""
     space.stage("read")
     vertices = source.known_vertices or 0
     extent = weight_range(source, space.pool, space.steps.in_flight)
 
-    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[Rows]:
-        return StraightRows(source, sorter, ordering, space.options.drop_self_loops).rows()
+    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[SortedRows]:
+        return CsrRowsReader(source, sorter, ordering, space.options.drop_self_loops).rows()
 
     count = space.read_edges = source.edges
     wide = vertices > 1 << 32
-    return Edges(count=count, vertices=vertices, input_edges=count, extent=extent, wide=wide, rows=rows)
+    return ConvertedEdges(count=count, vertices=vertices, input_edges=count, extent=extent, wide=wide, rows=rows)
 
 
-def _spilled(spill: Spill, vertices: int, input_edges: int) -> Edges:
+def _spilled(spill: Spill, vertices: int, input_edges: int) -> ConvertedEdges:
     """Edges that lie in a spill, which ends with its rows."""
 
-    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[Rows]:
+    def rows(sorter: Sorter, ordering: Ordering) -> Iterator[SortedRows]:
         yield from sorter.rows(spill, ordering)
         spill.free()
 
-    return Edges(
+    return ConvertedEdges(
         count=spill.edges,
         vertices=vertices,
         input_edges=input_edges,
@@ -118,7 +118,7 @@ def _spilled(spill: Spill, vertices: int, input_edges: int) -> Edges:
     )
 
 
-def _read(space: Workspace) -> Edges:
+def _read(space: Workspace) -> ConvertedEdges:
     """Read edges whose ids stay as they are."""
     space.stage("read")
     spill = space.spill()
@@ -139,7 +139,7 @@ def _noted(space: Workspace, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch
             yield batch
 
 
-def _write(space: Workspace, edges: Edges, target: Path) -> None:
+def _write(space: Workspace, edges: ConvertedEdges, target: Path) -> None:
     """Sort and write the adjacencies, and whatever else the file holds; all of it is in place then."""
     both = space.options.direction == "both" and not space.mirror
     rule = space.rule
@@ -169,7 +169,7 @@ def _write(space: Workspace, edges: Edges, target: Path) -> None:
         space.stage("out")
         backward = space.spill()
         backlog = Backlog(backward, space.reverse_steps, space.pool)
-        edgeless = Edgeless(edges.vertices, space.options.host_memory)
+        edgeless = IsolatedVertices(edges.vertices, space.options.host_memory)
         with closed_after(_written(space, writer, "out", edges.rows, ordering)) as written:
             for rows in written:
                 edges.written += len(rows.neighbors)
@@ -190,7 +190,7 @@ def _write(space: Workspace, edges: Edges, target: Path) -> None:
     edges.output_bytes = writer.file_bytes
 
 
-def _write_original(writer: GraphWriter, edges: Edges) -> None:
+def _write_original(writer: GraphWriter, edges: ConvertedEdges) -> None:
     """Write the ids that vertices had, and which of them are sources of a bipartite graph."""
     writer.left = edges.left
     if isinstance(edges.original, NameStore):
@@ -201,7 +201,7 @@ def _write_original(writer: GraphWriter, edges: Edges) -> None:
 
 
 def _write_backward(
-    space: Workspace, writer: GraphWriter, backward: Spill, ordering: Ordering, edgeless: Edgeless
+    space: Workspace, writer: GraphWriter, backward: Spill, ordering: Ordering, edgeless: IsolatedVertices
 ) -> None:
     space.stage("in")
     done = 0
@@ -217,9 +217,9 @@ def _written(
     space: Workspace,
     writer: GraphWriter,
     direction: str,
-    rows: Callable[[Sorter, Ordering], Iterator[Rows]],
+    rows: Callable[[Sorter, Ordering], Iterator[SortedRows]],
     ordering: Ordering,
-) -> Iterator[Rows]:
+) -> Iterator[SortedRows]:
     sorted_rows = rows(sorter_for(space, ordering), ordering)
     yield from write_rows(writer.adjacency(direction), sorted_rows, ordering.vertices)
 
@@ -231,7 +231,7 @@ def sorter_for(space: Workspace, ordering: Ordering) -> Sorter:
     return Sorter(space.pool, plan, space.room, space.scratch, space.steps.packing.buckets)
 
 
-def _report(space: Workspace, edges: Edges, target: Path) -> ConvertReport:
+def _report(space: Workspace, edges: ConvertedEdges, target: Path) -> ConvertReport:
     return ConvertReport(
         output=target,
         vertices=edges.vertices,

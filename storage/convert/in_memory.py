@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.convert import Edges, sorter_for, taken_in
-from penstock.storage.convert.numbering import NameStore
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.convert.partition import check_density
-from penstock.storage.convert.rows import Ordering, Rows
-from penstock.storage.convert.sort import RULES
-from penstock.storage.convert.workspace import Workspace, ignore
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.graph import Graph
+from penstock.storage.convert.convert import ConvertedEdges, sorter_for, taken_in
+from penstock.storage.convert.renumber.id_mapping import NameStore
+from penstock.storage.convert.sort.groups import check_density
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.convert.sort.radix import RULES
+from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows
+from penstock.storage.convert.sort.workspace import Workspace, ignore
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.graph import Graph
 
 BATCH_EDGES = 1 << 20
 AMPLE_BYTES = 1 << 40
@@ -77,7 +77,7 @@ def graph_of(edges: EdgeArrays, options: ConvertOptions) -> Graph:
     return replace(graph, input_edges=taken.input_edges, left=taken.left)
 
 
-def _rows_of(edges: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, Edges]:
+def _rows_of(edges: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, ConvertedEdges]:
     settings = replace(options, host_memory=AMPLE_BYTES)
     with Workspace(edges, Path("memory"), settings, ignore) as space:
         taken = taken_in(space)
@@ -91,7 +91,7 @@ def _rows_of(edges: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, Edges]:
         return _collected(taken.rows(sorter_for(space, ordering), ordering), ordering), taken
 
 
-def _collected(pieces: Iterable[Rows], ordering: Ordering) -> _Csr:
+def _collected(pieces: Iterable[SortedRows], ordering: Ordering) -> _Csr:
     degrees = np.zeros(ordering.vertices, np.int64)
     neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
     weights: list[NDArray[Any]] = []
@@ -113,7 +113,7 @@ def _reversed(out: _Csr) -> _Csr:
     return _rows_of(backward, ConvertOptions())[0]
 
 
-def _original(taken: Edges) -> NDArray[Any] | None:
+def _original(taken: ConvertedEdges) -> NDArray[Any] | None:
     if isinstance(taken.original, NameStore):
         return np.concatenate([names.strings() for names in taken.original.pieces()])
     return taken.original

@@ -1,7 +1,7 @@
 """The story of ids that change: edges go into a log, ids become vertices, and the log becomes a spill.
 
-Needed where ids are renumbered, listed, are strings, have two sides, or where hubs come first. See numbering.py
-for the ways to number, hubs.py for the order of hubs.
+Needed where ids are renumbered, listed, are strings, have two sides, or where hubs come first. See id_mapping.py
+for the ways to number, hub_order.py for the order of hubs.
 """
 
 from collections.abc import Callable
@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
-from penstock.storage.convert.hubs import DegreeCount, hub_order, inverse
-from penstock.storage.convert.listed import Listed
-from penstock.storage.convert.log import Log
-from penstock.storage.convert.numbering import Named, NameStore, Numbered, Numbering, Unlisted, numbering_for
-from penstock.storage.convert.partition import check_density
-from penstock.storage.convert.read import NewIds, closed_after, fill_spill
-from penstock.storage.convert.spill import Spill
-from penstock.storage.convert.workspace import Workspace
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.errors import InputError
-from penstock.storage.ingest.explain import bad_line
-from penstock.storage.ingest.named import NamedTextSource
-from penstock.storage.ingest.ordered import ordered_map
-from penstock.storage.ingest.table_columns import Columns
-from penstock.storage.ingest.text import TextSource, read_ids
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.convert.renumber.hub_order import DegreeCount, hub_order, inverse
+from penstock.storage.convert.renumber.id_mapping import Named, NameStore, Numbered, Numbering, Unlisted, numbering_for
+from penstock.storage.convert.renumber.listed_ids import ListedIds
+from penstock.storage.convert.sort.edge_log import EdgeLog
+from penstock.storage.convert.sort.groups import check_density
+from penstock.storage.convert.sort.read import NewIds, closed_after, fill_spill
+from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.text.columns import Columns
+from penstock.storage.ingest.text.diagnose import bad_line
+from penstock.storage.ingest.text.edge_list import TextSource, read_ids
+from penstock.storage.ingest.text.strings import NamedTextSource
 
 Original = NDArray[Any] | NameStore | None
 
@@ -66,7 +66,7 @@ def read_and_rename(space: Workspace) -> Renamed:
     return Renamed(spill, log.edges, numbered, original)
 
 
-def _read_log(space: Workspace, log: Log, numbering: Numbering) -> None:
+def _read_log(space: Workspace, log: EdgeLog, numbering: Numbering) -> None:
     """Read all edges into the log, and every id into the numbering."""
     space.stage("read")
 
@@ -91,7 +91,7 @@ def _numbering(space: Workspace) -> Numbering:
     if path is None:
         return numbering_for(space)
     if not space.named:
-        return Listed(space, read_ids(path, space.ingest))
+        return ListedIds(space, read_ids(path, space.ingest))
     numbering = Named(space, sides=False)
     with closed_after(NamedTextSource([path], space.ingest, Columns(0, 0)).batches()) as batches:
         for batch in batches:
@@ -115,7 +115,7 @@ def _refused(space: Workspace, other: Unlisted) -> InputError:
     return bad_line(*place, reason)
 
 
-def _hubs(space: Workspace, log: Log, renamed: Callable[[EdgeBatch], EdgeBatch], vertices: int) -> NDArray[Any]:
+def _hubs(space: Workspace, log: EdgeLog, renamed: Callable[[EdgeBatch], EdgeBatch], vertices: int) -> NDArray[Any]:
     """Old ids in hub order."""
     space.check_vertex_memory(vertices)
     degrees = DegreeCount(vertices, space.options.workers, space.pool)

@@ -1,1 +1,1 @@
-"""Raw graph data in any spelling, turned into edge batches. README.md says which parser and why."""
+"""Raw graph data in every input format, as edge batches. `open_source.py` is the entry."""

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.budget import cores
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.errors import InputError
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest import synthetic_kernels as kernels
-from penstock.storage.ingest.ordered import ordered_map
-from penstock.storage.threads import ThreadPool
 
 BATCH_EDGES = 1 << 18
 """Edges made at a time by each thread: 2 MiB of 32-bit pairs."""

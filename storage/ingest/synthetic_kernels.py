@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.native import native
+from penstock.storage.base.jit import jit
 
 PAGES = 64
 """Web vertices whose out-degrees add up to the same number, so that edge numbers find vertices."""
@@ -30,7 +30,7 @@ CHAIN = 48
 """How many pages a web link may have been copied through (0.7^48 of them would be cut short)."""
 
 
-@native
+@jit
 def draw(key: Any, counter: Any) -> Any:
     """Word number ``counter`` (uint64) of the stream ``key`` (uint64), a uniform uint64."""
     word = key + (counter + _1) * _GOLDEN
@@ -39,7 +39,7 @@ def draw(key: Any, counter: Any) -> Any:
     return word ^ (word >> _31)
 
 
-@native
+@jit
 def below(word: Any, bound: Any) -> Any:
     """Scale a random word to 0 .. bound - 1 (uint64): the upper half of the 128-bit product."""
     low, high = word & _LOW, word >> _32
@@ -49,7 +49,7 @@ def below(word: Any, bound: Any) -> Any:
     return high * bound_high + (middle >> _32) + (carried >> _32)
 
 
-@native
+@jit
 def scrambled(vertex: Any, scale: Any, keys: NDArray[np.uint64]) -> Any:
     """A bijection of 0 .. 2^scale - 1 chosen by keys uint64[5] (the first is not used)."""
     mask = (_1 << scale) - _1
@@ -62,14 +62,14 @@ def scrambled(vertex: Any, scale: Any, keys: NDArray[np.uint64]) -> Any:
     return (word * (keys[4] | _1)) & mask
 
 
-@native
+@jit
 def fill_weights(first: Any, weights: NDArray[Any], low: Any, span: Any, key: Any) -> None:
     """Weights low .. low + span - 1 of edges ``first`` .., any integer dtype of shape (m,)."""
     for i in range(weights.size):
         weights[i] = low + below(draw(key, first + np.uint64(i)), span)
 
 
-@native
+@jit
 def fill_rmat(
     first: Any,
     ends: tuple[NDArray[Any], NDArray[Any]],
@@ -108,7 +108,7 @@ def fill_rmat(
         targets[i] = target
 
 
-@native
+@jit
 def fill_uniform(first: Any, ends: tuple[NDArray[Any], NDArray[Any]], vertices: Any, key: Any) -> None:
     """Both ends of each edge drawn evenly from 0 .. vertices - 1."""
     sources, targets = ends
@@ -118,7 +118,7 @@ def fill_uniform(first: Any, ends: tuple[NDArray[Any], NDArray[Any]], vertices: 
         targets[i] = below(draw(key, counter | _1), vertices)
 
 
-@native
+@jit
 def fill_grid(first: int, ends: tuple[NDArray[Any], NDArray[Any]], columns: int, across: int) -> None:
     """Edges of a grid: the ``across`` ones from left to right row by row, then those downward."""
     sources, targets = ends
@@ -133,7 +133,7 @@ def fill_grid(first: int, ends: tuple[NDArray[Any], NDArray[Any]], columns: int,
             targets[i] = edge - across + columns
 
 
-@native
+@jit
 def fill_web(
     first: int,
     ends: tuple[NDArray[Any], NDArray[Any]],
@@ -172,7 +172,7 @@ def fill_web(
         targets[i] = _written(chain[writer], draw(link_key, ~chain[writer]), np.uint64(vertices))
 
 
-@native
+@jit
 def _writer(chain: NDArray[np.uint64], known: int, link_key: Any, key: Any) -> tuple[int, int]:
     """Follow the pages that copied from one another back to the one that wrote the link itself.
 
@@ -190,14 +190,14 @@ def _writer(chain: NDArray[np.uint64], known: int, link_key: Any, key: Any) -> t
     return known, at
 
 
-@native
+@jit
 def _copied_from(page: Any, word: Any) -> Any:
     """The earlier page that ``page`` (above 0) takes links from: mostly one of the same site."""
     reach = page if (word & _15) == _0 else min(page, _SITE)
     return page - _1 - below(draw(word, _0), reach)
 
 
-@native
+@jit
 def _written(page: Any, word: Any, vertices: Any) -> Any:
     """A page's own link: to its site or, seldom, anywhere; to a front page as often as not.
 

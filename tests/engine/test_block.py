@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from penstock.engine.block import MESSAGES, Block, blocks, most_messages, offsets, room
 from penstock.engine.corners import strips
-from penstock.storage.index import Index, from_offsets
+from penstock.storage.format.index import Index, from_offsets
 
 DEGREES = np.array([3, 0, 9, 1, 1, 0, 4, 0])
 OTHERS = np.array([1, 2, 0, 6, 0, 0, 1, 5])

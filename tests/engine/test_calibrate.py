@@ -11,9 +11,9 @@ from penstock.engine import calibrate as story
 from penstock.engine import timing
 from penstock.engine.calibrate import Effort, Material, calibrate, device_named, disk_rates, machine_facts
 from penstock.engine.kernels import cuda as seam
-from penstock.storage import machine
-from penstock.storage.clock import Clock
-from penstock.storage.errors import InputError
+from penstock.storage.base import hardware_info
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.time_budget import TimeBudget
 from penstock.transfer import emulated
 from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.host import HostDevice
@@ -43,10 +43,10 @@ def once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "BATCH", 2)
 
 
-def ticking(step: float, limit: float | None = None) -> Clock:
+def ticking(step: float, limit: float | None = None) -> TimeBudget:
     """A clock on which looking at it takes `step` seconds."""
     ticks = count()
-    return Clock(limit, lambda: step * next(ticks))
+    return TimeBudget(limit, lambda: step * next(ticks))
 
 
 @pytest.mark.parametrize("cuda_kernels", [False, True])
@@ -63,7 +63,7 @@ def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, mo
     assert [sample.at for sample in found.tables["kernel"]][:1] == [0 if cuda_kernels else 1]
     assert [sample.amount for sample in found.tables["lines"]] == [ARENA // 256] * 5
     assert found.rates.line_runs[0][0] == 32
-    assert found.threads == machine.facts()["cores"]
+    assert found.threads == hardware_info.facts()["cores"]
     assert found.machine["device"] == {"kind": "emulated", "link_bytes": 20e6}
     assert not found.quick
 
@@ -76,7 +76,7 @@ def test_a_host_has_no_link_to_measure() -> None:
 
 
 def test_a_probe_that_has_no_time_is_left_out_and_said() -> None:
-    found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), Material(), clock=Clock(0.0))
+    found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), Material(), clock=TimeBudget(0.0))
     assert found.tables == {}
     assert set(found.missing) == {"disk", "decode", "kernel", "launch", "gather"}
     assert found.rates == Rates.host(found.threads)
@@ -106,14 +106,16 @@ def test_a_graph_on_disk_gives_its_own_chunks(tmp_path: Path) -> None:
     graph = on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=64)
     material = Material.of(graph)
     assert list(material.files) == [tmp_path / "g.h5"]
-    assert material.disk == machine.disk_of(tmp_path)
+    assert material.disk == hardware_info.disk_of(tmp_path)
     found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), material, clock=ticking(1e-3, 10.0))
     assert found.tables["decode"][0].amount % 4 == 0
     assert "too short" in found.missing["disk"]
 
 
 def test_a_quick_calibration_encodes_nothing() -> None:
-    found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), Material.of(in_memory(shape("skewed"))), clock=Clock())
+    found = calibrate(
+        HostDevice(), Effort(1.5, 0.01, ARENA), Material.of(in_memory(shape("skewed"))), clock=TimeBudget()
+    )
     assert "no graph file" in found.missing["decode"]
 
 
@@ -121,7 +123,7 @@ def test_a_disk_is_read_by_reads_in_flight(tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     probe.write_bytes(bytes(16 << 20))
     try:
-        samples = disk_rates(Material(files=[probe]), Effort(None, 60.0, 4 << 20), Clock())
+        samples = disk_rates(Material(files=[probe]), Effort(None, 60.0, 4 << 20), TimeBudget())
     except InputError as error:
         pytest.skip(str(error))
     assert [sample.at for sample in samples] == [1, 2, 4]  # each holds a block, and four fit

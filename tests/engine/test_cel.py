@@ -21,7 +21,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer import packs
 from penstock.transfer.routes import cel
 from samples import in_memory, on_disk, shape, skewed, weighed

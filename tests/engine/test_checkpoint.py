@@ -25,7 +25,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.result import Result
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from samples import in_memory, on_disk, shape
 from trials import program_of
 
@@ -324,7 +324,7 @@ def test_a_disk_that_is_full_does_not_end_the_run(tmp_path: Path) -> None:
     written = checkpoint.CheckpointFolder.write
 
     def write(self: Any, number: int, *rest: Any) -> int:
-        with mock.patch("penstock.storage.checkpoint.compress", side_effect=full[number - 1], wraps=_compress):
+        with mock.patch("penstock.storage.checkpoint.file.compress", side_effect=full[number - 1], wraps=_compress):
             return written(self, number, *rest)
 
     with (
@@ -343,7 +343,7 @@ def test_a_disk_that_is_full_does_not_end_the_run(tmp_path: Path) -> None:
 
 
 def _compress(data: Any, level: int) -> bytes:
-    from penstock.storage import codec
+    from penstock.storage.encoding import codec
 
     return codec.compress(data, level)
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.engine.session import Session
-from penstock.storage.reader import Reader
+from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.rates import Rates
 from penstock.transfer.task import Demand

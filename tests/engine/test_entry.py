@@ -12,7 +12,7 @@ import scipy.sparse
 from penstock.engine import Field, Graph, Program, from_edges, run
 from penstock.engine.entry import make
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
 

@@ -13,7 +13,7 @@ import pytest
 from faults import break_disk, flip_bit
 from penstock.engine import Graph, place
 from penstock.engine.session import Session
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer.layout import Layout
 from samples import on_disk, shape
 from trials import check, program_of

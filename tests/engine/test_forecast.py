@@ -14,7 +14,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import State
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer import cuda
 from penstock.transfer.layout import Layout
 from penstock.transfer.rates import Rates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from penstock.engine.interval import DEFAULT_SECONDS, LEAST_TIMES, Interval
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 
 @pytest.mark.parametrize(

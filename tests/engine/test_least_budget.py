@@ -33,7 +33,7 @@ from penstock.engine.programs.sssp import SSSP, WideSSSP
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
-from penstock.storage.errors import BudgetError
+from penstock.storage.base.errors import BudgetError
 from penstock.transfer import cuda
 from samples import on_disk
 

@@ -18,8 +18,8 @@ from penstock.engine.linked import device_of
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError
-from penstock.storage.index import from_offsets
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.index import from_offsets
 from penstock.transfer import cuda
 from samples import in_memory, on_disk, shape, skewed, weighed
 from small_host import keeping

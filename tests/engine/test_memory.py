@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions
+from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.synthetic import rmat
 
 BUDGET = 48 << 20
@@ -26,7 +26,7 @@ from penstock.engine.entry import make
 from penstock.engine.kernels import host
 from penstock.engine.programs.table import PROGRAMS
 from penstock.storage import budget
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 name, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 parameters = {
     "bfs": {"source": 0}, "sssp": {"source": 0}, "wcc": {}, "pagerank": {"tol": 0, "max_iter": 2, "weight": False}

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine import numbers
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 
 
 class Held:

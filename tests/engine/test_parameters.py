@@ -12,7 +12,7 @@ from penstock.engine import Field, Graph, Program, run
 from penstock.engine.entry import make
 from penstock.engine.parameters import Kind, Range, kinds_of
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
 ELSEWHERE = {"source", "personalization", "dangling", "nstart", "weight"}

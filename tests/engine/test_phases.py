@@ -15,7 +15,7 @@ from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from samples import in_memory
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from penstock.engine import Graph, place
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.rates import Rates
 from samples import on_disk, shape
 from small_host import CHUNK, keeping

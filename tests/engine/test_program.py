@@ -23,7 +23,7 @@ from penstock.engine.program import (
 )
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import ResidualPageRank
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 
 class Widest(Program):

@@ -14,7 +14,7 @@ from penstock.engine.program_check import check_program, synchronous_words
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from samples import in_memory, skewed, weighed
 
 GRAPH = EdgeList(90, *skewed(90, 200, 3))

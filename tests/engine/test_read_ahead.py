@@ -13,7 +13,7 @@ from penstock.engine.kernels.host import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.walk import Walk

@@ -12,7 +12,7 @@ from penstock.engine import Field, Graph, Program, Result, Start, from_edges, ru
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.widest import WidestPath
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 
 @pytest.fixture

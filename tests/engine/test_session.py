@@ -16,7 +16,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from samples import in_memory, on_disk, shape
 
 
@@ -207,7 +207,7 @@ FORKING = """
 import os, sys
 from penstock.engine import Graph, Session, run
 from penstock.engine.programs.bfs import BFS
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 graph = Graph.open(sys.argv[1])
 options = {"threads": 2, "kernels": sys.argv[2]}

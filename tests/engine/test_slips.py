@@ -14,7 +14,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.slips import check_slips
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
 LIMIT = 3

@@ -10,7 +10,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import Bitmap, State, state_bytes
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 
 KIND = np.dtype(np.uint32)
 

@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 from penstock.engine import from_edges, run
 from penstock.engine.vertices import internal_id, internal_ids, original_order, shuffled, smallest_members
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 NAMES = ["b", "a", "c", "07", 'q"x', "é"]
 

@@ -11,8 +11,8 @@ from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.engine.frontier import Frontier
 from penstock.engine.weighing import Degrees, Link, Progress, Side, pull_seconds, push_seconds, reading, sampled
-from penstock.storage.graph import Graph
-from penstock.storage.index import from_degrees
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.index import from_degrees
 from penstock.transfer.rates import Rates
 from samples import in_memory
 

@@ -59,7 +59,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 adjacency = Graph.open(sys.argv[1]).out
 with Path(sys.argv[2], "neighbors.bin").open("wb") as file:

@@ -24,7 +24,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 
 STATE = 60  # bytes a vertex for state, index and ids, at most
 

@@ -29,9 +29,9 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.result import Result
 from penstock.engine.session import Session
-from penstock.storage.graph import Graph
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.synthetic import BATCH_EDGES, rmat
-from penstock.storage.slots import aligned_empty
 from penstock.tools import cli
 from penstock.transfer.cuda import CudaDevice
 from penstock.transfer.routes.table import serving

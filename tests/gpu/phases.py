@@ -20,7 +20,7 @@ from penstock.engine.kernels import cuda_kernels, cuda_vertices
 from penstock.engine.placed import PlacedBitmap
 from penstock.engine.program import Program
 from penstock.engine.session import Session
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 from penstock.transfer.link import Link
 
 Say = Callable[[str], None]

@@ -9,8 +9,8 @@ import pytest
 from checkers import EdgeList
 from penstock.engine import run
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.graph import Graph
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.format.graph import Graph
 from samples import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 

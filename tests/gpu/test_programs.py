@@ -34,8 +34,8 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
-from penstock.storage.errors import RunError
-from penstock.storage.index import from_offsets
+from penstock.storage.base.errors import RunError
+from penstock.storage.format.index import from_offsets
 from penstock.transfer.cuda import CudaDevice
 from samples import on_disk, skewed, weighed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkers import EdgeList
 from penstock.engine.session import Session
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.timeline import Timeline
 from penstock.tools.metrics import metering
 from penstock.tools.report_runs import read
 from penstock.transfer import cuda

@@ -10,19 +10,19 @@ import pytest
 from commands import answered
 from penstock.engine import calibrate as story
 from penstock.engine import timing
-from penstock.storage.errors import InputError
-from penstock.storage.machine import disk_of
-from penstock.storage.sample import Sample
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.hardware_info import disk_of
+from penstock.storage.base.rate_sample import RateSample
 from penstock.tools import calibrate as shown
 from penstock.tools import cli, rates
 from penstock.transfer.calibration import Calibration, derive
 from penstock.transfer.rates import Rates
 from samples import on_disk, shape
 
-DISK = (Sample(1, 1e9, 1.0), Sample(8, 3e9, 1.0))
+DISK = (RateSample(1, 1e9, 1.0), RateSample(8, 3e9, 1.0))
 
 
-def disk(material: story.Material, effort: story.Effort, clock: story.Clock) -> tuple[Sample, ...]:
+def disk(material: story.Material, effort: story.Effort, clock: story.TimeBudget) -> tuple[RateSample, ...]:
     """A disk that is measured in no time, if it is named."""
     if not material.files:
         raise InputError("no file is named")
@@ -103,10 +103,10 @@ def test_people_see_tables(capsys: pytest.CaptureFixture[str], cache: Path) -> N
 
 def test_a_link_has_its_tables() -> None:
     tables = {
-        "copy": (Sample(1 << 16, 1 << 16, 8e-6), Sample(1 << 30, 1 << 30, 0.02)),
-        "lines": (Sample(32, 700e6, 1.0), Sample(128, 400e6, 1.0)),
-        "kernel": (Sample(0, 50e9, 1.0),),
-        "launch": (Sample(32, 32, 1.28e-4),),
+        "copy": (RateSample(1 << 16, 1 << 16, 8e-6), RateSample(1 << 30, 1 << 30, 0.02)),
+        "lines": (RateSample(32, 700e6, 1.0), RateSample(128, 400e6, 1.0)),
+        "kernel": (RateSample(0, 50e9, 1.0),),
+        "launch": (RateSample(32, 32, 1.28e-4),),
     }
     machine = {"processor": "Turbine", "cores": 16, "device": {"kind": "cuda", "name": "H", "memory_bytes": 1}}
     found = Calibration(

@@ -16,7 +16,7 @@ import pytest
 from penstock.engine import Graph, Session
 from penstock.engine.checkpoint import Checkpoints
 from penstock.engine.programs.bfs import BFS
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools import cli
 from penstock.tools.checkpoint_options import Checkpointing, heeding
 from penstock.tools.stop import GENTLE, Stopped, gently

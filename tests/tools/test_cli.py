@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli as front
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]

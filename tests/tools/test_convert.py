@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import answered, refused
-from penstock.storage.graph import Graph
-from penstock.storage.ingest import source
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest import open_source
 from penstock.tools import cli, convert
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
@@ -84,7 +84,7 @@ def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_formats_offered_are_those_there_are() -> None:
-    assert set(convert.FORMATS) == set(source.FORMATS)
+    assert set(convert.FORMATS) == set(open_source.FORMATS)
 
 
 def test_standard_input_is_read(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.checkpoint_options import Checkpointing
 from penstock.tools.execution import Execution, Keeping, Parameters, Wanted
 from penstock.tools.job import JOB_GROUPS, Job, Step

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.storage import reader
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
+from penstock.storage.read import reader
 from penstock.tools import cli, loaded
 from penstock.tools.loaded import in_memory
 

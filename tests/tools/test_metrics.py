@@ -16,7 +16,7 @@ import pytest
 from checkers import EdgeList
 from faults import small_disk
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli
 from penstock.tools.metrics import Metrics, metering
 from samples import in_memory, on_disk, shape, skewed, weighed

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from penstock.engine import from_edges, run
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.execution import Wanted
 from penstock.tools.outcome import outcome_of
 from penstock.tools.output import plain

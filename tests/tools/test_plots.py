@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools.plots import COLOURS, LONG, check, draw_routes, grouped, route_shares
 from penstock.tools.route_outcome import Outcome, Row, Trial
 from penstock.tools.routes import Configuration, case_of

@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 from penstock.engine.program import Program
 from penstock.engine.programs.bfs import BFS
-from penstock.storage.errors import InputError
-from penstock.tools.programs import (
-    find_program,
-    make_program,
-    parse_setting,
-    read_weights,
-)
+from penstock.storage.base.errors import InputError
+from penstock.tools.programs import find_program, make_program, parse_setting, read_weights
 
 OWN = """
 from penstock.engine.program import Program, Field

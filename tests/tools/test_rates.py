@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from penstock.engine import calibrate as story
 from penstock.engine import timing
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.graph import Graph
-from penstock.storage.machine import disk_of
-from penstock.storage.sample import Sample
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.hardware_info import disk_of
+from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.format.graph import Graph
 from penstock.tools import cli, rates
 from penstock.tools.rates import Choice, Used, rates_for
 from penstock.transfer.calibration import Calibration
@@ -187,10 +187,10 @@ def test_a_disk_that_is_new_is_added(tmp_path: Path, cache: Path, monkeypatch: p
     first, _ = asked(graph, streamed)
     assert first.calibration is not None
     assert first.calibration.disks == {}  # a few KiB tell nothing
-    monkeypatch.setattr(story, "disk_rates", lambda material, effort, clock: (Sample(4, 5e8, 1.0),))
+    monkeypatch.setattr(story, "disk_rates", lambda material, effort, clock: (RateSample(4, 5e8, 1.0),))
     more, notes = asked(graph, streamed)
     assert more.calibration is not None
-    assert more.calibration.disks == {disk_of(tmp_path): (Sample(4, 5e8, 1.0),)}
+    assert more.calibration.disks == {disk_of(tmp_path): (RateSample(4, 5e8, 1.0),)}
     assert more.rates is not None
     assert more.rates.disk_bytes == 5e8
     assert len(notes) == 1

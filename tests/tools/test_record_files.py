@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.tools import record_files
 from penstock.tools.record_files import JOB, LOG, MARK, METRICS, RATES, RUN, TRACE, RecordFiles, is_empty, status
 

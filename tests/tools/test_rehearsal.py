@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from commands import answered
-from penstock.storage.reader import Reader
+from penstock.storage.read.reader import Reader
 from penstock.tools import cli, rates
 from samples import on_disk, shape
 
@@ -72,7 +72,7 @@ def test_people_read_it_line_by_line(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_device_is_rehearsed_too(capsys: pytest.CaptureFixture[str]) -> None:
     from penstock.engine.session import Session
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
     from penstock.tools.job import Step
     from penstock.tools.rehearsal import _lines
 

@@ -16,7 +16,7 @@ import pytest
 from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.tools import cli, report_page, report_plots
 from penstock.tools.output import plain
 from penstock.tools.plots import COLOURS, as_svg

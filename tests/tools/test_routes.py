@@ -18,7 +18,7 @@ from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.trace import IterationRecord
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli, route_trials
 from penstock.tools.route_options import CASES, PortionType
 from penstock.tools.route_outcome import Outcome, Row, Trial

@@ -241,7 +241,7 @@ def test_people_are_told_what_it_took(graph: Path, capsys: pytest.CaptureFixture
 def test_a_damaged_chunk_is_a_failed_run_not_a_wrong_answer(
     graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from penstock.storage.graph import Graph
+    from penstock.storage.format.graph import Graph
 
     damaged = tmp_path / "damaged.h5"
     data = bytearray(graph.read_bytes())

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from commands import refused
 from penstock.engine.session import Session
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.tools import cli, log
 from penstock.tools.stop import Stopped
 from samples import on_disk, shape

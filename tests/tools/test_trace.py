@@ -13,8 +13,8 @@ from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.engine.session import Session
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.timeline import Timeline, Work
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.timeline import Timeline, Work
 from penstock.tools import cli
 from penstock.tools.trace import GROUPS, SLIP, events, tracing, write
 from samples import on_disk, skewed, weighed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from faults import flip_bit
-from penstock.storage.graph import Graph
+from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 
 
@@ -69,7 +69,7 @@ def test_a_quiet_one_says_one_line(graph: Path, capsys: pytest.CaptureFixture[st
 def test_many_problems_are_counted(
     graph: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.storage.verify.MOST_PROBLEMS", 1)
+    monkeypatch.setattr("penstock.storage.read.verify.MOST_PROBLEMS", 1)
     damage(graph)
     assert cli.run_command(["verify", str(graph)]) == 1
     assert "… and 1 more" in capsys.readouterr().out

@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from penstock.storage.errors import InputError
-from penstock.storage.sample import Sample
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.rate_sample import RateSample
 from penstock.tools.output import plain
 from penstock.transfer.calibration import MARK, Calibration, derive
 from penstock.transfer.rates import Rates
 
 TABLES = {
-    "copy": tuple(Sample(size, size, 1e-5 + size / 50e9) for size in (1 << 16, 1 << 20, 1 << 24)),
-    "lines": (Sample(32, 700, 1e-6), Sample(128, 400, 1e-6), Sample(8192, 410, 1e-6)),
-    "launch": (Sample(32, 32, 32 * 4e-6),),
-    "kernel": (Sample(0, 50, 1e-9),),
-    "decode": (Sample(1, 3, 1e-9), Sample(2, 6, 1e-9), Sample(4, 5, 1e-9)),
-    "gather": (Sample(1, 10, 1e-9), Sample(2, 20, 1e-9), Sample(4, 38, 1e-9)),
+    "copy": tuple(RateSample(size, size, 1e-5 + size / 50e9) for size in (1 << 16, 1 << 20, 1 << 24)),
+    "lines": (RateSample(32, 700, 1e-6), RateSample(128, 400, 1e-6), RateSample(8192, 410, 1e-6)),
+    "launch": (RateSample(32, 32, 32 * 4e-6),),
+    "kernel": (RateSample(0, 50, 1e-9),),
+    "decode": (RateSample(1, 3, 1e-9), RateSample(2, 6, 1e-9), RateSample(4, 5, 1e-9)),
+    "gather": (RateSample(1, 10, 1e-9), RateSample(2, 20, 1e-9), RateSample(4, 38, 1e-9)),
 }
-DISK = (Sample(1, 1e9, 1.0), Sample(8, 3e9, 1.0))
+DISK = (RateSample(1, 1e9, 1.0), RateSample(8, 3e9, 1.0))
 
 
 def made(**changes: Any) -> Calibration:
@@ -70,7 +70,7 @@ def test_a_run_with_fewer_threads_gets_what_they_do() -> None:
 
 
 def test_a_disk_that_was_measured_has_its_own_rate() -> None:
-    known = made(disks={"259:1": DISK, "0:42": (Sample(4, 5e8, 1.0),)})
+    known = made(disks={"259:1": DISK, "0:42": (RateSample(4, 5e8, 1.0),)})
     assert known.at(4, "0:42").disk_bytes == pytest.approx(5e8)
     assert known.at(4, "9:9") == known.at(4)
 

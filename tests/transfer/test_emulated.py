@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer.emulated import EmulatedDevice
 
 

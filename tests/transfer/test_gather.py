@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.storage.index import Index, from_degrees
+from penstock.storage.format.index import Index, from_degrees
 from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
 from penstock.transfer.packed import Packed, Place, packed
 from penstock.transfer.task import Partition

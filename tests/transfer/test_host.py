@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer.device import Device
 from penstock.transfer.host import HostDevice
 from penstock.transfer.slabs import Slabs

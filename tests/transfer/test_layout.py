@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.layout import AdjacencySize, Budget, layout, reader_bytes
 
 MIB = 1 << 20

@@ -19,8 +19,8 @@ import pytest
 from penstock.engine import Graph, place
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.session import Session
-from penstock.storage.diskfile import DiskFile
-from penstock.storage.frames import Frames
+from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.frames import Frames
 from penstock.transfer import emulated, packs
 from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
@@ -137,9 +137,9 @@ class Course:
 def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
     """Let disk, decoding and gathering report to the course; only one thread reads at a time."""
     turn = threading.Lock()
-    reading, decoding, gathering = DiskFile.read, Frames.decode, packs.gather_rows
+    reading, decoding, gathering = DirectFile.read, Frames.decode, packs.gather_rows
 
-    def disk(file: DiskFile, wanted: Any, buffer: memoryview) -> None:
+    def disk(file: DirectFile, wanted: Any, buffer: memoryview) -> None:
         with turn:
             course.let_decode()
             with course.at("disk"):
@@ -153,7 +153,7 @@ def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
         with course.at("gather"):
             gathering(*arguments)
 
-    patch.setattr(DiskFile, "read", disk)
+    patch.setattr(DirectFile, "read", disk)
     patch.setattr(Frames, "decode", decode)
     patch.setattr(packs, "gather_rows", gather)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.transfer.host import HostDevice
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.pipeline import Pipeline

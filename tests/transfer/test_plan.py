@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.options import TransferOptions
 from penstock.transfer.plan import make_plan
 from penstock.transfer.rates import Rates

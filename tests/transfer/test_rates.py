@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.rates import Rates
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.layout import AdjacencySize
 from penstock.transfer.share import SLABS, Share, Wish, share
 

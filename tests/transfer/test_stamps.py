@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.timeline import Timeline
 from penstock.transfer.cost import KERNEL, LINK
 from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.stamps import Stamps, work_of

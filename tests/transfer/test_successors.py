@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.storage.index import from_degrees
+from penstock.storage.format.index import from_degrees
 from penstock.transfer.gather import ActiveRows, Source
 from penstock.transfer.successors import keep_whole_rows, mark_successors, unmark
 from penstock.transfer.task import partitions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.task import partitions, whole_demand
 from transfer_fakes import CHUNK, FakeIndex
 

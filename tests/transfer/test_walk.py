@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer import walk as walking
 from penstock.transfer.cost import Cost
 from penstock.transfer.options import TransferOptions

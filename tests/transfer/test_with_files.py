@@ -3,11 +3,11 @@
 import faults
 import numpy as np
 import pytest
-from penstock.storage.cache import Arena, Extent, HostCache
-from penstock.storage.errors import RunError
-from penstock.storage.graph import Graph
-from penstock.storage.reader import Reader
-from penstock.storage.write import GraphWriter
+from penstock.storage.base.errors import RunError
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.writer import GraphWriter
+from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.reader import Reader
 from penstock.transfer.host import HostDevice
 from penstock.transfer.layout import Budget, reader_bytes
 from penstock.transfer.options import TransferOptions

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from penstock.storage.errors import RunError
+from penstock.storage.base.errors import RunError
 from penstock.transfer.cost import LINK
 from penstock.transfer.gather import ActiveRows, Source, count_rows
 from penstock.transfer.link import Link, LinkReader

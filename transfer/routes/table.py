@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol, cast
 
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer.parcel import Parcel
 from penstock.transfer.routes import cel, compaction, resident, zero_copy
 from penstock.transfer.routes import filter as filter_route

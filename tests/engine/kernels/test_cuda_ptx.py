@@ -12,7 +12,7 @@ from penstock.engine.kernels import cuda_ptx
 from penstock.engine.kernels.author import bind
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
-from penstock.storage.user_cache import kernel_folder
+from penstock.storage.base.user_cache import kernel_folder
 
 TYPES = ("array(uint32, 1d, C)", "int64")
 PLACE = (9, 0)

@@ -24,7 +24,7 @@ from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 from penstock.engine.kernels.cuda_sort import sort_in_place
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
-from penstock.storage.index import from_offsets
+from penstock.storage.format.index import from_offsets
 from penstock.transfer.emulated import EmulatedDevice
 from samples import in_memory, on_disk, shape, skewed
 

@@ -30,7 +30,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.result import Result
 from penstock.engine.session import Session
 from penstock.engine.state import State, state_bytes
-from penstock.storage.timeline import Timeline
+from penstock.storage.base.timeline import Timeline
 from samples import in_memory, shape, skewed, weighed
 from trials import Patient, Wandering, check, program_of
 

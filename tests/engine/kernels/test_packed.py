@@ -21,8 +21,8 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import State
-from penstock.storage.graph import Graph
-from penstock.storage.index import from_degrees
+from penstock.storage.format.graph import Graph
+from penstock.storage.format.index import from_degrees
 from penstock.transfer.emulated import EmulatedDevice
 from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
 from penstock.transfer.packed import packed

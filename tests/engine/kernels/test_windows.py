@@ -18,7 +18,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.state import State
-from penstock.storage.index import Index, from_offsets
+from penstock.storage.format.index import Index, from_offsets
 from penstock.transfer.task import TaskRecord
 from penstock.transfer.view import View
 

@@ -34,7 +34,7 @@ from penstock.engine.programs.kcore import KCore
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.widest import WidestPath
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 from penstock.transfer import layout as transfer_layout
 from samples import in_memory, on_disk, shape, skewed
 

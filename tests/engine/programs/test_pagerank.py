@@ -10,7 +10,7 @@ import pytest
 from penstock.engine import Graph, from_edges, run
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
 
 COUNT = 24
 

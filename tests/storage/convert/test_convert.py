@@ -12,17 +12,17 @@ from conversions import Edge, Given, arrays, expected, stored
 from faults import open_files, python, small_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert import convert as story
-from penstock.storage.convert import workspace
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions, ConvertProgress
-from penstock.storage.convert.partition import SortPlan
-from penstock.storage.convert.workspace import Shares
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.errors import InputError, RunError
-from penstock.storage.graph import Graph
-from penstock.storage.ingest.options import IngestOptions
-from penstock.storage.ingest.source import open_source
+from penstock.storage.convert.sort import workspace
+from penstock.storage.convert.sort.groups import SortPlan
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
+from penstock.storage.convert.sort.workspace import Shares
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.open_source import open_source
 
 
 def check(edges: list[Edge], sizes: list[int], options: ConvertOptions, folder: Path) -> Graph:
@@ -404,10 +404,10 @@ LIMITED = """
 import sys
 from pathlib import Path
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.errors import RunError
-from penstock.storage.ingest.options import IngestOptions
-from penstock.storage.ingest.source import open_source
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.base.errors import RunError
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.open_source import open_source
 source = open_source([sys.argv[1]], "binary32", IngestOptions(threads=2))
 try:
     convert(source, Path(sys.argv[2]), ConvertOptions(threads=2, host_memory=32 << 20))

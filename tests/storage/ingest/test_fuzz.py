@@ -25,13 +25,13 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.options import ConvertOptions
-from penstock.storage.errors import InputError
-from penstock.storage.graph import Graph
-from penstock.storage.ingest.options import IngestOptions
-from penstock.storage.ingest.source import open_source
-from penstock.storage.verify import verify
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.open_source import open_source
+from penstock.storage.read.verify import verify
 
 MANY = settings.default.max_examples // 5
 MOST_BYTES = 24 << 20

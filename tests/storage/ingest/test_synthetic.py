@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from penstock.storage.edges import EdgeBatch
-from penstock.storage.errors import InputError
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest import synthetic
 from penstock.storage.ingest.synthetic import SyntheticSource, grid, rmat, uniform, web
 from penstock.storage.ingest.synthetic_kernels import below, draw, scrambled

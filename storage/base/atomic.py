@@ -1,0 +1,203 @@
+"""Owns how files appear: whole or not at all, and never over another one unasked.
+
+A file is written beside its final name, made durable, then renamed, and its folder is synced. Once it has its name it
+stays: what fails afterwards is told as what it is (`UnsyncedError`). Whatever a run leaves on disk
+until then is *debris*: registered before it is made, removed by the block that made it, and, should
+a signal strike between the two, by `sweep_debris` at the very end of the command. Refuses to know
+what is written. The write-fsync-rename-fsync order is that of every careful database.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from penstock.storage.base.errors import InputError, RunError, UnsyncedError
+
+_debris: dict[Path, int] = {}
+
+
+def check_target(path: Path | str, *, force: bool) -> Path:
+    """Refuse, before any work, a target that could not be written; return the file it names.
+
+    A symbolic link is followed, so that the file it points at is replaced and the link stays.
+
+    Raises:
+        InputError: the folder is missing or not writable, or the target exists (without ``force``)
+            or is a folder or a device.
+    """
+    target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()
+    folder = target.parent
+    if not folder.is_dir():
+        raise InputError(f"{target}: the folder {folder} does not exist; create it or name another")
+    if target.exists():
+        if not target.is_file():
+            raise InputError(f"{target} is not a regular file; name another output")
+        if not force:
+            raise InputError(f"{target} exists already; --force replaces it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{target}: the folder {folder} is not writable; name another output")
+    return target
+
+
+@contextmanager
+def replacing(path: Path | str, *, force: bool) -> Iterator[Path]:
+    """Yield a temporary name beside ``path`` to write to; it becomes ``path`` when the block ends.
+
+    On success the file is flushed to disk and renamed, and its folder flushed. On any exception before the renaming,
+    KeyboardInterrupt included, it is removed and ``path`` is as it was. Without ``force`` a file
+    that appeared under that name meanwhile is refused too.
+
+    Raises:
+        InputError: as `check_target`, or ``path`` appeared meanwhile (without ``force``).
+        RunError: the file system failed while flushing or renaming; ``path`` is as it was.
+        UnsyncedError: ``path`` is the new file, and its folder could not be flushed.
+    """
+    target = check_target(path, force=force)
+    partial = partial_name(target)
+    with debris(partial):
+        yield partial
+        give_name(partial, target, force=force)
+        sync_folder(target)
+
+
+def give_name(partial: Path, target: Path, *, force: bool) -> None:
+    """Make a finished file durable and rename it to ``target``; to be followed by `sync_folder`.
+
+    Raises:
+        InputError: ``target`` exists (without ``force``).
+        RunError: the file system failed; ``target`` is as it was.
+    """
+    try:
+        flush(partial)
+        _rename(partial, target, force=force)
+    except FileExistsError:
+        raise InputError(f"{target} appeared while it was being written; --force replaces it") from None
+    except OSError as error:
+        raise RunError(f"{target} could not be written: {error.strerror or error}; free space and retry") from error
+
+
+def sync_folder(target: Path) -> None:
+    """Make a file's new name durable. Raises UnsyncedError."""
+    try:
+        flush(target.parent)
+    except OSError as error:
+        raise UnsyncedError(
+            f"{target} is written and in its place, but the folder {target.parent} could not be synced "
+            f"({error.strerror or error}): a power failure may undo that; check the disk"
+        ) from error
+
+
+@contextmanager
+def whole_file(path: Path | str, *, force: bool) -> Iterator[Path]:
+    """As `replacing`, for a block that does nothing but write the file: what fails in it is a RunError too."""
+    with replacing(path, force=force) as partial:
+        try:
+            yield partial
+        except OSError as error:
+            raise RunError(f"{path} could not be written: {error.strerror or error}; free space and retry") from error
+
+
+def write_text(path: Path | str, text: str, *, force: bool) -> None:
+    """Write a text in UTF-8, whole or not at all. Raises as `replacing`."""
+    with whole_file(path, force=force) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def partial_name(target: Path) -> Path:
+    """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet."""
+    suffix = "".join(target.suffixes[-2:])
+    stem = target.name.removesuffix(suffix)
+    return target.with_name(f".{stem}.partial-{os.getpid()}-{secrets.token_hex(4)}{suffix}")
+
+
+def flush(path: Path) -> None:
+    """Make a file's bytes, or a folder's names, durable (fsync). Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if not (path.is_dir() and error.errno == errno.EINVAL):
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def debris(path: Path) -> Iterator[Path]:
+    """Yield ``path``; whatever file or folder has that name when the block ends is removed."""
+    register_debris(path)
+    try:
+        yield path
+    finally:
+        remove_debris(path)
+
+
+@contextmanager
+def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new, private, empty folder (inside ``parent`` or the system's place); removed after.
+
+    Raises:
+        InputError: ``parent`` is missing or not writable.
+    """
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    folder = place / f".penstock-scratch-{os.getpid()}-{secrets.token_hex(4)}"
+    with debris(folder):
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise InputError(
+                f"scratch folder {place} cannot be used: {error.strerror}; --scratch names another"
+            ) from error
+        yield folder
+
+
+def register_debris(path: Path) -> None:
+    """Note that ``path`` must not outlive this process; call it before making it."""
+    _debris[path.absolute()] = os.getpid()
+
+
+def remove_debris(path: Path) -> None:
+    """Remove ``path`` if it is there, and forget it."""
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+    _debris.pop(path.absolute(), None)
+
+
+def keep_debris(path: Path) -> None:
+    """Forget that ``path`` was debris: it is finished, or has its final name now."""
+    _debris.pop(path.absolute(), None)
+
+
+def sweep_debris() -> None:
+    """Remove everything that this process registered and nobody removed; for a command's end."""
+    for path, owner in list(_debris.items()):
+        if owner == os.getpid():
+            with suppress(OSError):
+                remove_debris(path)
+
+
+def _rename(partial: Path, target: Path, *, force: bool) -> None:
+    """Rename; without ``force`` only onto a free name, as far as the file system can promise it."""
+    if not force:
+        try:
+            os.link(partial, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            if target.exists():
+                raise FileExistsError(target) from None
+        else:
+            with suppress(OSError):
+                partial.unlink()  # it is debris: another attempt follows
+            return
+    os.replace(partial, target)

@@ -1,0 +1,18 @@
+"""Owns how storage's inner loops are compiled: once per machine (kept in the user's cache), free of Python's lock.
+
+Refuses parallel kernels: storage's loops run inside worker threads, and Numba's own threads may not be
+entered from two of them at once.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+from penstock.storage.base.kernel_cache import kept
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def jit(function: F) -> F:
+    """Compile a function of numbers and arrays at its first call; later processes load it."""
+    return cast(F, kept(numba.njit(nogil=True)(function)))

@@ -1,0 +1,173 @@
+"""Compiled kernels, kept from one process to the next in the folder that `user_cache.kernel_folder` names.
+
+The name of an entry is a digest of all that its content depends on, so that installations of any version share the
+folder, and stale code is not found: sources, argument types, options, processor, versions of Numba, LLVM, NumPy and
+Python. Entries that were not used for longest make room. A folder that cannot be written is said once, and each process
+then compiles for itself.
+"""
+
+import functools
+import hashlib
+import logging
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from penstock.storage.base.blob_cache import BlobCache
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.user_cache import kernel_folder
+
+MOST_ENTRIES = 4096
+"""Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
+_HOST = ".kernel"
+
+_log = logging.getLogger("penstock.storage.base.kernel_cache")
+
+
+def take(key: str, suffix: str) -> bytes | None:
+    """Return what was kept under `key`; None where there is nothing, or nothing whole."""
+    try:
+        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).take(key)
+    except InputError:  # no home: `keep` says so
+        return None
+
+
+def keep(key: str, suffix: str, content: bytes) -> None:
+    """Keep `content` under `key`, where the folder can be written; says once where it cannot."""
+    try:
+        folder = kernel_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (InputError, OSError) as error:
+        _unkept(str(error))
+        return
+    if not BlobCache(folder, suffix, MOST_ENTRIES).put(key, content):
+        _unkept(f"{folder} cannot be written")
+
+
+@functools.cache
+def _unkept(reason: str) -> None:
+    _log.warning("compiled kernels are not kept, each process compiles its own (%s); set XDG_CACHE_HOME", reason)
+
+
+def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
+    """Let a function that Numba compiles be loaded where an earlier process compiled it; return the function.
+
+    Parameters
+    ----------
+    compiled : Dispatcher
+        What `numba.njit` returned.
+    key : callable, optional
+        Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
+    """
+    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled))
+    return compiled
+
+
+def source_digest(function: Any) -> str:
+    """Digest of the files that a function's code comes from, and of the constants that it takes from elsewhere."""
+    digest = hashlib.sha256()
+    waiting, seen = [_plain(function)], set()
+    while waiting:
+        inner = waiting.pop()
+        if id(inner) in seen:
+            continue
+        seen.add(id(inner))
+        code = inner.__code__
+        digest.update(f"{inner.__module__}.{inner.__qualname__}.{code.co_firstlineno}\0".encode())
+        digest.update(_file_digest(code.co_filename))
+        cells = zip(code.co_freevars, (cell.cell_contents for cell in inner.__closure__ or ()), strict=True)
+        for name, value in (*((name, inner.__globals__.get(name)) for name in _names(code)), *cells):
+            if hasattr(_plain(value), "__code__"):
+                waiting += [_plain(value)] if _is_ours(value) else []
+            else:
+                digest.update(f"{name}={_told(value)}\0".encode())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The Python function of a compiled one or of an intrinsic, else the value."""
+    return getattr(value, "py_func", None) or getattr(value, "_defn", None) or value
+
+
+def _is_ours(value: Any) -> bool:
+    return str(getattr(_plain(value), "__module__", "")).startswith("penstock.")
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, ModuleType):
+        ours = value.__name__.startswith("penstock.")
+        return value.__name__ + (_file_digest(str(value.__file__)).hex() if ours else "")
+    if isinstance(value, int | float | str | bytes | bool | tuple | np.generic | None):
+        return repr(value)
+    return type(value).__qualname__  # made in the module that uses it, whose file is in the digest
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that a function looks up, those of functions within it included, in the order of the code."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+@functools.cache
+def _file_digest(path: str) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest()
+
+
+@functools.cache
+def versions() -> tuple[str, ...]:
+    """Return the versions that decide what a source is compiled to."""
+    return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
+
+
+class _KernelCache(_Cache):  # type: ignore[misc]
+    """What Numba asks when a function is first called with arguments of some types."""
+
+    def __init__(self, compiled: Any, key: Callable[[], str]) -> None:
+        self._options = sorted(getattr(compiled, "targetoptions", {}).items())
+        self._key = key
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        """Where entries are, for Numba's statistics."""
+        return str(kernel_folder())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for arguments of these types; None where it is not kept."""
+        target_context.refresh()
+        content = take(self._entry(sig, target_context.codegen()), _HOST) if self._enabled else None
+        return None if content is None else CompileResult._rebuild(target_context, *pickle.loads(content))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""
+        lifted = any(not loop.can_cache for loop in data.lifted)
+        if self._enabled and not lifted and not data.library.has_dynamic_globals:
+            keep(self._entry(sig, data.codegen), _HOST, dumps(data._reduce()))
+
+    def _entry(self, sig: Any, codegen: Any) -> str:
+        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions())
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def enable(self) -> None:
+        """Load and keep from now on."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither load nor keep from now on."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Do nothing: entries are shared, and their names tell what they are."""

@@ -1,0 +1,37 @@
+"""Owns how long measuring may take: a number of seconds in all, of which every probe gets a share.
+
+A probe asks before it begins whether there is time for it at its worst, and then repeats its work only until its own
+share is over. Refuses to interrupt anything: what has begun ends, so every step of a probe has to be short.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class TimeBudget:
+    """`seconds` from now on (None: as many as it takes); `now` is the time of day that counts."""
+
+    def __init__(self, seconds: float | None = None, now: Callable[[], float] = time.perf_counter) -> None:
+        self.now = now
+        self._began = now()
+        self._end = float("inf") if seconds is None else self._began + seconds
+
+    @property
+    def spent(self) -> float:
+        """Seconds since it was made."""
+        return self.now() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds that may still be spent, at least 0; infinite without a limit."""
+        return max(0.0, self._end - self.now())
+
+    def allows(self, seconds: float) -> bool:
+        """Whether so many seconds are left."""
+        return self.left >= seconds
+
+    def until(self, seconds: float) -> float:
+        """Return the moment at which a share of `seconds`, begun now, is over."""
+        return min(self.now() + seconds, self._end)

@@ -1,0 +1,59 @@
+"""Owns that the threads that share an object take turns, and that it is refused when closed or inherited by a fork."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.storage.base.errors import InputError
+
+
+class Turns:
+    """The turns of one object: one thread at a time, until it is closed, in the process that made it.
+
+    name: what messages call it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._process = os.getpid()
+        self._turn = threading.Lock()
+        self._whose: int | None = None
+        self._closed = False
+
+    def check(self) -> None:
+        """Raise InputError where the object cannot be used any more, or not here."""
+        if os.getpid() != self._process:
+            raise InputError(
+                f"this {self._name} is of process {self._process}, from which this one was forked without its threads; "
+                f"open a {self._name} here"
+            )
+        if self._closed:
+            raise InputError(f"this {self._name} is closed; open another one")
+
+    @contextmanager
+    def mine(self) -> Iterator[None]:
+        """Wait for the turn and have it. Raises InputError as `check`, and in the thread that has the turn already."""
+        self.check()
+        if self._whose == threading.get_ident():
+            raise InputError(
+                f"this {self._name} is in the middle of a run: end it, or close its steps(), before another one begins"
+            )
+        with self._turn:
+            self.check()
+            self._whose = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._whose = None
+
+    @contextmanager
+    def last(self) -> Iterator[None]:
+        """Have the last turn: wait for the other threads, and let none follow. A run of this thread is cut off."""
+        if os.getpid() != self._process or self._whose == threading.get_ident():
+            self._closed = True
+            yield
+            return
+        with self._turn:
+            self._closed = True
+            yield

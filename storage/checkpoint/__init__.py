@@ -1,0 +1,1 @@
+"""Checkpoint files and the folder that holds the checkpoints of a run."""

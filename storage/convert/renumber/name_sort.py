@@ -1,0 +1,191 @@
+"""Owns the order of names: by their bytes, as compiled sorting and merging.
+
+Sorting goes by eight bytes at a time, the most significant first, and only within what is equal so
+far (multikey quicksort after Bentley and Sedgewick, SODA 1997, with words for characters). No name holds a
+zero byte and none comes twice, so a name that ends counts as zeros and nothing is ever equal to the end.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+
+_SMALL = 12
+
+
+def sorted_order(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of distinct names in the order of their bytes."""
+    order = np.arange(len(ends), dtype=np.int64)
+    if len(ends):
+        sort_words(text, ends, order, np.empty(len(ends), np.uint64))
+    return order
+
+
+@jit
+def word_at(text: NDArray[np.uint8], start: int, end: int) -> Any:
+    """The first eight bytes from ``start``, the first most significant; zeros from ``end`` on."""
+    word = np.uint64(0)
+    for i in range(8):
+        byte = np.uint64(text[start + i]) if start + i < end else np.uint64(0)
+        word = (word << np.uint64(8)) | byte
+    return word
+
+
+@jit
+def is_before(text: NDArray[np.uint8], one: int, one_end: int, other: int, other_end: int) -> bool:
+    """Whether the bytes [one, one_end) come before [other, other_end)."""
+    while one < one_end and other < other_end:
+        if text[one] != text[other]:
+            return bool(text[one] < text[other])
+        one += 1
+        other += 1
+    return one == one_end and other < other_end
+
+
+@jit
+def sort_words(
+    text: NDArray[np.uint8], ends: NDArray[np.int64], order: NDArray[np.int64], words: NDArray[np.uint64]
+) -> None:
+    """Sort ``order``, numbers of names; ``words`` is room for as many: eight bytes of each from some depth on."""
+    pending = np.empty((len(order) // _SMALL + 64, 4), np.int64)
+    pending[0, 0], pending[0, 1], pending[0, 2], pending[0, 3] = 0, len(order), 0, 1
+    top = 1
+    while top > 0:
+        top -= 1
+        low, high, depth = pending[top, 0], pending[top, 1], pending[top, 2]
+        if pending[top, 3] == 1:
+            for i in range(low, high):
+                name = order[i]
+                words[i] = word_at(text, (ends[name - 1] if name > 0 else 0) + depth, ends[name])
+        if high - low <= _SMALL:
+            _insertion(text, ends, order, low, high, depth)
+            continue
+        below, above = _divide(order, words, low, high)
+        for part in range(3):
+            start = low if part == 0 else below if part == 1 else above
+            stop = below if part == 0 else above if part == 1 else high
+            if stop - start <= _SMALL:
+                _insertion(text, ends, order, start, stop, depth)
+                continue
+            pending[top, 0], pending[top, 1] = start, stop
+            pending[top, 2] = depth + 8 if part == 1 else depth
+            pending[top, 3] = 1 if part == 1 else 0
+            top += 1
+
+
+@jit
+def _divide(order: NDArray[np.int64], words: NDArray[np.uint64], low: int, high: int) -> tuple[int, int]:
+    """Put what is below a middle word before it and what is above behind it; return where those equal begin and end."""
+    one, middle, other = words[low], words[(low + high) >> 1], words[high - 1]
+    pivot = max(min(one, middle), min(max(one, middle), other))
+    below, at, above = low, low, high
+    while at < above:
+        word = words[at]
+        if word < pivot:
+            words[at], words[below] = words[below], word
+            order[at], order[below] = order[below], order[at]
+            below += 1
+            at += 1
+        elif word > pivot:
+            above -= 1
+            words[at], words[above] = words[above], word
+            order[at], order[above] = order[above], order[at]
+        else:
+            at += 1
+    return below, above
+
+
+@jit
+def _insertion(
+    text: NDArray[np.uint8], ends: NDArray[np.int64], order: NDArray[np.int64], low: int, high: int, depth: int
+) -> None:
+    for i in range(low + 1, high):
+        name = order[i]
+        start = (ends[name - 1] if name > 0 else 0) + depth
+        j = i
+        while j > low:
+            other = order[j - 1]
+            other_start = (ends[other - 1] if other > 0 else 0) + depth
+            if not is_before(text, start, ends[name], other_start, ends[other]):
+                break
+            order[j] = other
+            j -= 1
+        order[j] = name
+
+
+@jit
+def _comes_first(
+    windows: tuple[Any, Any, Any], words: NDArray[np.uint64], at: NDArray[np.int64], i: int, j: int
+) -> bool:
+    """Whether the next name of window ``i`` comes before that of window ``j``."""
+    if words[i] != words[j]:
+        return bool(words[i] < words[j])
+    texts, ends, _ = windows
+    one, one_end = ends[i, at[i]], ends[i, at[i] + 1]
+    other, other_end = ends[j, at[j]], ends[j, at[j] + 1]
+    while one < one_end and other < other_end:
+        if texts[i, one] != texts[j, other]:
+            return bool(texts[i, one] < texts[j, other])
+        one += 1
+        other += 1
+    return bool(one == one_end and other < other_end)
+
+
+@jit
+def _sift(
+    heap: NDArray[np.int64], size: int, root: int, windows: Any, words: NDArray[np.uint64], at: NDArray[np.int64]
+) -> None:
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            return
+        if child + 1 < size and _comes_first(windows, words, at, heap[child + 1], heap[child]):
+            child += 1
+        if not _comes_first(windows, words, at, heap[child], heap[root]):
+            return
+        heap[root], heap[child] = heap[child], heap[root]
+        root = child
+
+
+@jit
+def merge_windows(
+    windows: tuple[Any, Any, Any],
+    counts: NDArray[np.int64],
+    at: NDArray[np.int64],
+    text: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    numbers: NDArray[np.uint32],
+) -> int:
+    """Merge sorted windows until one is used up; ``at`` (how far each is) goes on.
+
+    ``windows``: uint8 (k, w) text, int64 (k, n + 1) where names begin and end, uint32 (k, n) numbers, of
+    which ``counts`` are filled. Returns how many names were put into ``text``, ``ends`` and ``numbers``.
+    """
+    texts, bounds, given = windows
+    heap = np.empty(len(counts), np.int64)
+    words = np.zeros(len(counts), np.uint64)
+    size = 0
+    for k in range(len(counts)):
+        if at[k] < counts[k]:
+            words[k] = word_at(texts[k], bounds[k, at[k]], bounds[k, at[k] + 1])
+            heap[size] = k
+            size += 1
+    for root in range(size // 2 - 1, -1, -1):
+        _sift(heap, size, root, windows, words, at)
+    done = 0
+    filled = 0
+    while size > 0:
+        k = heap[0]
+        for j in range(bounds[k, at[k]], bounds[k, at[k] + 1]):
+            text[filled] = texts[k, j]
+            filled += 1
+        ends[done] = filled
+        numbers[done] = given[k, at[k]]
+        done += 1
+        at[k] += 1
+        if at[k] == counts[k]:
+            return done
+        words[k] = word_at(texts[k], bounds[k, at[k]], bounds[k, at[k] + 1])
+        _sift(heap, size, 0, windows, words, at)
+    return done

@@ -1,0 +1,1 @@
+"""Edges to sorted rows: keys, runs, spill, groups, compiled sorts."""

@@ -1,0 +1,157 @@
+"""Owns the two places where a conversion keeps edges: so much memory, and scratch files after it.
+
+`Room` counts the bytes of memory that may still be taken; `Scratch` is append-only files in a
+folder, announced before they are used, refused when the disk has not enough, and gone when the
+conversion ends, however it ends.
+"""
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError, RunError
+
+
+def trim() -> None:
+    """Give freed memory back to the system, where the C library can (glibc).
+
+    It otherwise keeps what threads freed, and the next stage's memory would come on top of it.
+    """
+    release = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if release is not None:
+        release(0)
+
+
+class MemoryQuota:
+    """A number of bytes; what was taken is given back by whoever took it."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.free_bytes = size_bytes
+
+    def take(self, count: int) -> bool:
+        """Take ``count`` bytes if there are as many."""
+        if count > self.free_bytes:
+            return False
+        self.free_bytes -= count
+        return True
+
+    def give(self, count: int) -> None:
+        """Give ``count`` bytes back."""
+        self.free_bytes += count
+
+
+class Scratch:
+    """Append-only files without a name in one folder. Use `close`.
+
+    ``expected`` says, when the first file is opened, how many bytes will be needed in all (None:
+    unknown); ``announced`` is what it said and ``written`` how many were.
+    """
+
+    def __init__(self, folder: Path, expected: Callable[[], int | None]) -> None:
+        self.folder = folder
+        self.written = 0
+        self.announced = 0
+        self._expected = expected
+        self._files: list[IO[bytes]] = []
+
+    def open(self) -> "ScratchFile":
+        """A new file. It never has a name, so not even a killed process leaves it behind.
+
+        Raises:
+            InputError: the folder cannot be written, or its disk has not enough space.
+        """
+        if not self._files:
+            self._announce()
+        try:
+            file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise InputError(
+                f"scratch folder {self.folder} cannot be used: {error.strerror}; --scratch names another"
+            ) from error
+        self._files.append(file)
+        return ScratchFile(self, file)
+
+    def close(self) -> None:
+        """Close every file, which frees its space."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+
+    def _announce(self) -> None:
+        try:
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise InputError(
+                f"scratch folder {self.folder} cannot be used: {error.strerror}; --scratch names another"
+            ) from error
+        needed = self._expected()
+        self.announced = needed or 0
+        if needed is not None and needed > free:
+            raise InputError(
+                f"{self.folder}: this conversion needs about {format_bytes(needed)} of temporary "
+                f"space, and {format_bytes(free)} are free; name another folder with --scratch, "
+                "or allow more memory with --host-memory"
+            )
+
+
+class ScratchFile:
+    """One append-only file of arrays."""
+
+    def __init__(self, scratch: Scratch, file: IO[bytes]) -> None:
+        self._scratch = scratch
+        self._file = file
+        self._handle = file.fileno()
+        self._end = 0
+
+    def close(self) -> None:
+        """Free its space now."""
+        self._file.close()
+
+    def append(self, array: NDArray[Any]) -> int:
+        """Write an array's bytes at the end; return where they begin.
+
+        Raises:
+            RunError: the disk is full or failed.
+        """
+        start = self._end
+        view = memoryview(np.ascontiguousarray(array)).cast("B")
+        try:
+            while view:
+                count = os.pwrite(self._handle, view, self._end)
+                self._end += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(
+                f"{self._scratch.folder}: writing temporary data failed after "
+                f"{format_bytes(self._scratch.written)}: {error.strerror}; free space, or name "
+                "another folder with --scratch"
+            ) from error
+        self._scratch.written += self._end - start
+        return start
+
+    def read(self, start: int, out: NDArray[Any]) -> None:
+        """Fill a contiguous array with the bytes at ``start``.
+
+        Raises:
+            RunError: the disk failed.
+        """
+        view = memoryview(out).cast("B")
+        try:
+            while view:
+                count = os.preadv(self._handle, [view], start)
+                if count == 0:
+                    raise RunError(f"{self._scratch.folder}: temporary data is missing")
+                start += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(
+                f"{self._scratch.folder}: reading temporary data failed: {error.strerror}; "
+                "name another folder with --scratch"
+            ) from error

@@ -1,0 +1,110 @@
+"""Owns what a conversion is told, what it says underway, and what it reports at the end."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from penstock.storage.base.budget import cores, format_bytes
+from penstock.storage.base.errors import InputError
+
+Dedupe = Literal["first", "sum", "min", "max"]
+SMALLEST_MEMORY = 32 << 20
+THREAD_BYTES = 12 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """How a raw graph becomes a graph file.
+
+    direction: ``"out"`` writes the out-adjacency, ``"both"`` the in-adjacency too (an undirected
+        graph has one that serves both).
+    undirected: each input edge is undirected and stored in both rows, a self-loop once.
+    symmetrize: the directed input is united with its reverse; edges of one pair collapse as
+        ``dedupe`` says (default ``"first"``); the result is an undirected graph.
+    dedupe: of edges with the same ends keep the first in input order, or one with the sum, the
+        least or the greatest weight; None keeps them all.
+    drop_self_loops: leave edges from a vertex to itself out.
+    renumber: ids that occur, ascending, become 0 to n-1; the map is stored. (Ids that are strings are
+        always numbered so, in the order of their bytes.)
+    bipartite: the ids of sources and those of targets are two spaces; both are renumbered, targets behind
+        sources, and results name each in its own.
+    hub_sort: the top 8 % by in-degree times out-degree come first (HyTGraph, equation 4).
+    vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
+        is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``.
+    host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
+        (default: beside the output). stripes, encoding, force: as `GraphWriter` has them.
+    threads: None takes every core.
+    """
+
+    direction: Literal["out", "both"] = "out"
+    undirected: bool = False
+    symmetrize: bool = False
+    dedupe: Dedupe | None = None
+    drop_self_loops: bool = False
+    renumber: bool = False
+    bipartite: bool = False
+    hub_sort: bool = False
+    vertices_file: Path | None = None
+    host_memory: int = 1 << 30
+    scratch: Path | None = None
+    stripes: tuple[Path, ...] = ()
+    encoding: str = "packed"
+    force: bool = False
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.host_memory < SMALLEST_MEMORY:
+            raise InputError(
+                f"--host-memory {format_bytes(self.host_memory)} is too little to convert; give at least "
+                f"{SMALLEST_MEMORY >> 20}MiB"
+            )
+        if self.undirected and self.symmetrize:
+            raise InputError(
+                "--undirected (each line is an undirected edge) and --symmetrize (lines are "
+                "directed and get their reverse) exclude each other; choose one"
+            )
+
+        if self.bipartite and (self.hub_sort or self.vertices_file is not None):
+            other = "--hub-sort would mix its sides" if self.hub_sort else "--vertices does not say which side it lists"
+            raise InputError(f"--bipartite: {other}; leave one of them out")
+
+    @property
+    def workers(self) -> int:
+        """Threads that parse, sort and encode: as many as the memory can feed."""
+        wanted = self.threads if self.threads is not None else cores()
+        return max(1, min(wanted, self.host_memory // THREAD_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertProgress:
+    """How far a conversion is.
+
+    ``stage`` is ``"read"`` (``done`` of ``total`` input bytes), ``"map"``, ``"out"`` or ``"in"``
+    (edges). ``total`` is None if unknown. ``scratch_bytes`` is the temporary space that the
+    conversion expects to need under ``scratch`` (0: none; known as soon as memory is short).
+    """
+
+    stage: Literal["read", "map", "out", "in"]
+    done: int
+    total: int | None
+    edges: int
+    scratch_bytes: int = 0
+    scratch: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertReport:
+    """What a conversion made. ``seconds`` per stage; sizes in bytes; ``without_edges``: how many of the vertices have
+    none (None: memory was too short to count them)."""
+
+    output: Path
+    vertices: int
+    edges: int
+    input_edges: int
+    directed: bool
+    weight_dtype: str | None
+    input_bytes: int
+    output_bytes: int
+    scratch_bytes: int
+    without_edges: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)

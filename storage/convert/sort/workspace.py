@@ -1,0 +1,265 @@
+"""Owns what one conversion works with: threads, shares of its memory, scratch files, its clock.
+
+The budget is divided once, see `shares`. Everything is released when the block ends, however it
+ends.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from penstock.storage.base.budget import LIBRARY_BYTES, check_room, format_bytes
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.convert.sort.edge_log import EdgeLog
+from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch, trim
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
+from penstock.storage.convert.sort.radix import RULES
+from penstock.storage.convert.sort.read import Steps
+from penstock.storage.convert.sort.run import Packing
+from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
+
+Progress = Callable[[ConvertProgress], None]
+PROGRESS_SECONDS = 0.1
+_RECORDED = (
+    "direction",
+    "undirected",
+    "symmetrize",
+    "dedupe",
+    "drop_self_loops",
+    "renumber",
+    "bipartite",
+    "hub_sort",
+    "vertices_file",
+)
+LARGEST_RUN = 1 << 20
+WRITER_LEAST_BYTES = 26 << 20
+WRITER_CHUNK_BYTES = 3 << 19
+WRITER_MOST_BYTES = 3 << 20
+SORTED_EDGE_MOST_BYTES = 64
+BOOKKEEPING_BYTES = 12 << 20
+ROOMY_BYTES = 1 << 30
+LEAST_EDGE_BYTES = 8
+SORTED_EDGE_BYTES = 24
+BUCKETS_PER_GROUP = 2
+LEAST_BUCKETS = 512
+MOST_BUCKETS = 4096
+VERTEX_BYTES = 24
+SPARE = 4
+"""One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The budget's parts, in bytes: the spill in memory, sorting, maps of ids, tables of runs; the
+    edges of a run and of a group that is sorted at once; the threads that encode."""
+
+    spill_bytes: int
+    sort_bytes: int
+    id_bytes: int
+    table_bytes: int
+    run_edges: int
+    group_edges: int
+    encoders: int
+
+
+def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
+    """Divide a budget; ``maps``: ids are mapped, which needs memory all the way.
+
+    The writer gets a quarter, of a small budget what it needs at least, never more than its
+    encoders can use. Of the rest two fifths are the sorter's, as far as its threads can use them.
+    While reading, the parser and the packer have a quarter each at most; the packer works on runs
+    of at most 2^20 edges (16 bytes each, twice). The spill keeps what is left in both phases.
+    """
+    most = WRITER_MOST_BYTES * (3 * workers + 10)
+    writer = min(max(memory_bytes // 4, WRITER_LEAST_BYTES), memory_bytes // 2, most)
+    run_edges = min(LARGEST_RUN, max(4096, memory_bytes // 4 // (workers + 2) // 32))
+    rest = memory_bytes - writer
+    sort = min(rest * 2 // 5, (workers + 1) * LARGEST_GROUP * SORTED_EDGE_MOST_BYTES)
+    ingest = IngestOptions(host_memory=memory_bytes, threads=workers)
+    parser = ingest.block_bytes * (10 * workers + 8)
+    reading = parser + run_edges * 32 * (workers + 2)
+    apart = BOOKKEEPING_BYTES + (memory_bytes // 8 if maps else 0)
+    return Shares(
+        spill_bytes=max(0, min(rest - sort, memory_bytes - reading) - apart),
+        sort_bytes=sort,
+        id_bytes=memory_bytes // 4,
+        table_bytes=memory_bytes // 16,
+        run_edges=run_edges,
+        group_edges=sort_plan(sort, SORTED_EDGE_BYTES, workers).group_edges,
+        encoders=max(1, min(workers, (writer // WRITER_CHUNK_BYTES - 10) // 3)),
+    )
+
+
+def bucket_count(input_bytes: int | None, share: Shares, copies: int) -> int:
+    """How many buckets a run has: a power of two, several per group that is sorted at once (a bucket cannot be
+    divided without another pass), as far as the runs' tables (4 bytes a bucket) stay in their share."""
+    edges = copies * (input_bytes or 0) // LEAST_EDGE_BYTES
+    runs = edges // share.run_edges + 1
+    wanted = 1 << (-(-BUCKETS_PER_GROUP * edges // share.group_edges) - 1).bit_length()
+    allowed = share.table_bytes // 4 // runs
+    buckets = max(LEAST_BUCKETS, min(wanted, allowed, MOST_BUCKETS))
+    return 1 << (buckets.bit_length() - 1)
+
+
+def ignore(_: ConvertProgress) -> None:
+    """Take a progress record and do nothing."""
+
+
+class Workspace:
+    """One conversion's means. Use as a context manager."""
+
+    def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
+        check_room(LIBRARY_BYTES, "a conversion")
+        self.source = source
+        self.options = options
+        self.read_edges = 0
+        self.seconds: dict[str, float] = {}
+        self.mirror = options.undirected or options.symmetrize or source.undirected
+        self.named = isinstance(source, NamedSource)
+        listed = options.vertices_file is not None
+        self.renames = options.renumber or options.hub_sort or options.bipartite or listed or self.named
+        stays = not self.mirror and not self.renames
+        self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
+        memory, workers = options.host_memory, options.workers
+        self.share = shares(memory, workers, maps=self.renames)
+        self.room = MemoryQuota(self.share.spill_bytes)
+        self.scratch = Scratch(options.scratch or target.parent, self._expected_scratch)
+        self.pool = ThreadPool(workers, "convert")
+        self.ingest = IngestOptions(host_memory=memory, threads=workers)
+        copies = 2 if self.mirror else 1
+        run_edges = self.share.run_edges // copies
+        self.steps = Steps(
+            run_edges=run_edges,
+            in_flight=workers + 1,
+            packing=Packing(
+                buckets=bucket_count(source.total_bytes, self.share, copies),
+                mirror=self.mirror,
+                drop_loops=options.drop_self_loops,
+                name=source.name,
+            ),
+        )
+        self.reverse_steps = replace(
+            self.steps,
+            run_edges=min(run_edges, max(4096, self.share.sort_bytes // 2 // (workers + 2) // 40)),
+            packing=replace(self.steps.packing, mirror=False),
+        )
+        self._progress = progress
+        self._largest = -1
+        self._spills: list[Spill] = []
+        self._log: EdgeLog | None = None
+        self._stage = ""
+        self._since = time.perf_counter()
+        self._said = 0.0
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown(cancel_futures=True)
+        for spill in self._spills:
+            spill.free()
+        self.scratch.close()
+
+    @property
+    def rule(self) -> int | None:
+        """What becomes of parallel edges; None keeps them."""
+        how = self.options.dedupe or ("first" if self.options.symmetrize else None)
+        return None if how is None else RULES[how]
+
+    @property
+    def known_vertices(self) -> int:
+        """Vertices as far as ids were seen or the source states them."""
+        return max(self._largest + 1, self.source.known_vertices or 0)
+
+    def saw_id(self, largest: int) -> None:
+        """Note the largest id of a batch."""
+        self._largest = max(self._largest, largest)
+
+    def spill(self) -> Spill:
+        """A new, empty spill."""
+        spill = Spill(self.room, self.scratch)
+        self._spills.append(spill)
+        return spill
+
+    def log(self) -> EdgeLog:
+        """A new, empty log."""
+        self._log = EdgeLog(self.room, self.scratch, self.source.name)
+        return self._log
+
+    def check_vertex_memory(self, vertices: int) -> None:
+        """Refuse a permutation of more vertices than memory holds.
+
+        Raises:
+            InputError: naming ``--host-memory``.
+        """
+        needed = vertices * VERTEX_BYTES
+        if needed > self.options.host_memory // 2:
+            raise InputError(
+                f"--hub-sort of {vertices} vertices needs {format_bytes(needed)} for degrees and "
+                f"order, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
+            )
+
+    def stage(self, name: str) -> None:
+        """Begin a stage; its seconds end when the next begins, and what it freed is given back."""
+        trim()
+        now = time.perf_counter()
+        if self._stage:
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = name, now
+
+    def say(
+        self,
+        stage: Literal["read", "map", "out", "in"],
+        done: int | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Report progress, at most ten times a second; with little memory, give back what is free."""
+        now = time.perf_counter()
+        if now - self._said < PROGRESS_SECONDS:
+            return
+        self._said = now
+        if self.options.host_memory < ROOMY_BYTES:
+            trim()
+        if done is None:
+            done, total = self.source.bytes_done, self.source.total_bytes
+        announced = self.scratch.announced
+        self._progress(ConvertProgress(stage, done, total, self.read_edges, announced, self.scratch.folder))
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the graph comes from, for its file."""
+        options = self.options
+        changed = {name: value for name in _RECORDED if (value := getattr(options, name))}
+        return {
+            "source": self.source.name,
+            "source_bytes": self.source.total_bytes or self.source.bytes_done,
+            "options": changed,
+            "software": f"penstock {_version()}",
+        }
+
+    def _expected_scratch(self) -> int | None:
+        """Temporary bytes needed in all, judged from what was read so far."""
+        total, done = self.source.total_bytes, self.source.bytes_done
+        if not total or not done:
+            return None
+        held = sum(spill.payload_bytes for spill in self._spills)
+        passes = 1 if self.row_source is None else 0
+        if self._log is not None:
+            held = max(held, self._log.payload_bytes)
+            passes += 1
+        if self.options.direction == "both" and not self.mirror:
+            passes += 1
+        expected = int(held * max(1.0, total / done)) * passes
+        return max(expected + expected // SPARE - self.share.spill_bytes, 1)
+
+
+def _version() -> str:
+    try:
+        return version("penstock")
+    except PackageNotFoundError:
+        return "(not installed)"

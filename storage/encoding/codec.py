@@ -1,0 +1,156 @@
+"""Owns chunk frames: zstd and xxh3, from an array to checksummed bytes and back. Refuses files.
+
+A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it; what it holds is the
+chunk's items as they are (``plain``), their differences (``delta``) or bitpack.py's payload
+(``packed``, and ``bits`` without differences), always padded with zeros to a full chunk, as HDF5
+wants. Our checksum covers the compressed bytes and is verified first: a damaged frame never reaches
+the decompressor.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xxhash
+import zstandard
+from numpy.typing import NDArray
+from penstock.storage.encoding import bitpack, delta, unpack
+
+LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
+"""zstd level of each encoding: see the table in README.md."""
+PLAIN_WEIGHT_LEVEL = -1
+"""For weights that cannot be bit-packed: coding their bytes by entropy would decode at 1.5 GB/s."""
+
+
+class FrameError(Exception):
+    """A frame that cannot be what was written; says why."""
+
+
+def checksum(data: Any) -> int:
+    """Return the 64-bit xxh3 of a buffer."""
+    return int(xxhash.xxh3_64_intdigest(data))
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """How an array becomes frames: items of ``kind``, ``chunk_items`` a frame, zstd ``level``."""
+
+    encoding: str
+    kind: np.dtype[Any]
+    chunk_items: int
+    level: int
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes that every frame decompresses to."""
+        return payload_bytes(self.encoding, self.kind, self.chunk_items)
+
+
+def payload_bytes(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
+    """Return the bytes that every frame of an array decompresses to."""
+    if encoding in ("packed", "bits"):
+        return 4 * bitpack.payload_words(chunk_items, kind.itemsize)
+    return chunk_items * kind.itemsize
+
+
+def frame_bound(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
+    """Return the most bytes that a frame can take on disk (zstd's own bound, rounded up)."""
+    size = payload_bytes(encoding, kind, chunk_items)
+    return size + (size >> 8) + 4096
+
+
+def compress(data: Any, level: int) -> bytes:
+    """Return one zstd frame that says how many bytes it holds."""
+    return zstandard.ZstdCompressor(level=level).compress(np.ascontiguousarray(data).data)
+
+
+def content_bytes(frame: Any) -> int:
+    """Return the bytes that a frame says it holds, -1 if it does not say. Raises FrameError."""
+    try:
+        return int(zstandard.frame_content_size(frame))
+    except zstandard.ZstdError as error:
+        raise FrameError(f"zstd says: {error}") from error
+
+
+class Encoder:
+    """Turns arrays into frames; belongs to one thread, which its buffers and contexts require."""
+
+    def __init__(self, coding: Coding) -> None:
+        self._coding = coding
+        self._compressor = zstandard.ZstdCompressor(level=coding.level)
+        self._payload = np.zeros(coding.payload_bytes, np.uint8)
+
+    def encode(self, items: NDArray[Any]) -> bytes:
+        """Return the frame of at most ``chunk_items`` items."""
+        used = self._fill(items)
+        self._payload[used:] = 0
+        return self._compressor.compress(self._payload.data)
+
+    def _fill(self, items: NDArray[Any]) -> int:
+        """Write the payload; return its bytes."""
+        encoding = self._coding.encoding
+        if encoding in ("packed", "bits"):
+            words = self._payload.view(np.uint32)
+            return 4 * int(bitpack.pack(items, words, encoding == "packed"))
+        target = self._payload.view(self._coding.kind)[: len(items)]
+        if encoding == "delta":
+            delta.differences(items, target)
+        else:
+            target[:] = items
+        return items.nbytes
+
+
+class Decoder:
+    """Turns frames into arrays; belongs to one thread, which its buffers and contexts require."""
+
+    def __init__(self) -> None:
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._scratch = np.empty(0, np.uint8)
+
+    def decode(self, frame: Any, encoding: str, out: NDArray[Any], chunk_items: int, limit: int | None) -> None:
+        """Decode a frame whose checksum was verified into ``out`` (its items, contiguous).
+
+        ``limit`` is one more than the largest value allowed (None: any). Raises FrameError when
+        the frame does not hold exactly one chunk of such items.
+        """
+        size = payload_bytes(encoding, out.dtype, chunk_items)
+        if encoding in ("packed", "bits"):
+            words = self._buffer(size).view(np.uint32)
+            self.decompress(frame, words)
+            decode = unpack.unpack if encoding == "packed" else unpack.unpack_values
+            largest = decode(words, out)
+            if encoding == "bits" and limit is not None and largest == -1 and len(out):
+                largest = int(out.max())
+        elif encoding == "delta":
+            deltas = self._buffer(size).view(out.dtype)
+            self.decompress(frame, deltas)
+            largest = delta.sums(deltas, out)
+        else:
+            whole = out.nbytes == size
+            payload = out if whole else self._buffer(size)
+            self.decompress(frame, payload)
+            if not whole:
+                out[:] = payload[: out.nbytes].view(out.dtype)
+            largest = int(out.max()) if limit is not None and len(out) else -1
+        if largest < -1 and (limit is not None or encoding in ("packed", "bits")):
+            raise FrameError("its blocks are malformed")
+        if limit is not None and largest >= limit:
+            raise FrameError(f"it holds the value {largest}, and {limit - 1} is the largest allowed")
+
+    def _buffer(self, size: int) -> NDArray[np.uint8]:
+        if len(self._scratch) < size:
+            self._scratch = np.empty(size, np.uint8)
+        return self._scratch[:size]
+
+    def decompress(self, frame: Any, payload: NDArray[Any]) -> None:
+        """Decompress a frame into all of ``payload``. Raises FrameError when it does not fit."""
+        size = content_bytes(frame)
+        if size != payload.nbytes:
+            raise FrameError(f"it decompresses to {size} bytes, not {payload.nbytes}")
+        try:
+            reader = self._decompressor.stream_reader(frame)
+            done = reader.readinto(payload.view(np.uint8))
+        except zstandard.ZstdError as error:
+            raise FrameError(f"zstd says: {error}") from error
+        if done != payload.nbytes:
+            raise FrameError(f"it decompresses to {done} bytes, not {payload.nbytes}")

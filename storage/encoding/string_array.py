@@ -1,0 +1,107 @@
+"""Owns names packed end to end: one array of UTF-8 bytes, and where each name ends.
+
+So string ids lie in scratch files, in graph files and on their way to results; as NumPy strings only
+where somebody looks at them. Refuses to judge names; ingest does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+
+LONGEST_NAME = 65_535
+"""Bytes of the longest id that is a string."""
+STRINGS = np.dtypes.StringDType()
+_SPREAD_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StringArray:
+    """``text`` uint8, and ``ends`` int64 (names,): name i is ``text[ends[i - 1]:ends[i]]``, the first from 0."""
+
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays."""
+        return self.text.nbytes + self.ends.nbytes
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bytes of each name."""
+        return np.diff(self.ends, prepend=0)
+
+    def strings(self) -> NDArray[Any]:
+        """The names as an array of NumPy's variable-length strings."""
+        out = np.empty(len(self), STRINGS)
+        longest = max(1, int(self.lengths.max(initial=0)))
+        step = max(1, _SPREAD_BYTES // longest)
+        for first in range(0, len(self), step):
+            last = min(first + step, len(self))
+            wide = np.zeros((last - first, longest), np.uint8)
+            spread(self.text, self.ends, first, wide)
+            out[first:last] = wide.reshape(-1).view(f"S{longest}").astype(STRINGS)
+        return out
+
+    def taken(self, order: NDArray[Any]) -> "StringArray":
+        """The names that ``order`` numbers, in that order."""
+        ends = np.cumsum(self.lengths[order], dtype=np.int64)
+        text = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        gather(self.text, self.ends, order, text)
+        return StringArray(text, ends)
+
+
+def packed(strings: NDArray[Any]) -> StringArray:
+    """NumPy strings (of StringDType) as names."""
+    parts = [text.encode() for text in strings.tolist()]
+    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), dtype=np.int64)
+    return StringArray(np.frombuffer(b"".join(parts), np.uint8), ends)
+
+
+@jit
+def first_invalid(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
+    """The number of the first name that is no UTF-8 (RFC 3629, section 4), -1 if all are."""
+    at = 0
+    for i in range(len(ends)):
+        while at < ends[i]:
+            lead = text[at]
+            length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            if 0x80 <= lead < 0xC2 or lead > 0xF4 or at + length > ends[i]:
+                return i
+            for j in range(1, length):
+                if text[at + j] & 0xC0 != 0x80:
+                    return i
+            second = text[at + 1] if length > 1 else np.uint8(0)
+            if (lead == 0xE0 and second < 0xA0) or (lead == 0xED and second > 0x9F):
+                return i
+            if (lead == 0xF0 and second < 0x90) or (lead == 0xF4 and second > 0x8F):
+                return i
+            at += length
+    return -1
+
+
+@jit
+def spread(text: NDArray[np.uint8], ends: NDArray[np.int64], first: int, wide: NDArray[np.uint8]) -> None:
+    """Copy names from number ``first`` on into the rows of ``wide``, which is zero."""
+    for i in range(len(wide)):
+        start = ends[first + i - 1] if first + i > 0 else 0
+        for j in range(ends[first + i] - start):
+            wide[i, j] = text[start + j]
+
+
+@jit
+def gather(text: NDArray[np.uint8], ends: NDArray[np.int64], order: NDArray[Any], out: NDArray[np.uint8]) -> None:
+    """Copy the names that ``order`` numbers into ``out``, one after another."""
+    at = 0
+    for i in range(len(order)):
+        name = order[i]
+        start = ends[name - 1] if name > 0 else 0
+        for j in range(start, ends[name]):
+            out[at] = text[j]
+            at += 1

@@ -1,0 +1,132 @@
+"""Owns the decoding of packed payloads (bitpack.py draws them), block by block, at memory's speed.
+
+Refuses malformed payloads: every length is checked against the payload's own before it is used, so
+that not even a forged file with fitting checksums makes a kernel touch memory that is not its.
+"""
+
+from typing import Any
+
+import numpy as np
+from penstock.storage.base.jit import jit
+from penstock.storage.encoding.bitpack import HEADER_WORDS, VALUES
+from penstock.storage.encoding.simd import BLOCK, LANES, sum_block, unpack_block
+
+_U0 = np.uint64(0)
+_U1 = np.uint64(1)
+_U32 = np.uint64(32)
+
+
+@jit
+def _get(words: Any, at: int, wide: bool) -> Any:
+    value = np.uint64(words[at])
+    if wide:
+        value |= np.uint64(words[at + 1]) << _U32
+    return value
+
+
+@jit
+def _patch(words: Any, at: int, width: int, high_width: int, count: int, residuals: Any) -> None:
+    """Add the high bits of ``count`` exceptions to their residuals."""
+    highs = at + (count + 3) // 4
+    mask = (_U1 << np.uint64(high_width)) - _U1
+    for i in range(count):
+        position = (words[at + (i >> 2)] >> np.uint32((i & 3) * 8)) & np.uint32(255)
+        bit = i * high_width
+        window = np.uint64(words[highs + (bit >> 5)])
+        window |= np.uint64(words[highs + (bit >> 5) + 1]) << _U32
+        high = (window >> np.uint64(bit & 31)) & mask
+        residuals[position] |= residuals.dtype.type(high << np.uint64(width))
+
+
+@jit
+def _sound(words: Any, edges: int, w: int, values: int) -> Any:
+    """Whether every length in the payload agrees with the payload's own length."""
+    blocks = (edges + BLOCK - 1) // BLOCK
+    at: Any = HEADER_WORDS + blocks * (2 * w + 1)
+    if len(words) < at + LANES or words[0] != edges or words[2] != blocks:
+        return False
+    if words[1] < 1 + values or words[1] > 32 * w + values:
+        return False
+    for k in range(blocks):
+        description: Any = np.int64(words[HEADER_WORDS + 2 * blocks * w + k])
+        width = description & 63
+        high_width = (description >> 6) & 63
+        exceptions = description >> 12
+        if width > 32 or high_width > 32 or exceptions > BLOCK:
+            return False
+        at += LANES * width + (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+    return at == words[3] and at + LANES <= len(words)
+
+
+@jit
+def unpack(words: Any, out: Any) -> Any:
+    """Decode a payload into ``out``, uint32 or uint64 of the exact number of edges.
+
+    Returns the largest id decoded (-1 for no edges), or -2 for a malformed payload; ids are
+    below 2^63.
+    """
+    edges = len(out)
+    wide = out.itemsize == 8
+    w = 2 if wide else 1
+    if not _sound(words, edges, w, 0):
+        return -2
+    kind = out.dtype.type
+    blocks = (edges + BLOCK - 1) // BLOCK
+    mask = kind(~_U0 >> np.uint64(64 - np.int64(words[1])))
+    residuals = np.empty(BLOCK, out.dtype)
+    tail = np.empty(BLOCK, out.dtype)
+    largest = kind(0)
+    at: Any = HEADER_WORDS + blocks * (2 * w + 1)
+    for k in range(blocks):
+        description: Any = np.int64(words[HEADER_WORDS + 2 * blocks * w + k])
+        width = description & 63
+        high_width = (description >> 6) & 63
+        exceptions = description >> 12
+        start = kind(_get(words, HEADER_WORDS + k * w, wide))
+        step = kind(_get(words, HEADER_WORDS + (blocks + k) * w, wide))
+        unpack_block(words, at, width, residuals)
+        at += LANES * width
+        if exceptions:
+            _patch(words, at, width, high_width, exceptions, residuals)
+            at += (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+        residuals[0] = kind(0) - step
+        if (k + 1) * BLOCK <= edges:
+            largest = max(largest, sum_block(residuals, start, step, mask, out, k * BLOCK))
+        else:
+            sum_block(residuals, start, step, mask, tail, 0)
+            for i in range(edges - k * BLOCK):
+                out[k * BLOCK + i] = tail[i]
+                largest = max(largest, tail[i])
+    if edges == 0:
+        return -1
+    return np.int64(largest) if np.int64(largest) >= 0 else -2
+
+
+@jit
+def unpack_values(words: Any, out: Any) -> Any:
+    """Decode a payload of values into ``out``, uint8, uint16 or uint32 of their exact number.
+
+    Returns -1, or -2 for a malformed payload.
+    """
+    edges = len(out)
+    if not _sound(words, edges, 1, VALUES):
+        return -2
+    kind = out.dtype.type
+    blocks = (edges + BLOCK - 1) // BLOCK
+    residuals = np.empty(BLOCK, np.uint32)
+    at = HEADER_WORDS + blocks * 3
+    for k in range(blocks):
+        description: Any = np.int64(words[HEADER_WORDS + 2 * blocks + k])
+        width = description & 63
+        high_width = (description >> 6) & 63
+        exceptions = description >> 12
+        step = words[HEADER_WORDS + blocks + k]
+        unpack_block(words, at, width, residuals)
+        at += LANES * width
+        if exceptions:
+            _patch(words, at, width, high_width, exceptions, residuals)
+            at += (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+        block = out[k * BLOCK : (k + 1) * BLOCK]
+        for i in range(len(block)):
+            block[i] = kind(residuals[i] + step)
+    return -1

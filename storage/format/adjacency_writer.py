@@ -1,0 +1,230 @@
+"""Owns the appending of rows to a file set: edges and degrees of one direction, and plain arrays.
+
+Edges go out one stripe group at a time: a run of chunks of neighbors, then the same run of weights,
+so that a sweep without weights reads long stretches. Degrees wait compressed in memory (about a
+byte a vertex), because their dtype is known only when all are. Refuses sums that do not agree.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, checksum, compress
+from penstock.storage.format import schema, stripe
+from penstock.storage.format.chunk_encoder import ChunkStream
+from penstock.storage.format.file_set import FileSet, Rows, table_of
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN, ArraySpec
+
+
+def _spec(path: str, stream: ChunkStream, table: NDArray[np.uint64]) -> ArraySpec:
+    return ArraySpec(
+        path=path,
+        dtype=stream.coding.kind.name,
+        items=stream.items,
+        chunk_items=stream.coding.chunk_items,
+        encoding=stream.coding.encoding,
+        table_checksum=checksum(table),
+    )
+
+
+class ChunkedArray:
+    """An array of the manifest, one item a vertex, in chunks that follow each other."""
+
+    def __init__(self, files: FileSet, path: str, kind: np.dtype[Any], encoding: str) -> None:
+        self._files, self._path = files, path
+        coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
+        self._stream = ChunkStream(coding, files.pool, files.threads + 1)
+        self._rows: Rows = []
+        files.create(files.manifest, path, coding)
+
+    def append(self, items: NDArray[Any]) -> None:
+        """Add items; the array is kept, not copied."""
+        for first in range(0, len(items), CHUNK_VERTICES):
+            self._stream.append(items[first : first + CHUNK_VERTICES])
+            self._write()
+
+    def finish(self, items: int) -> None:
+        """Write what is left. Raises ValueError unless there were so many items."""
+        if self._stream.items != items:
+            raise ValueError(f"{self._path} has {self._stream.items} items, not {items}")
+        self._stream.finish()
+        self._write()
+        table = table_of(self._rows)
+        self._files.add(_spec(self._path, self._stream, table), table)
+
+    def _write(self) -> None:
+        while self._stream.ready:
+            frame = self._stream.take()
+            self._rows.append((len(frame.data), frame.checksum))
+            self._files.place(self._files.manifest, self._path, frame)
+
+
+class _Held(NamedTuple):
+    """Degrees of some vertices, narrowed and compressed; the largest, and their sum."""
+
+    data: bytes
+    kind: np.dtype[Any]
+    vertices: int
+    largest: int
+    total: int
+
+
+def _hold(degrees: NDArray[Any]) -> _Held:
+    largest = int(degrees.max())
+    narrow = degrees.astype(schema.count_dtype(largest))
+    return _Held(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
+
+
+def _release(held: _Held) -> NDArray[Any]:
+    degrees = np.empty(held.vertices, held.kind)
+    Decoder().decompress(held.data, degrees)
+    return degrees
+
+
+class HeldDegrees:
+    """Degrees kept compressed until the largest is known; threads compress and restore them."""
+
+    def __init__(self, pool: Executor, ahead: int) -> None:
+        self.vertices = self.total = self.largest = 0
+        self._pool, self._ahead = pool, ahead
+        self._working: deque[Future[_Held]] = deque()
+        self._pieces: list[_Held] = []
+
+    def append(self, degrees: NDArray[Any]) -> None:
+        """Add the degrees of the next rows. The array is kept for a while, not copied."""
+        for first in range(0, len(degrees), CHUNK_VERTICES):
+            self._working.append(self._pool.submit(_hold, degrees[first : first + CHUNK_VERTICES]))
+            self._collect(self._ahead)
+
+    def finish(self) -> None:
+        """Wait until all are held; then vertices, total and largest are theirs."""
+        self._collect(0)
+
+    def release(self) -> Iterator[NDArray[Any]]:
+        """Yield all degrees in order, forgetting them."""
+        pieces, self._pieces = deque(self._pieces), []
+        drawn = (pieces.popleft() for _ in range(len(pieces)))
+        yield from ordered_map(self._pool, _release, drawn, self._ahead)
+
+    def _collect(self, most: int) -> None:
+        while len(self._working) > most:
+            held = self._working.popleft().result()
+            self._pieces.append(held)
+            self.largest = max(self.largest, held.largest)
+            self.total += held.total
+            self.vertices += held.vertices
+
+
+class WrittenWeightRange:
+    """Smallest, mean and largest weight, gathered while weights pass by."""
+
+    def __init__(self) -> None:
+        self.low, self.high = float("inf"), float("-inf")
+        self.total, self.count = 0.0, 0
+
+    def append(self, weights: NDArray[Any]) -> None:
+        """Take note of some weights."""
+        self.low = min(self.low, float(weights.min()))
+        self.high = max(self.high, float(weights.max()))
+        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+            self.total += float(weights.sum(dtype=np.float64))
+        self.count += len(weights)
+
+    @property
+    def value(self) -> tuple[float, float, float]:
+        """Smallest, mean, largest; zeros where there was no weight."""
+        return (self.low, self.total / self.count, self.high) if self.count else (0.0, 0.0, 0.0)
+
+
+class AdjacencyWriter:
+    """One adjacency being written: edges row after row, and the degrees of those rows."""
+
+    def __init__(
+        self,
+        files: FileSet,
+        direction: str,
+        vertices: int,
+        kinds: dict[str, tuple[np.dtype[Any], str]],
+    ) -> None:
+        self._files, self._direction, self._vertices = files, direction, vertices
+        self._streams: dict[str, ChunkStream] = {}
+        for name, (kind, encoding) in kinds.items():
+            path = f"{direction}/{name}"
+            fast = name == schema.WEIGHTS and encoding == "plain"
+            level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
+            coding = Coding(encoding, kind, CHUNK_EDGES, level)
+            self._streams[path] = ChunkStream(coding, files.pool, files.threads + 1)
+            for shard in files.shards:
+                files.create(shard, path, coding)
+        self._rows: dict[str, Rows] = {path: [] for path in self._streams}
+        self._group = 0
+        self._degrees = HeldDegrees(files.pool, files.threads + 1)
+        self._range = WrittenWeightRange()
+        self.edges = -1
+
+    @property
+    def weight_range(self) -> tuple[float, float, float] | None:
+        """Smallest, mean and largest weight so far; None for a graph without weights."""
+        return self._range.value if len(self._streams) > 1 else None
+
+    def append(self, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
+        """Add the next edges, in CSR order; any number. The arrays are the writer's then: do not change them."""
+        given = [neighbors, weights] if len(self._streams) > 1 else [neighbors]
+        for first in range(0, len(neighbors), CHUNK_EDGES):
+            for stream, items in zip(self._streams.values(), given, strict=True):
+                assert items is not None, "this graph has weights"
+                stream.append(items[first : first + CHUNK_EDGES])
+            if weights is not None:
+                self._range.append(weights[first : first + CHUNK_EDGES])
+            self._write_groups()
+
+    def degrees(self, degrees: NDArray[Any]) -> None:
+        """Add the lengths of the next rows; any number, before or after their edges. Do not change them then."""
+        self._degrees.append(degrees)
+
+    def finish(self) -> None:
+        """Write what is left. Raises ValueError when degrees and edges do not agree."""
+        edges = {stream.items for stream in self._streams.values()}
+        held = self._degrees
+        held.finish()
+        if edges != {held.total} or held.vertices != self._vertices:
+            raise ValueError(
+                f"{held.vertices} degrees that sum up to {held.total} for {self._vertices} vertices and {edges} edges"
+            )
+        for stream in self._streams.values():
+            stream.finish()
+        self._write_groups()
+        self._write_group(self._ready())
+        for path, stream in self._streams.items():
+            table = table_of(self._rows[path])
+            self._files.add(_spec(path, stream, table), table)
+        kind = schema.count_dtype(held.largest)
+        encoding = schema.values_encoding(kind)
+        array = ChunkedArray(self._files, f"{self._direction}/{schema.DEGREES}", kind, encoding)
+        for degrees in held.release():
+            array.append(degrees)
+        array.finish(self._vertices)
+        self.edges = edges.pop()
+
+    def _ready(self) -> int:
+        return min(stream.ready for stream in self._streams.values())
+
+    def _write_groups(self) -> None:
+        size = STRIPE_RUN * len(self._files.shards)
+        while self._ready() >= size:
+            self._write_group(size)
+
+    def _write_group(self, chunks: int) -> None:
+        """Place a group: per stripe a run of chunks of each array."""
+        shards = self._files.shards
+        places = stripe.group_stripes(self._group, chunks, len(shards))
+        for path, stream in self._streams.items():
+            for place in places:
+                frame = stream.take()
+                self._rows[path].append((len(frame.data), frame.checksum))
+                self._files.place(shards[place], path, frame)
+        self._group += 1

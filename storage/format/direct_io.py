@@ -1,0 +1,167 @@
+"""Owns one open file of a graph: positioned reads, past the page cache where asked and allowed.
+
+An I/O error is tried once more, as cables and network disks deserve, then is an error that names the
+file. Refuses to return less than was asked for.
+"""
+
+import errno
+import logging
+import os
+import threading
+import time
+from types import TracebackType
+
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.open_file import OpenFile
+from penstock.storage.format.read_plan import PAGE, ReadRange
+
+HEAD_BYTES = 4096
+_log = logging.getLogger("penstock.storage.format.direct_io")
+
+
+class DirectFile:
+    """A file opened for ``preadv``; safe to read from many threads; a context manager.
+
+    ``direct`` says whether reads bypass the page cache: asked for, and the file system allows it.
+    ``throttle`` (bytes per second, for tests) slows the file as a whole.
+    """
+
+    def __init__(self, held: OpenFile, *, direct: bool = False, throttle: float | None = None) -> None:
+        self.path, self._held, self._throttle = held.path, held, throttle
+        self._free_at = 0.0
+        self._pace = threading.Lock()
+        self.direct = direct and hasattr(os, "O_DIRECT")
+        self._handle = self._open()
+
+    def _open(self) -> int:
+        if self.direct:
+            try:
+                return self._held.reopen(os.O_DIRECT)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                _log.info("%s: the file system allows no direct reads; the page cache is used", self.path)
+                self.direct = False
+        return self._held.reopen()
+
+    def close(self) -> None:
+        """Close the file; no read may be under way."""
+        os.close(self._handle)
+
+    def __enter__(self) -> "DirectFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read(self, wanted: ReadRange, buffer: memoryview) -> None:
+        """Fill the buffer (page-aligned) with a range. Raises RunError naming the file."""
+        if self._throttle is not None:
+            self._wait(wanted.length)
+        try:
+            done = self._read(wanted, buffer)
+        except OSError as error:
+            try:
+                done = self._again(error, wanted, buffer)
+            except OSError as last:
+                raise RunError(
+                    f"{self.path} cannot be read at offset {wanted.start}: {last.strerror or last}; check the disk"
+                ) from last
+        if done < wanted.needed:
+            raise RunError(
+                f"{self.path} is cut short: {done} of {wanted.needed} bytes at offset "
+                f"{wanted.start}; convert the input again, or restore the file from a copy"
+            )
+
+    def _again(self, error: OSError, wanted: ReadRange, buffer: memoryview) -> int:
+        """Try a second time: as before after EIO, through the page cache where direct fails."""
+        if error.errno == errno.EINVAL and self.direct:
+            with self._pace:
+                if self.direct:
+                    self.direct = False
+                    plain = self._held.reopen()
+                    os.dup2(plain, self._handle, inheritable=False)
+                    os.close(plain)
+        elif error.errno != errno.EIO:
+            raise error
+        _log.warning("%s: reading %d bytes at offset %d failed (%s); trying again",
+                     self.path, wanted.length, wanted.start, error.strerror or error)  # fmt: skip
+        return self._read(wanted, buffer)
+
+    def _read(self, wanted: ReadRange, buffer: memoryview) -> int:
+        done = 0
+        while done < wanted.needed:
+            view = buffer[done : wanted.length]
+            step = os.preadv(self._handle, [view], wanted.start + done)
+            if self.direct and done + step < wanted.needed:
+                step -= step % PAGE
+            if step <= 0:
+                break
+            done += step
+        return done
+
+    def _wait(self, size: int) -> None:
+        assert self._throttle is not None
+        with self._pace:
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + size / self._throttle
+            pause = self._free_at - now
+        time.sleep(pause)
+
+
+class SeekableFile:
+    """A file as a library of another format reads it: a position, and reads from there on, all through a `DirectFile`.
+
+    Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and not where
+    a later one does. trouble: the first RunError of a read, which such a library may turn into a complaint of its own.
+    """
+
+    def __init__(self, held: OpenFile) -> None:
+        self._held, self._at = held, 0
+        self.trouble: RunError | None = None
+        self.head = bytearray(min(HEAD_BYTES, held.size))
+        self._file = DirectFile(held)
+        try:
+            self._fetch(0, memoryview(self.head))
+        except BaseException:
+            self.close()
+            raise
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a position, from the start or the end; return it."""
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._held.size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer where the file has no more. Raises RunError."""
+        found = bytearray(size)
+        return bytes(found[: self.readinto(memoryview(found))])
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer as far as the file goes; return the bytes read. Raises RunError."""
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._held.size - self._at))
+        end = self._at + size
+        if end <= len(self.head):
+            view[:size] = self.head[self._at : end]
+        else:
+            try:
+                self._fetch(self._at, view[:size])
+            except RunError as error:
+                self.trouble = self.trouble or error
+                raise
+        self._at = end
+        return size
+
+    def _fetch(self, at: int, buffer: memoryview) -> None:
+        self._file.read(ReadRange(0, at, len(buffer), len(buffer), ()), buffer)
+
+    def close(self) -> None:
+        """Close it; the held file stays open."""
+        self._file.close()

@@ -1,0 +1,189 @@
+"""Owns the files of a graph being written: all get their names at the end, or none is left.
+
+The manifest's temporary file is opened first and renamed last, so that a graph that can be opened is whole; that rename
+is where a new graph takes the place of an old one. Shards never take the names of an old graph's shards, which lie
+beside theirs until the new manifest is in place. Refuses to know rows and chunks: adjacency_writer.py fills the files.
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.encoding.codec import Coding
+from penstock.storage.format import stripe
+from penstock.storage.format.chunk_encoder import EncodedFrame
+from penstock.storage.format.driver_file import disk_error
+from penstock.storage.format.frame_writer import FrameWriter
+from penstock.storage.format.hdf5 import FrameFile
+from penstock.storage.format.read_back import read_back
+from penstock.storage.format.replaced_files import ReplacedFiles
+from penstock.storage.format.schema import ArraySpec, Header, ShardEntry
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the disk's complaint about a write into one error that names the file."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        found = disk_error(error)
+        reason = found.strerror or found
+        raise RunError(f"{path} could not be written: {reason}; free space or name another output") from error
+
+
+@dataclass
+class _Part:
+    """One file: its name at the end, its temporary one, and the file, once it is open."""
+
+    target: Path
+    partial: Path
+    file: FrameFile | None = None
+    inode: int = 0
+
+    def make(self, graph_id: str) -> None:
+        """Make the file under its temporary name."""
+        self.file = FrameFile(self.partial, graph_id)
+        self.inode = self.partial.stat().st_ino
+
+    @property
+    def named(self) -> bool:
+        """Whether the file has its name."""
+        try:
+            return self.inode != 0 and self.target.stat().st_ino == self.inode
+        except OSError:
+            return False
+
+
+class FileSet:
+    """The manifest and the shards under temporary names, and what was written to them so far."""
+
+    def __init__(self, path: Path, stripes: Sequence[Path], threads: int) -> None:
+        self.path, self.stripes, self.threads = path, tuple(stripes), threads
+        self.graph_id = secrets.token_hex(16)
+        self.specs: list[ArraySpec] = []
+        self.file_bytes = 0
+        self._force = False
+        self._tag = ""
+        self._replaced = ReplacedFiles({})
+        self._tables: dict[str, NDArray[np.uint64]] = {}
+        self._parts: list[_Part] = []
+        self._stack = ExitStack()
+        self._placer = FrameWriter(threads)
+
+    @property
+    def manifest(self) -> FrameFile:
+        """The manifest file."""
+        return self._opened[0]
+
+    @property
+    def shards(self) -> list[FrameFile]:
+        """The files that chunks of edges go to: the shards, or else the manifest itself."""
+        return self._opened[1:] or self._opened
+
+    @property
+    def _opened(self) -> list[FrameFile]:
+        return [part.file for part in self._parts if part.file is not None]
+
+    @property
+    def shard_entries(self) -> tuple[ShardEntry, ...]:
+        """What the header says about the shards."""
+        names = [stripe.shard_name(self.path, number, self._tag) for number in range(len(self.stripes))]
+        return tuple(ShardEntry(name, str(folder)) for name, folder in zip(names, self.stripes, strict=True))
+
+    def open(self, *, force: bool) -> None:
+        """Make the files. Raises InputError where one may not be written."""
+        self._force = force
+        target = check_target(self.path, force=force)
+        wanted = [Path(entry.directory) / entry.name for entry in self.shard_entries]
+        for shard in wanted:
+            check_target(shard, force=force)
+        self._replaced = ReplacedFiles.of(target, wanted)
+        if any(shard.exists() for shard in wanted):
+            self._tag = self.graph_id[:8]
+        for name in (target, *(Path(entry.directory) / entry.name for entry in self.shard_entries)):
+            part = _Part(name, self._stack.enter_context(debris(partial_name(name))))
+            self._parts.append(part)
+            with writing(name):
+                self._placer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
+        self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
+
+    def create(self, file: FrameFile, path: str, coding: Coding) -> None:
+        """Make an empty array in one of the files. Raises RunError."""
+        with writing(self.path):
+            self._placer.call(lambda: file.create(path, coding))
+
+    def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
+        """Append a frame to an array of one of the files, soon. Raises RunError for this or an earlier one."""
+
+        def write() -> None:
+            with writing(self.path):
+                file.append(array, frame.data, frame.items)
+
+        with writing(self.path):
+            self._placer.put(file.path, len(frame.data), write)
+
+    def add(self, spec: ArraySpec, table: NDArray[np.uint64]) -> None:
+        """Note a finished array and its chunk table."""
+        self.specs.append(spec)
+        if len(table):
+            self._tables[spec.path] = table
+
+    def commit(self, header: Header) -> None:
+        """Finish the files, read them back, and give them their names, the manifest last.
+
+        Raises:
+            RunError: they could not be written; what had the manifest's name before has it still.
+            UnsyncedError: they have their names, but the manifest's folder could not be synced.
+        """
+        with writing(self.path):
+            self._placer.finish()
+            self._placer.call(lambda: self._finish(header))
+        self._placer.close()
+        manifest, *shards = self._parts
+        read_back(self.path, manifest.partial, [shard.partial for shard in shards])
+        self.file_bytes = sum(part.partial.stat().st_size for part in self._parts)
+        for shard in shards:
+            give_name(shard.partial, shard.target, force=False)
+            with writing(shard.target):
+                flush(shard.target.parent)
+        give_name(manifest.partial, manifest.target, force=self._force)
+        sync_folder(manifest.target)
+        self._replaced.remove()
+        self._stack.close()
+
+    def _finish(self, header: Header) -> None:
+        for shard in self._opened[1:]:
+            shard.finish(None, {})
+        self.manifest.finish(header, self._tables)
+
+    def abandon(self, error: BaseException) -> None:
+        """Remove everything that was written, unless the manifest has its name, and with it the graph is in place."""
+        replaced = bool(self._parts) and self._parts[0].named
+        self._placer.drop()
+        with suppress(RuntimeError):  # the thread has ended, and the files are closed
+            self._placer.call(self._abandon_files)
+        self._placer.close()
+        self._stack.__exit__(type(error), error, error.__traceback__)
+        for shard in self._parts[1:]:
+            if shard.named and not replaced:
+                shard.target.unlink()
+
+    def _abandon_files(self) -> None:
+        for file in self._opened:
+            file.abandon()
+
+
+Rows = list[tuple[int, int]]
+
+
+def table_of(rows: Rows) -> NDArray[Any]:
+    """Return the chunk table, uint64 (chunks, 2), of (length, checksum) pairs."""
+    return np.array(rows, np.uint64).reshape(-1, 2)

@@ -1,0 +1,234 @@
+"""Owns where every frame of a graph lies: file, offset, length, checksum. Opens a graph, or says why not.
+
+All is checked here, once: the marks of a finished file, that every shard is this graph's, that the lengths
+in the chunk tables are those in the files, and that every frame lies inside its file. Refuses to
+read frames in bulk (reader.py does); ``load`` is for the few that opening needs.
+"""
+
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import DamagedError, InputError, RunError
+from penstock.storage.base.open_file import OpenFile
+from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
+from penstock.storage.format import hdf5, stripe
+from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.hdf5 import FileError, ForeignError, Places
+from penstock.storage.format.read_plan import ReadRange
+from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header
+
+WAY_OUT = "convert the input again, or restore the file from a copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The frames of one array, in chunk order.
+
+    ``shard`` int64 (chunks,) numbers ``held``; ``offsets`` and ``lengths`` int64 are bytes in that file;
+    ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any.
+    """
+
+    spec: ArraySpec
+    held: tuple[OpenFile, ...]
+    shard: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    checksums: NDArray[np.uint64]
+    limit: int | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The names of the files, the manifest's first."""
+        return tuple(held.path for held in self.held)
+
+    def name(self, chunk: int) -> str:
+        """Say which chunk of which file this is, for messages."""
+        file = self.held[int(self.shard[chunk])].path
+        return f"chunk {chunk} of {self.spec.path} in {file} (offset {int(self.offsets[chunk])})"
+
+    def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
+        """Verify and decode one frame into ``out``, its items. Raises RunError naming the chunk."""
+        flaw = self.flaw(chunk, frame, decoder, out)
+        if flaw is not None:
+            raise RunError(f"{self.name(chunk)} is damaged: {flaw}; {WAY_OUT}")
+
+    def flaw(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> str | None:
+        """Verify and decode one frame into ``out``, its items; return what is wrong with it, if anything is."""
+        if checksum(frame) != int(self.checksums[chunk]):
+            return "its checksum does not match"
+        try:
+            decoder.decode(frame, self.spec.encoding, out, self.spec.chunk_items, self.limit)
+        except FrameError as error:
+            return str(error)
+        return None
+
+    def read(self, chunk: int) -> bytearray:
+        """Read one frame, in the caller's thread. Raises RunError."""
+        length = int(self.lengths[chunk])
+        frame = bytearray(length)
+        with DirectFile(self.held[int(self.shard[chunk])]) as file:
+            file.read(ReadRange(0, int(self.offsets[chunk]), length, length, ()), memoryview(frame))
+        return frame
+
+    def load(self, chunks: Sequence[int] | None = None) -> Iterator[NDArray[Any]]:
+        """Yield the items of every chunk (or those named), read by the caller's thread. Raises RunError."""
+        decoder = Decoder()
+        for chunk in range(self.spec.chunks) if chunks is None else chunks:
+            out = np.empty(self.spec.chunk_length(chunk), self.spec.kind)
+            self.decode(chunk, self.read(chunk), decoder, out)
+            yield out
+
+    def whole(self) -> NDArray[Any]:
+        """All items, read by the caller's thread. Raises RunError."""
+        out = np.empty(self.spec.items, self.spec.kind)
+        at = 0
+        for items in self.load():
+            out[at : at + len(items)] = items
+            at += len(items)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedGraph:
+    """What opening found: the header, the files (manifest first) held open, the frames of every array."""
+
+    header: Header
+    held: tuple[OpenFile, ...]
+    frames: dict[str, Frames]
+
+
+def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
+    """Open a graph file and its shards, if it has any.
+
+    Raises:
+        InputError: the file is missing, foreign or newer.
+        DamagedError: it is half-written, truncated or damaged, or a shard is missing; the message says where
+            shards were looked for.
+    """
+    try:
+        held = OpenFile(path)
+        manifest = hdf5.read_manifest(held)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; 'penstock convert INPUT {path}' makes one") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a folder, not a graph file") from error
+    except ForeignError as error:
+        raise InputError(f"{path} cannot be opened: {error}; {_way_out(str(error))}") from error
+    except FileError as error:
+        raise DamagedError(f"{path} cannot be opened: {error}; {WAY_OUT}") from error
+    except OSError as error:
+        if error.errno == errno.EIO:
+            raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    header = manifest.header
+    return assemble(
+        held, manifest, [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
+    )
+
+
+def assemble(
+    held: OpenFile, manifest: hdf5.Manifest, shards: Sequence[tuple[OpenFile, dict[str, Places]]]
+) -> OpenedGraph:
+    """Put together what a manifest and its shards say. Raises DamagedError where they do not agree."""
+    header = manifest.header
+    files = (held, *(file for file, _ in shards))
+    parts = [places for _, places in shards]
+    frames = {spec.path: _assemble(header, spec, files, manifest, parts) for spec in header.arrays}
+    return OpenedGraph(header, files, frames)
+
+
+def _way_out(reason: str) -> str:
+    if "not a Penstock graph" in reason:
+        return "'penstock convert INPUT OUTPUT.h5' makes a graph of a raw edge list"
+    return "nothing in it was touched"
+
+
+def striped(spec: ArraySpec) -> bool:
+    """Whether an array lies in the shards of a striped graph, and not in its manifest."""
+    return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
+
+
+def read_shard(held: OpenFile, header: Header) -> dict[str, Places]:
+    """Return where the frames in a shard lie. Raises FileError, OSError."""
+    return hdf5.read_shard(held, header, [spec for spec in header.arrays if striped(spec)])
+
+
+def _find_shard(
+    manifest: Path, header: Header, number: int, stripes: Sequence[Path]
+) -> tuple[OpenFile, dict[str, Places]]:
+    entry = header.shards[number]
+    looked: list[str] = []
+    for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
+        try:
+            held = OpenFile(path)
+            return held, read_shard(held, header)
+        except FileNotFoundError:
+            looked.append(str(path.parent))
+        except FileError as error:
+            looked.append(f"{path.parent} ({error})")
+        except OSError as error:
+            if error.errno == errno.EIO:
+                raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
+            looked.append(f"{path.parent} ({error.strerror or error})")
+    raise DamagedError(
+        f"{manifest}: its shard {entry.name} (stripe {number} of {len(header.shards)}) was not found "
+        f"in {', '.join(looked)}; --stripe DIR says where it is now"
+    )
+
+
+def _assemble(
+    header: Header,
+    spec: ArraySpec,
+    files: tuple[OpenFile, ...],
+    manifest: hdf5.Manifest,
+    shards: list[dict[str, Places]],
+) -> Frames:
+    """Bring the places of an array's frames, from all its files, into chunk order, and check them."""
+    table = manifest.tables[spec.path]
+    if shards and striped(spec):
+        parts = [part[spec.path] for part in shards]
+        shard, local = stripe.place(spec.chunks, len(parts), header.stripe_run)
+        shard += 1
+    else:
+        parts = [manifest.places[spec.path]] if spec.path in manifest.places else []
+        shard, local = np.zeros(spec.chunks, np.int64), np.arange(spec.chunks)
+    sizes = [len(part.offsets) for part in parts]
+    if sum(sizes) != spec.chunks:
+        raise _damaged(files[0], f"{spec.path} has {sum(sizes)} of its {spec.chunks} chunks")
+    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if len(parts) > 1 and not np.array_equal(np.bincount(shard - 1, minlength=len(parts)), sizes):
+        raise _damaged(files[0], f"the shards do not share {spec.path} as they should")
+    at = local + firsts[shard - 1 if shards and striped(spec) else shard]
+    offsets = np.concatenate([part.offsets for part in parts])[at] if parts else local
+    lengths = np.concatenate([part.lengths for part in parts])[at] if parts else local
+    if not np.array_equal(lengths.astype(np.uint64), table[:, 0]):
+        raise _damaged(files[0], f"the chunk table of {spec.path} is not that of its chunks")
+    _check_inside(files, spec, shard, offsets, lengths)
+    limits = {NEIGHBORS: header.vertices, DEGREES: header.edges + 1}
+    limit = limits.get(spec.path.rpartition("/")[2])
+    return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit)
+
+
+def _check_inside(
+    files: tuple[OpenFile, ...],
+    spec: ArraySpec,
+    shard: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> None:
+    sizes = np.array([file.size for file in files], np.int64)
+    bound = frame_bound(spec.encoding, spec.kind, spec.chunk_items)
+    sound = (offsets >= 0) & (lengths > 0) & (lengths <= bound)
+    sound &= offsets <= sizes[shard] - lengths
+    if not sound.all():
+        chunk = int(np.argmin(sound))
+        raise _damaged(files[int(shard[chunk])], f"chunk {chunk} of {spec.path} is not inside it")
+
+
+def _damaged(file: OpenFile, what: str) -> DamagedError:
+    return DamagedError(f"{file.path} cannot be opened: it is damaged: {what}; {WAY_OUT}")

@@ -1,0 +1,305 @@
+"""Owns the graph as others see it: its numbers, its adjacencies, their indexes. The story of opening one.
+
+A graph comes from a file (``open``) or from arrays in memory (``from_arrays``) and looks the same: an
+adjacency has chunks, an index, and either frames on disk or arrays. Refuses to read edges:
+reader.py fetches chunks into the caller's slabs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.open_file import OpenFile
+from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.format import csr_input
+from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.format.index import Index, from_degrees
+from penstock.storage.format.schema import (
+    CHUNK_EDGES,
+    DEGREES,
+    DIRECTIONS,
+    NAME_ENDS,
+    NAME_TEXT,
+    NEIGHBORS,
+    ORIGINAL_ID,
+    WEIGHTS,
+    WITHOUT_EDGES,
+    vertex_dtype,
+)
+from penstock.storage.format.string_ids import NameFrames
+
+
+@dataclass(slots=True)
+class Adjacency:
+    """The edges of one direction, row by row: the targets of every source (out), or the reverse (in).
+
+    ``arrays`` is (neighbors, weights or None) of a graph in memory; ``neighbors`` and ``weights`` are the
+    frames of a graph on disk. ``chunk_edges`` edges make a chunk, but the last.
+    """
+
+    direction: str
+    edges: int
+    vertices: int
+    neighbor_dtype: np.dtype[Any]
+    weight_dtype: np.dtype[Any] | None
+    encoding: str
+    chunk_edges: int = CHUNK_EDGES
+    arrays: tuple[NDArray[Any], NDArray[Any] | None] | None = None
+    neighbors: Frames | None = None
+    weights: Frames | None = None
+    degrees: Frames | None = None
+    _index: Index | None = None
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks hold the edges."""
+        return -(-self.edges // self.chunk_edges)
+
+    def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
+        """Return what reading each chunk costs, int64 (chunks,): bytes on disk, or in memory."""
+        if self.neighbors is None:
+            weight = self.weight_dtype if with_weights else None
+            item = self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
+            firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
+            return np.minimum(self.edges - firsts, self.chunk_edges) * item
+        total = self.neighbors.lengths.copy()
+        if with_weights and self.weights is not None:
+            total += self.weights.lengths
+        return total
+
+    def index(self) -> Index:
+        """Return the row index; the first call reads the degrees. Raises RunError if damaged."""
+        if self._index is None:
+            self._index = self._load_index()
+        return self._index
+
+    def drop_index(self) -> None:
+        """Free the row index of a graph on disk; the next ``index()`` reads it again."""
+        if self.degrees is not None:
+            self._index = None
+
+    def _load_index(self) -> Index:
+        assert self.degrees is not None, "a graph in memory has its index from birth"
+        index = from_degrees(self.vertices, self._degrees)
+        if index.edges != self.edges:
+            raise self._unequal(str(index.edges))
+        return index
+
+    def _degrees(self) -> Iterator[NDArray[Any]]:
+        """All degrees in order; stops as soon as they are too many, before any sum of them could wrap around."""
+        assert self.degrees is not None
+        left = self.edges
+        for degrees in self.degrees.load():
+            if degrees.sum(dtype=np.float64) > 2.0 * left:
+                raise self._unequal("more")
+            left -= int(degrees.sum(dtype=np.int64))
+            if left < 0:
+                raise self._unequal("more")
+            yield degrees
+
+    def _unequal(self, total: str) -> RunError:
+        assert self.degrees is not None
+        return RunError(
+            f"{self.degrees.files[0]} is damaged: its {self.direction}-degrees sum up to "
+            f"{total} and not to its {self.edges} edges; convert the input again"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph on disk or in memory; immutable.
+
+    ``edges`` counts the entries of the out-adjacency, ``input_edges`` the edges as given: an undirected
+    edge is stored in the rows of both its ends (a self-loop once), and ``into`` then *is* ``out``.
+    """
+
+    path: Path | None
+    vertices: int
+    edges: int
+    input_edges: int
+    directed: bool
+    out: Adjacency
+    into: Adjacency | None
+    provenance: dict[str, Any]
+    graph_id: str
+    held: tuple[OpenFile, ...] = ()
+    """The files, the manifest first, open for as long as the graph is: nobody can take them away from a run."""
+    original: Frames | NameFrames | NDArray[Any] | None = None
+    weight_range: tuple[float, float, float] | None = None
+    """Smallest, mean and largest weight; None without weights."""
+    left: int | None = None
+    """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
+
+    @property
+    def without_edges(self) -> int | None:
+        """How many vertices have no edge, as the conversion counted them; None where it did not."""
+        count = self.provenance.get(WITHOUT_EDGES)
+        return count if isinstance(count, int) else None
+
+    def __repr__(self) -> str:
+        """One line: where it is, its size, which adjacencies it stores, its weights."""
+        kind = "bipartite, " * (self.left is not None) + ("directed" if self.directed else "undirected")
+        stored = " and ".join(adjacency.direction for adjacency in self.adjacencies)
+        weights = "no weights" if self.weight_dtype is None else f"weights {self.weight_dtype}"
+        return (
+            f"<Graph {self.path or 'in memory'}: {self.vertices:,} vertices, {self.input_edges:,} edges ({kind}), "
+            f"{stored}-adjacency, {weights}>"
+        )
+
+    @staticmethod
+    def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
+        """Open a graph file; ``stripes`` are folders in which to look for its shards first.
+
+        Raises:
+            InputError: the file is missing, foreign or newer.
+            DamagedError: it is half-written, truncated or damaged, or a shard is missing.
+        """
+        place = Path(path)
+        opened = open_frames(place, [Path(folder) for folder in stripes])
+        out = _adjacency(opened, "out")
+        assert out is not None, "a header without an out-adjacency is refused"
+        header = opened.header
+        into = _adjacency(opened, "in") if header.directed else out
+        return Graph(
+            path=place,
+            vertices=header.vertices,
+            edges=header.edges,
+            input_edges=header.input_edges,
+            directed=header.directed,
+            out=out,
+            into=into,
+            provenance=header.provenance,
+            graph_id=header.graph_id,
+            held=opened.held,
+            original=_original(opened),
+            weight_range=header.weight_range,
+            left=header.left,
+        )
+
+    @staticmethod
+    def from_arrays(
+        offsets: ArrayLike,
+        neighbors: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        into: tuple[ArrayLike, ArrayLike, ArrayLike | None] | None = None,
+        directed: bool = True,
+        original_id: ArrayLike | None = None,
+    ) -> "Graph":
+        """Make a graph in memory from CSR arrays: row v is ``neighbors[offsets[v]:offsets[v + 1]]``.
+
+        ``offsets`` (vertices + 1,) integers rising from 0; ``neighbors`` (edges,) integers below vertices,
+        ascending in every row; ``weights`` (edges,) numbers. ``into`` is the same of the in-edges.
+        With ``directed=False`` the arrays must hold every edge in both its rows. ``original_id`` are numbers or
+        strings (vertices,).
+
+        Raises:
+            InputError: arrays that are not such a graph.
+        """
+        rows = csr_input.CsrRows.checked(offsets, neighbors, weights, "out")
+        out = _in_memory(rows, "out")
+        other: Adjacency | None = None if directed else out
+        if directed and into is not None:
+            other = _in_memory(csr_input.CsrRows.checked(*into, "in"), "in")
+            if (other.vertices, other.edges) != (out.vertices, out.edges):
+                raise InputError(
+                    f"the in-adjacency has {other.vertices} vertices and {other.edges} edges, "
+                    f"the out-adjacency {out.vertices} and {out.edges}; they must be the same"
+                )
+        original = None if original_id is None else np.ascontiguousarray(original_id)
+        if original is not None and original.dtype.kind in "OU":
+            original = original.astype(STRINGS)
+        if original is not None and original.shape != (out.vertices,):
+            raise InputError(f"original_id has shape {original.shape}; {out.vertices} vertices need one id each")
+        return Graph(
+            path=None,
+            vertices=out.vertices,
+            edges=out.edges,
+            input_edges=out.edges if directed else (out.edges + rows.self_loops()) // 2,
+            directed=directed,
+            out=out,
+            into=other,
+            provenance={"source": "arrays in memory"},
+            graph_id=rows.identity(),
+            original=original,
+            weight_range=rows.weight_range(),
+        )
+
+    @property
+    def vertex_dtype(self) -> np.dtype[Any]:
+        """uint32, or uint64 beyond 2^32 vertices."""
+        return self.out.neighbor_dtype
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """The dtype of weights, None without."""
+        return self.out.weight_dtype
+
+    @property
+    def adjacencies(self) -> tuple[Adjacency, ...]:
+        """The adjacencies that are stored, the out-adjacency first; an undirected graph has only that one."""
+        return (self.out,) if self.into is None or self.into is self.out else (self.out, self.into)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The names of the graph's files, the manifest's first; none of a graph in memory."""
+        return tuple(held.path for held in self.held)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of all the graph's files; 0 for a graph in memory."""
+        return sum(held.size for held in self.held)
+
+    def original_ids(self) -> NDArray[Any] | None:
+        """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1.
+
+        Ids that were strings are an array of NumPy's StringDType, in the order of their UTF-8 bytes unless hubs come
+        first. On the two sides of a bipartite graph the same id may occur.
+        """
+        if isinstance(self.original, NameFrames):
+            return self.original.names().strings()
+        return self.original.whole() if isinstance(self.original, Frames) else self.original
+
+
+def _original(opened: OpenedGraph) -> Frames | NameFrames | None:
+    if NAME_ENDS in opened.frames:
+        return NameFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
+    return opened.frames.get(ORIGINAL_ID)
+
+
+def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
+    assert direction in DIRECTIONS
+    neighbors = opened.frames.get(f"{direction}/{NEIGHBORS}")
+    if neighbors is None:
+        return None
+    weights = opened.frames.get(f"{direction}/{WEIGHTS}")
+    return Adjacency(
+        direction=direction,
+        edges=opened.header.edges,
+        vertices=opened.header.vertices,
+        neighbor_dtype=neighbors.spec.kind,
+        weight_dtype=None if weights is None else weights.spec.kind,
+        encoding=neighbors.spec.encoding,
+        chunk_edges=neighbors.spec.chunk_items,
+        neighbors=neighbors,
+        weights=weights,
+        degrees=opened.frames[f"{direction}/{DEGREES}"],
+    )
+
+
+def _in_memory(rows: csr_input.CsrRows, direction: str) -> Adjacency:
+    index = rows.index()
+    return Adjacency(
+        direction=direction,
+        edges=len(rows.neighbors),
+        vertices=index.vertices,
+        neighbor_dtype=vertex_dtype(index.vertices),
+        weight_dtype=None if rows.weights is None else rows.weights.dtype,
+        encoding="plain",
+        arrays=(rows.neighbors, rows.weights),
+        _index=index,
+    )

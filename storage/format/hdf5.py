@@ -1,0 +1,344 @@
+"""Owns every call of the HDF5 library. Refuses to decode: frames go in and out as bytes and places.
+
+The library writes through `DriverFile`, so that it never meets an error of the disk, which it would not always report
+and could crash over; every function that writes raises the error itself. Call these in another thread than the main
+one: a signal then raises outside the library, never in the driver's calls below it.
+Writing never enters a filter (``write_direct_chunk``), so the zstd plugin is not needed; reading only asks
+where each chunk lies (``chunk_iter``) and closes the file. Whatever the library complains about in a
+file becomes a FileError that says what is wrong, for graph.py to add the way out. A file is not believed: what it
+says of sizes is compared with what it has before anything is allocated, and nothing in it leads to another file
+(links, external and virtual datasets are refused).
+"""
+
+import atexit
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import LIBRARY_BYTES, check_room
+from penstock.storage.base.open_file import OpenFile
+from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
+from penstock.storage.format.direct_io import SeekableFile
+from penstock.storage.format.driver_file import DriverFile
+from penstock.storage.format.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
+
+ZSTD_FILTER = 32015
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+T = TypeVar("T")
+ALIGNMENT = 4096
+HEAP_BYTES = 1 << 16
+ROWS = 1 << 20
+"""Rows of a table that are compared at once."""
+_FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
+_IDENTITY = "penstock_identity"
+"""The same as `_GRAPH`, which is for other tools: that lies in a heap without a checksum, and a byte changed there
+makes the library (2.0) loop for ever."""
+_HEADER, _HEADER_CHECKSUM = "penstock_header", "penstock_header_checksum"
+_TROUBLE = (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
+
+
+class FileError(Exception):
+    """A file that is not a complete Penstock graph file of this version; says why."""
+
+
+class ForeignError(FileError):
+    """A file that need not be damaged: it is something else, or newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the frames of one array lie in one file: int64 byte offsets and lengths, in order."""
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest file holds: the header, the chunk tables, the places of its own frames.
+
+    ``tables[path]`` is uint64 (chunks, 2): length and checksum of every frame.
+    """
+
+    header: Header
+    tables: dict[str, NDArray[np.uint64]]
+    places: dict[str, Places]
+
+
+class FrameFile:
+    """A graph file being written: datasets grow frame by frame."""
+
+    def __init__(self, path: Path, graph_id: str) -> None:
+        self.path = path
+        self._driver = DriverFile(path)
+        self._file = h5py.File(
+            self._driver,
+            "w",
+            libver=("v110", "v110"),
+            alignment_threshold=ALIGNMENT,
+            alignment_interval=ALIGNMENT,
+        )
+        atexit.register(self.abandon)
+        self._file.attrs[_FORMAT] = FORMAT_VERSION
+        self._file.attrs[_GRAPH] = graph_id
+        self._file.attrs[_IDENTITY] = np.bytes_(graph_id)
+        self._datasets: dict[str, Any] = {}
+
+    def create(self, path: str, coding: Coding) -> None:
+        """Make an empty dataset for frames of such items."""
+        shape, kind = _form(coding.encoding, coding.kind, coding.chunk_items)
+        settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        settings.set_chunk(shape)
+        settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        settings.set_filter(ZSTD_FILTER, h5py.h5z.FLAG_OPTIONAL, (max(1, coding.level),))
+        space = h5py.h5s.create_simple((0, *shape[1:]), (h5py.h5s.UNLIMITED, *shape[1:]))
+        links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+        links.set_create_intermediate_group(True)
+        name = path.encode()
+        dataset = h5py.h5d.create(self._file.id, name, h5py.h5t.py_create(kind), space, dcpl=settings, lcpl=links)
+        h5py.Dataset(dataset).attrs["encoding"] = coding.encoding
+        self._datasets[path] = dataset
+        self._driver.check()
+
+    def append(self, path: str, frame: bytes, items: int) -> None:
+        """Add the frame of the next ``items`` items (fewer than a chunk's only at the end)."""
+        dataset = self._datasets[path]
+        first, *rest = dataset.shape
+        step = items if not rest else 1
+        dataset.set_extent((first + step, *rest))
+        dataset.write_direct_chunk((first, *[0 for _ in rest]), frame)
+        self._driver.check()
+
+    def finish(self, header: Header | None, tables: dict[str, NDArray[np.uint64]]) -> None:
+        """Write the header and tables (the manifest's), mark the file complete, and close it."""
+        if header is not None:
+            text = header.to_json()
+            self._file.create_dataset(_HEADER, data=np.bytes_(text.encode()))
+            self._file.attrs[_HEADER_CHECKSUM] = np.uint64(checksum(text.encode()))
+        for path, table in tables.items():
+            self._file.create_dataset(_table_path(path), data=table)
+        self._file.flush()
+        self._driver.check()
+        self._file.attrs[_COMPLETE] = 1
+        self._close()
+        self._driver.check()
+
+    def abandon(self) -> None:
+        """Close the file whatever state it is in, unless it is closed already; it will be removed."""
+        self._driver.stop()
+        with suppress(*_TROUBLE):
+            self._close()
+
+    def _close(self) -> None:
+        self._datasets.clear()
+        self._file.close()
+        atexit.unregister(self.abandon)
+        self._driver.close()
+
+
+def write_columns(driver: DriverFile, columns: dict[str, NDArray[Any]]) -> None:
+    """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails."""
+    file = h5py.File(driver, "w")
+    atexit.register(file.close)
+    try:
+        for name, values in columns.items():
+            strings = values.dtype.kind == "T"
+            file.create_dataset(
+                name,
+                data=values.astype(object) if strings else values,
+                dtype=h5py.string_dtype() if strings else None,
+            )
+            driver.check()
+    finally:
+        file.close()
+        atexit.unregister(file.close)
+    driver.check()
+
+
+def same_columns(path: Path, columns: dict[str, NDArray[Any]]) -> bool:
+    """Whether a file holds this table, and nothing else. Raises OSError where it cannot be read."""
+    with h5py.File(path, "r") as file:
+        if set(file) != set(columns):
+            return False
+        for name, values in columns.items():
+            dataset, strings = file[name], values.dtype.kind == "T"
+            if dataset.shape != values.shape or not (strings or dataset.dtype == values.dtype):
+                return False
+            for first in range(0, len(values), ROWS):
+                found = (dataset.asstr() if strings else dataset)[first : first + ROWS]
+                if not _same(found, values[first : first + ROWS]):
+                    return False
+    return True
+
+
+def _same(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
+    """Whether two arrays of one shape hold the same, to the bit where they are numbers."""
+    if wanted.dtype.kind == "T":
+        return bool((found == wanted.astype(object)).all())
+    return found.tobytes() == wanted.tobytes()
+
+
+def read_manifest(held: OpenFile) -> Manifest:
+    """Read and check a manifest file. Raises FileError; OSError when it cannot be read at all."""
+    return _opened(held, _read_manifest)
+
+
+def read_shard(held: OpenFile, header: Header, specs: list[ArraySpec]) -> dict[str, Places]:
+    """Return where a shard's frames of the given arrays lie. Raises FileError, OSError."""
+
+    def read(file: Any) -> dict[str, Places]:
+        if not _is_of(file, held, header.graph_id):
+            raise FileError("it belongs to another graph")
+        return {spec.path: _places(file, spec) for spec in specs}
+
+    return _opened(held, read)
+
+
+def _opened(held: OpenFile, read: Callable[[Any], T]) -> T:
+    """Return ``read(file)`` of a complete graph file of this version."""
+    check_room(LIBRARY_BYTES, "opening a graph")
+    source = SeekableFile(held)
+    try:
+        if not source.head.startswith(_SIGNATURE):
+            raise ForeignError("it is not a Penstock graph (not an HDF5 file)")
+        return _read_by(source, read)
+    except (FileError, *_TROUBLE) as error:
+        if source.trouble is not None:
+            raise source.trouble from error
+        raise
+    finally:
+        source.close()
+
+
+def _read_by(source: SeekableFile, read: Callable[[Any], T]) -> T:
+    try:
+        with h5py.File(source, "r") as file:
+            version = _attribute(file, _FORMAT)
+            if version is None:
+                raise ForeignError("it is an HDF5 file, but not a Penstock graph")
+            if version > FORMAT_VERSION:
+                raise ForeignError(
+                    f"it has format version {version}, and this Penstock reads up to {FORMAT_VERSION}; upgrade Penstock"
+                )
+            if _attribute(file, _COMPLETE) is None:
+                raise FileError("it was never finished")
+            return read(file)
+    except PermissionError:
+        raise
+    except _TROUBLE as error:
+        if "alloc" in str(error):
+            check_room(LIBRARY_BYTES, "opening a graph")  # a damaged file may ask for more than any machine has
+        reason = str(error).strip("'\"").partition("\n")[0]
+        raise FileError(f"it is truncated or damaged ({reason})") from error
+
+
+def _attribute(file: Any, name: str) -> Any:
+    """An attribute of the file, which is one number or string of fixed length; None if there is none of that name."""
+    if name not in file.attrs:
+        return None
+    found = file.attrs.get_id(name)
+    if found.shape != () or found.dtype.kind not in "iuS":
+        raise FileError(f"it is damaged: {name} is not one value")
+    return file.attrs[name]
+
+
+def _is_of(file: Any, held: OpenFile, graph_id: str) -> bool:
+    """Whether a shard is of this graph. One of before there was `_IDENTITY` has it near its beginning, in the heap."""
+    identity = _attribute(file, _IDENTITY)
+    if identity is not None:
+        return bytes(identity) == graph_id.encode()
+    source = SeekableFile(held)
+    try:
+        return graph_id.encode() in source.read(HEAP_BYTES)
+    finally:
+        source.close()
+
+
+def _read_manifest(file: Any) -> Manifest:
+    if not _is_here(file, _HEADER):
+        raise ForeignError("it is a shard of a striped graph; open the graph's manifest file instead")
+    text = bytes(_whole(file, _HEADER, "S")[()])
+    if checksum(text) != int(_attribute(file, _HEADER_CHECKSUM)):
+        raise FileError("it is damaged: the checksum of its header is wrong")
+    try:
+        header = Header.from_json(text.decode())
+    except HeaderError as error:
+        raise FileError(f"it is damaged: {error}") from error
+    tables = {spec.path: _table(file, spec) for spec in header.arrays}
+    here = [spec for spec in header.arrays if _is_here(file, spec.path)]
+    return Manifest(header, tables, {spec.path: _places(file, spec) for spec in here})
+
+
+def _is_here(file: Any, path: str) -> bool:
+    """Whether there is something of that path. Raises FileError if a link on the way may lead out of the file."""
+    names = path.encode().split(b"/")
+    for depth in range(1, len(names) + 1):
+        name = b"/".join(names[:depth])
+        if not file.id.links.exists(name):
+            return False
+        if file.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+            raise FileError(f"it is damaged: {path} lies behind a link")
+    return True
+
+
+def _dataset(file: Any, path: str) -> Any:
+    """A dataset of this very file, whose bytes lie nowhere else."""
+    if not _is_here(file, path):
+        raise FileError(f"it is damaged: {path} is missing")
+    dataset = file[path]
+    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external:
+        raise FileError(f"it is damaged: {path} is not a dataset of its own")
+    return dataset
+
+
+def _whole(file: Any, path: str, kind: str) -> Any:
+    """A dataset of this kind of dtype stored in one piece, which lies in its file, and so cannot be larger."""
+    dataset = _dataset(file, path)
+    stored, place = dataset.id.get_storage_size(), dataset.id.get_offset()
+    whole = place is not None and place + stored <= file.id.get_filesize()
+    if not whole or dataset.dtype.kind != kind or dataset.size * dataset.dtype.itemsize != stored:
+        raise FileError(f"it is damaged: {path} is not stored in one piece")
+    return dataset
+
+
+def _table_path(path: str) -> str:
+    return f"{path}_chunks"
+
+
+def _table(file: Any, spec: ArraySpec) -> NDArray[np.uint64]:
+    if spec.chunks == 0:
+        return np.empty((0, 2), np.uint64)
+    dataset = _whole(file, _table_path(spec.path), "u")
+    if dataset.shape != (spec.chunks, 2) or dataset.dtype != np.uint64:
+        raise FileError(f"it is damaged: the chunk table of {spec.path} has shape {dataset.shape}")
+    table: NDArray[np.uint64] = np.ascontiguousarray(dataset[()])
+    if checksum(table) != spec.table_checksum:
+        raise FileError(f"it is damaged: the checksum of the chunk table of {spec.path} is wrong")
+    return table
+
+
+def _form(encoding: str, kind: np.dtype[Any], chunk_items: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape of a chunk of a dataset, and the dtype of its elements: items, or one payload of bytes."""
+    if encoding == "plain":
+        return (chunk_items,), kind
+    return (1, payload_bytes(encoding, kind, chunk_items)), np.dtype(np.uint8)
+
+
+def _places(file: Any, spec: ArraySpec) -> Places:
+    """Ask once where every chunk of a dataset lies, when it is sure that there are no more than the header says."""
+    dataset = _dataset(file, spec.path)
+    chunk, kind = _form(spec.encoding, spec.kind, spec.chunk_items)
+    same = dataset.chunks == chunk and dataset.dtype == kind and dataset.shape[1:] == chunk[1:]
+    if not same or -(-dataset.shape[0] // chunk[0]) > spec.chunks:
+        raise FileError(f"it is damaged: {spec.path} is not the array that its header describes")
+    found: list[tuple[int, int, int]] = []
+    dataset.id.chunk_iter(lambda one: found.append((one.chunk_offset[0] // chunk[0], one.byte_offset, one.size)))
+    rows = np.array(sorted(found), np.int64).reshape(-1, 3)
+    if not np.array_equal(rows[:, 0], np.arange(len(rows))):
+        raise FileError(f"it is damaged: chunks of {spec.path} are missing")
+    return Places(rows[:, 1].copy(), rows[:, 2].copy())

@@ -1,0 +1,158 @@
+"""Owns the row index, where each row's edges start, in 4.1 bytes a vertex. Refuses to know files.
+
+The start of row v is ``bases[v >> shift] + offsets[v]``: 32-bit offsets inside blocks of 2^shift
+vertices, 64-bit bases between them. The block shrinks until the offsets fit, so a graph of any
+size keeps the same two loads.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+
+WIDEST_SHIFT = 16
+
+
+@jit
+def _append_degrees(degrees: Any, first: int, start: Any, shift: int, bases: Any, offsets: Any) -> Any:
+    """Write the starts of rows first.. and return the next one, or -1 where an offset overflows."""
+    inside = (1 << shift) - 1
+    for i in range(len(degrees)):
+        v = first + i
+        if v & inside == 0:
+            bases[v >> shift] = start
+        offset = start - bases[v >> shift]
+        if offset >= 4294967296:
+            return -1
+        offsets[v] = offset
+        start += np.int64(degrees[i])
+    return start
+
+
+@jit
+def _starts(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
+    for i in range(len(out)):
+        v = v0 + i
+        out[i] = bases[v >> shift] + np.int64(offsets[v])
+
+
+@jit
+def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None:
+    for i in range(len(edges)):
+        low = 0
+        high = len(offsets) - 1
+        while low < high:  # the last row whose start is not past the edge
+            middle = (low + high + 1) >> 1
+            if bases[middle >> shift] + np.int64(offsets[middle]) <= edges[i]:
+                low = middle
+            else:
+                high = middle - 1
+        out[i] = low
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Row starts of one adjacency.
+
+    int64 ``bases`` of one entry a block and one more, uint32 ``offsets`` of shape (vertices + 1,).
+    """
+
+    bases: NDArray[np.int64]
+    offsets: NDArray[np.uint32]
+    shift: int
+
+    @property
+    def vertices(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def edges(self) -> int:
+        """Number of edges in all rows, that is the start of the row past the last."""
+        n = self.vertices
+        return int(self.bases[n >> self.shift]) + int(self.offsets[n])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory held."""
+        return self.bases.nbytes + self.offsets.nbytes
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], int]:
+        """Return what a kernel takes: (bases, offsets, shift)."""
+        return self.bases, self.offsets, self.shift
+
+    def starts(self, v0: int, v1: int) -> NDArray[np.int64]:
+        """Return the starts of rows v0..v1-1, int64; v1 may be vertices + 1 for the last row's end."""
+        out = np.empty(max(0, v1 - v0), np.int64)
+        _starts(self.bases, self.offsets, self.shift, v0, out)
+        return out
+
+    def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
+        """Return the lengths of rows v0..v1-1."""
+        return np.diff(self.starts(v0, v1 + 1)) if v1 > v0 else np.empty(0, np.int64)
+
+    def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the lengths of these rows, in any order."""
+        ends = np.asarray(rows, np.int64)[:, None] + np.arange(2)
+        starts = self.bases[ends >> self.shift] + self.offsets[ends].astype(np.int64)
+        lengths: NDArray[np.int64] = starts[:, 1] - starts[:, 0]
+        return lengths
+
+    def row_of(self, edge: int) -> int:
+        """Return the row that holds an edge, 0 <= edge < edges."""
+        return int(self.rows_of(np.array([edge], np.int64))[0])
+
+    def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the row of each edge number, int64 of the same shape."""
+        out = np.empty(len(edges), np.int64)
+        _rows_of(self.bases, self.offsets, self.shift, edges, out)
+        return out
+
+
+def from_degrees(
+    vertices: int, degree_batches: Callable[[], Iterable[NDArray[Any]]], widest: int = WIDEST_SHIFT
+) -> Index:
+    """Build the index of ``vertices`` rows from their degrees, given in order in batches of any
+    length.
+
+    ``degree_batches`` is asked again for each block size tried: once, but for graphs in which
+    2^16 neighboring rows hold more than 2^32 edges. Raises ValueError when the batches do not
+    hold ``vertices`` degrees.
+    """
+    offsets = np.empty(vertices + 1, np.uint32)
+    for shift in range(widest, -1, -1):
+        bases = np.zeros((vertices >> shift) + 2, np.int64)
+        first = start = 0
+        for degrees in _ended(degree_batches()):
+            if first + len(degrees) > vertices + 1:
+                raise ValueError(f"more than {vertices} degrees")
+            start = _append_degrees(degrees, first, start, shift, bases, offsets)
+            first += len(degrees)
+            if start < 0:
+                break
+        if start >= 0:
+            if first != vertices + 1:
+                raise ValueError(f"{first - 1} degrees for {vertices} vertices")
+            bases[(vertices >> shift) + 1] = start
+            return Index(bases, offsets, shift)
+    raise AssertionError("with one row a block every offset is 0")
+
+
+def _ended(batches: Iterable[NDArray[Any]]) -> Iterable[NDArray[Any]]:
+    """Follow the degrees with one empty row: the end of the last one."""
+    yield from batches
+    yield np.zeros(1, np.uint8)
+
+
+def from_offsets(offsets: NDArray[Any]) -> Index:
+    """Build the index from CSR offsets of shape (vertices + 1,), rising from 0."""
+    step = 1 << 20
+
+    def batches() -> Iterable[NDArray[Any]]:
+        for first in range(0, len(offsets) - 1, step):
+            yield np.diff(offsets[first : first + step + 1].astype(np.int64))
+
+    return from_degrees(len(offsets) - 1, batches)

@@ -1,0 +1,257 @@
+"""Owns what a graph file says about itself: the header, its arrays, the dtypes that it allows.
+
+Refuses values that no writer of this version makes: a header is checked field by field before
+anything is allocated or opened on its word. JSON, because h5dump then shows it to people; checksummed,
+because every other checksum hangs from it (as in Merkle's tree: header, tables, chunks).
+"""
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+
+FORMAT_VERSION = 1
+CHUNK_EDGES = 1 << 18
+"""Edges of a chunk (the last may hold fewer): 1 MiB of 4-byte ids."""
+CHUNK_VERTICES = 1 << 18
+"""Vertices of a chunk of degrees or original ids."""
+STRIPE_RUN = 8
+"""Neighboring chunks that stay together on one stripe: about one merged read."""
+ENCODINGS = ("packed", "delta", "plain")
+WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "f4", "f8"))
+VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
+COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
+DIRECTIONS = ("out", "in")
+NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
+WITHOUT_EDGES = "without_edges"
+"""What the provenance calls the number of vertices without an edge."""
+NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
+"""Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
+MOST = 1 << 62
+EXACT = 1 << 53
+"""Whole numbers up to here are exact in float64."""
+_IDENTITY = re.compile("[0-9a-f]{32}")
+
+
+def vertex_dtype(vertices: int) -> np.dtype[Any]:
+    """Return the dtype of ids below ``vertices``: uint32, and uint64 beyond 2^32 vertices."""
+    return np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
+
+
+def count_dtype(largest: int) -> np.dtype[Any]:
+    """Return the narrowest unsigned dtype that holds ``largest``."""
+    return next(kind for kind in COUNT_DTYPES if largest <= np.iinfo(kind).max)
+
+
+def weight_dtype(low: float, high: float, *, integral: bool, single: bool) -> np.dtype[Any]:
+    """Return the narrowest allowed dtype for weights between ``low`` and ``high``.
+
+    ``integral``: all are whole numbers; ``single``: all are exact in float32.
+    """
+    if integral and low >= 0 and high <= 0xFFFFFFFF:
+        return count_dtype(int(high))
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def check_whole_weights(weights: NDArray[Any], name: str) -> None:
+    """Refuse whole numbers that float64, which weights from 2^32 on are kept in, does not hold. Raises InputError."""
+    if weights.dtype.kind not in "iu" or weights.itemsize < 8 or len(weights) == 0:
+        return
+    if int(weights.min()) >= -EXACT and int(weights.max()) <= EXACT:
+        return
+    bits = weights.astype(np.uint64)
+    size = np.where(weights < 0, ~bits + np.uint64(1), bits)
+    lowest = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
+    rounded = size // lowest > EXACT
+    if rounded.any():
+        raise InputError(
+            f"{name}: the weight {weights[np.argmax(rounded)]} is a whole number that no 64-bit float holds; scale the "
+            "weights, give them as floats to have them rounded, or leave them out"
+        )
+
+
+def narrow_weights(weights: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return weights in an allowed dtype, the narrowest where theirs is not one already.
+
+    Raises:
+        InputError: whole numbers that no allowed dtype holds.
+    """
+    if weights.dtype in WEIGHT_DTYPES or len(weights) == 0:
+        return weights if weights.dtype in WEIGHT_DTYPES else weights.astype(np.uint8)
+    check_whole_weights(weights, name)
+    low, high = weights.min(), weights.max()
+    integral = weights.dtype.kind in "biu"
+    single = bool((weights.astype(np.float32).astype(weights.dtype) == weights).all())
+    return weights.astype(weight_dtype(low, high, integral=integral, single=single))
+
+
+def values_encoding(kind: np.dtype[Any]) -> str:
+    """Return the encoding of weights and degrees: bit-packed where they are short integers."""
+    return "bits" if kind.kind == "u" and kind.itemsize <= 4 else "plain"
+
+
+class HeaderError(ValueError):
+    """A header that no Penstock of this version writes; says which field is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One chunked array of the file: ``items`` of ``dtype``, ``chunk_items`` a chunk."""
+
+    path: str
+    dtype: str
+    items: int
+    chunk_items: int
+    encoding: str
+    table_checksum: int
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The dtype as numpy's."""
+        return np.dtype(self.dtype)
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks hold the items."""
+        return -(-self.items // self.chunk_items)
+
+    def chunk_length(self, chunk: int) -> int:
+        """Return how many items a chunk holds."""
+        return min(self.chunk_items, self.items - chunk * self.chunk_items)
+
+    def check(self) -> None:
+        """Raise HeaderError for values that no writer makes."""
+        for name in ("items", "chunk_items", "table_checksum"):
+            _require(isinstance(getattr(self, name), int), f"{self.path}.{name}")
+        _require(0 <= self.items < MOST, f"{self.path}.items")
+        _require(0 < self.chunk_items <= CHUNK_EDGES, f"{self.path}.chunk_items")
+        name = self.path.rpartition("/")[2]
+        allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
+        _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
+        self._check_encoding(name)
+
+    def _check_encoding(self, name: str) -> None:
+        known: tuple[str, ...] = ENCODINGS
+        if name in (WEIGHTS, DEGREES):
+            known = ("plain", values_encoding(np.dtype(self.dtype)))
+        _require(self.encoding in known, f"{self.path}.encoding")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardEntry:
+    """One shard file of a striped graph: its plain name, and the directory it was written to."""
+
+    name: str
+    directory: str
+
+    def check(self) -> None:
+        """Raise HeaderError for a name that could lead out of the directories searched."""
+        _require(isinstance(self.name, str) and isinstance(self.directory, str), "shards")
+        plain = self.name not in ("", ".", "..") and not set(self.name) & set("/\\\0")
+        _require(plain, f"shards: {self.name!r} is not a plain file name")
+        _require("\0" not in self.directory, "shards.directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Everything a graph file says about itself but the data and the tables of chunks."""
+
+    graph_id: str
+    vertices: int
+    edges: int
+    input_edges: int
+    directed: bool
+    stripe_run: int
+    shards: tuple[ShardEntry, ...]
+    arrays: tuple[ArraySpec, ...]
+    provenance: dict[str, Any] = field(default_factory=dict)
+    weight_range: tuple[float, float, float] | None = None
+    left: int | None = None
+    """Of a bipartite graph, how many vertices are sources: those from 0 on; the others are targets."""
+
+    def array(self, path: str) -> ArraySpec | None:
+        """Return the array of that path, None where the graph has none."""
+        return next((spec for spec in self.arrays if spec.path == path), None)
+
+    def to_json(self) -> str:
+        """Return the header as JSON text."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True, default=str)
+
+    @staticmethod
+    def from_json(text: str) -> "Header":
+        """Return the header that the text says; raises HeaderError for anything odd."""
+        try:
+            fields = json.loads(text)
+            fields["shards"] = tuple(ShardEntry(**entry) for entry in fields["shards"])
+            fields["arrays"] = tuple(ArraySpec(**entry) for entry in fields["arrays"])
+            if fields.get("weight_range") is not None:
+                fields["weight_range"] = tuple(fields["weight_range"])
+            header = Header(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise HeaderError(f"unreadable header ({error})") from error
+        header.check()
+        return header
+
+    def check(self) -> None:
+        """Raise HeaderError for values that no writer makes, alone or together."""
+        for name in ("vertices", "edges", "input_edges", "stripe_run"):
+            value = getattr(self, name)
+            _require(isinstance(value, int) and 0 <= value < MOST, name)
+        _require(isinstance(self.directed, bool), "directed")
+        _require(isinstance(self.graph_id, str) and _IDENTITY.fullmatch(self.graph_id) is not None, "graph_id")
+        _require(isinstance(self.provenance, dict), "provenance")
+        _require(self.left is None or (isinstance(self.left, int) and 0 <= self.left <= self.vertices), "left")
+        weighted = self.array(f"out/{WEIGHTS}") is not None
+        numbers = self.weight_range or ()
+        _require(len(numbers) == (3 if weighted else 0), "weight_range")
+        _require(all(isinstance(number, float) for number in numbers), "weight_range")
+        _require(not numbers or (all(map(isfinite, numbers[::2])) and numbers[0] <= numbers[2]), "weight_range")
+        _require(0 < self.stripe_run <= 1 << 16 and len(self.shards) < 1 << 15, "stripe_run")
+        for shard in self.shards:
+            shard.check()
+        for spec in self.arrays:
+            spec.check()
+        _require(len({spec.path for spec in self.arrays}) == len(self.arrays), "arrays")
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        text = self.array(NAME_TEXT)
+        expected = {ORIGINAL_ID: self.vertices, NAME_ENDS: self.vertices, NAME_TEXT: text.items if text else 0}
+        _require((text is None) == (self.array(NAME_ENDS) is None), NAME_ENDS)
+        _require(text is None or self.array(ORIGINAL_ID) is None, ORIGINAL_ID)
+        for direction in DIRECTIONS:
+            edges, vertices = (self.edges, self.vertices)
+            expected |= {f"{direction}/{NEIGHBORS}": edges, f"{direction}/{WEIGHTS}": edges}
+            expected[f"{direction}/{DEGREES}"] = vertices
+        for spec in self.arrays:
+            _require(spec.path in expected, f"arrays: {spec.path!r} is unknown")
+            _require(spec.items == expected[spec.path], f"{spec.path}.items")
+        for direction in DIRECTIONS:
+            pair = [self.array(f"{direction}/{name}") for name in (NEIGHBORS, DEGREES)]
+            missing = pair.count(None)
+            _require(missing == 0 or (missing == 2 and direction == "in"), f"arrays of {direction}")
+        self._check_agreement()
+
+    def _check_agreement(self) -> None:
+        """Arrays that are read side by side, or in one slab, have the same chunks and dtypes."""
+        edges = [spec for spec in self.arrays if spec.path.endswith((f"/{NEIGHBORS}", f"/{WEIGHTS}"))]
+        _require(len({spec.chunk_items for spec in edges}) == 1, "chunk_items: edges differ")
+        for name in (NEIGHBORS, WEIGHTS):
+            found = [spec for spec in edges if spec.path.endswith(name)]
+            _require(len({(spec.dtype, spec.encoding) for spec in found}) <= 1, f"dtype: {name} differ")
+        weighted = [self.array(f"{direction}/{WEIGHTS}") for direction in DIRECTIONS]
+        inward = self.array(f"in/{NEIGHBORS}") is not None
+        _require(self.directed or not inward, "directed")
+        _require((weighted[1] is not None) == (weighted[0] is not None and inward), WEIGHTS)
+        wide = self.vertices <= 1 << 32 or edges[0].kind.itemsize == 8
+        _require(wide, f"{edges[0].path}.dtype")
+
+
+def _require(condition: bool, name: str) -> None:
+    if not condition:
+        raise HeaderError(f"impossible value of {name}")

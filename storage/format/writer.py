@@ -1,0 +1,164 @@
+"""Owns the story of writing a graph: GraphWriter takes rows in order and leaves a whole file or none.
+
+Chunks are encoded in worker threads (chunk_encoder.py) and placed by the caller's (adjacency_writer.py); files appear
+together (file_set.py). Refuses what would not be a graph.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.encoding.codec import payload_bytes
+from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format import schema
+from penstock.storage.format.adjacency_writer import AdjacencyWriter, ChunkedArray
+from penstock.storage.format.file_set import FileSet
+from penstock.storage.format.schema import CHUNK_EDGES, STRIPE_RUN
+
+
+class GraphWriter:
+    """A graph file being written; a context manager.
+
+    Leaving the block normally finishes the files, reads them back and gives them their names, the manifest last;
+    leaving it with any exception before that removes everything, and a graph that was there stays. ``input_edges`` (an
+    attribute, by default the edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on,
+    are sources of a bipartite graph (None: it is none), ``without_edges`` how many have no edge (None: unknown).
+
+    ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
+    ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
+    disk fails, UnsyncedError when it does so once the graph is in its place.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        vertices: int,
+        directed: bool,
+        vertex_dtype: DTypeLike,
+        weight_dtype: DTypeLike | None,
+        stripes: Sequence[Path | str] = (),
+        force: bool = False,
+        provenance: Mapping[str, Any] | None = None,
+        encoding: str = "packed",
+        threads: int = 2,
+    ) -> None:
+        if encoding not in schema.ENCODINGS:
+            known = ", ".join(schema.ENCODINGS)
+            raise InputError(f"unknown encoding {encoding!r}; the encodings are {known}")
+        self._kinds = {schema.NEIGHBORS: (np.dtype(vertex_dtype), encoding)}
+        if weight_dtype is not None:
+            kind = np.dtype(weight_dtype)
+            if kind not in schema.WEIGHT_DTYPES:
+                allowed = ", ".join(allowed.name for allowed in schema.WEIGHT_DTYPES)
+                raise InputError(f"weights of {kind} cannot be stored; use {allowed}")
+            values = "plain" if encoding == "plain" else schema.values_encoding(kind)
+            self._kinds[schema.WEIGHTS] = (kind, values)
+        self.input_edges: int | None = None
+        self._vertices, self._directed, self._force = vertices, directed, force
+        self._provenance = dict(provenance or {})
+        folders = [Path(folder).absolute() for folder in stripes]
+        self._files = FileSet(Path(path), folders, max(1, threads))
+        self._adjacencies: dict[str, AdjacencyWriter] = {}
+        self.left: int | None = None
+        self.without_edges: int | None = None
+        self._original: ChunkedArray | None = None
+        self._names: tuple[ChunkedArray, ChunkedArray] | None = None
+        self._name_bytes = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """About the most bytes that writing holds at once, degrees (about 1 a vertex) aside."""
+        threads, stripes = self._files.threads, max(1, len(self._files.stripes))
+        total = 0
+        for kind, encoding in self._kinds.values():
+            raw = payload_bytes(encoding, kind, CHUNK_EDGES)
+            total += raw * (threads + 2 + 2 * threads + STRIPE_RUN * stripes)
+        return total
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of all the files, when the block has ended."""
+        return self._files.file_bytes
+
+    def __enter__(self) -> "GraphWriter":
+        try:
+            self._files.open(force=self._force)
+        except BaseException as error:
+            self._files.abandon(error)
+            raise
+        return self
+
+    def adjacency(self, direction: str) -> AdjacencyWriter:
+        """Begin the adjacency of one direction, "out" or "in", when the other is finished."""
+        if direction not in schema.DIRECTIONS or direction in self._adjacencies:
+            raise ValueError(f"the {direction}-adjacency is unknown or begun twice")
+        rows = AdjacencyWriter(self._files, direction, self._vertices, self._kinds)
+        self._adjacencies[direction] = rows
+        return rows
+
+    def original_ids(self, ids: NDArray[Any]) -> None:
+        """Append the input's ids of the next vertices, in internal order, uint32 or uint64."""
+        if self._original is None:
+            kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
+            self._original = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
+        self._original.append(ids)
+
+    def original_names(self, names: StringArray) -> None:
+        """Append the input's ids of the next vertices, in internal order, where they are strings."""
+        if self._names is None:
+            ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
+            self._names = ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
+        ends, text = self._names
+        ends.append(names.ends.astype(np.uint64) + np.uint64(self._name_bytes))
+        text.append(names.text)
+        self._name_bytes += len(names.text)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._files.abandon(error)
+            return
+        try:
+            self._files.commit(self._finished())
+        except BaseException as failure:
+            self._files.abandon(failure)
+            raise
+
+    def _counted(self) -> dict[str, int]:
+        return {schema.WITHOUT_EDGES: self.without_edges or 0}
+
+    def _finished(self) -> schema.Header:
+        """Check that the parts make a graph, and say what it is."""
+        edges = {name: rows.edges for name, rows in self._adjacencies.items()}
+        if "out" not in edges or len(set(edges.values())) != 1 or edges["out"] < 0:
+            raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")
+        if self._original is not None:
+            self._original.finish(self._vertices)
+        if self._names is not None:
+            self._names[0].finish(self._vertices)
+            self._names[1].finish(self._name_bytes)
+        total = edges["out"]
+        header = schema.Header(
+            graph_id=self._files.graph_id,
+            vertices=self._vertices,
+            edges=total,
+            input_edges=total if self.input_edges is None else self.input_edges,
+            directed=self._directed,
+            stripe_run=STRIPE_RUN,
+            shards=self._files.shard_entries,
+            arrays=tuple(self._files.specs),
+            provenance=self._provenance if self.without_edges is None else self._provenance | self._counted(),
+            weight_range=self._adjacencies["out"].weight_range,
+            left=self.left,
+        )
+        header.check()
+        return header

@@ -1,0 +1,1 @@
+"""Raw input as bytes: files, decompressed streams, blocks of lines."""

@@ -1,0 +1,122 @@
+"""Owns the bytes of one raw input as they lie: a file or standard input, in order or by position. Refuses folders."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError, RunError
+
+STANDARD_INPUT = "-"
+
+
+class RawFile:
+    """One input's bytes as they lie on disk, with the first of them known before reading.
+
+    Attributes: ``name`` for messages, ``size`` in bytes or None on a pipe, ``done`` bytes read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name, self._file, self.size = _open(path)
+        self.done = 0
+        self._ahead = b""
+        while len(self._ahead) < 64 and (piece := self._file.read(64 - len(self._ahead))):
+            self._ahead += piece
+
+    @property
+    def first(self) -> bytes:
+        """The first bytes (up to 64), still unread."""
+        return self._ahead
+
+    def read(self, count: int) -> bytes:
+        """Up to ``count`` bytes; empty at the end."""
+        if self._ahead:
+            piece, self._ahead = self._ahead[:count], self._ahead[count:]
+        else:
+            piece = self._guard(lambda: self._file.read(count))
+        self.done += len(piece)
+        return piece
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the front of ``buffer``; return how many bytes, 0 at the end."""
+        if self._ahead:
+            piece = self.read(len(buffer))
+            buffer[: len(piece)] = piece
+            return len(piece)
+        count: int = self._guard(lambda: self._file.readinto(buffer))
+        self.done += count
+        return count
+
+    def close(self) -> None:
+        """Close the file (standard input stays open)."""
+        if self.name != "standard input":
+            self._file.close()
+
+    def _guard(self, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except OSError as error:
+            raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
+
+
+class PositionedFile:
+    """A regular file whose bytes any number of threads read by position. Use as a context manager.
+
+    Reading is not mapping: mapped pages would count as our memory.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name, self._file, size = _open(path)
+        if size is None:
+            self.close()
+            raise InputError(f"{path} is no regular file, and its bytes are wanted in any order; copy it to one")
+        self.size = size
+
+    def read(self, start: int, out: NDArray[Any]) -> None:
+        """Fill a contiguous array with the bytes from ``start`` on.
+
+        Raises:
+            InputError: the file ends before.
+            RunError: the disk failed.
+        """
+        view = memoryview(out.reshape(-1).view(np.uint8))
+        try:
+            while view:
+                count = os.preadv(self._file.fileno(), [view], start)
+                if count == 0:
+                    raise InputError(f"{self.name} became shorter while it was read")
+                start += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Close the file (standard input stays open)."""
+        if self.name != "standard input":
+            self._file.close()
+
+    def __enter__(self) -> "PositionedFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _open(path: str | Path) -> tuple[str, Any, int | None]:
+    if str(path) == STANDARD_INPUT:
+        stdin: Any = sys.stdin.buffer
+        return "standard input", stdin.raw, None
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name the files in it")
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; check the name ('-' is standard input)") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be opened: {error.strerror}; check its owner") from error
+    size = os.fstat(file.fileno()).st_size
+    return str(path), file, size if path.is_file() else None

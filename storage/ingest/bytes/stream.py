@@ -1,0 +1,261 @@
+"""Owns raw input as content: plain or decompressed, whatever the file is called.
+
+Compression is found by its first bytes, never by the name; members of gzip, bzip2, xz and zstd
+follow each other without limit, and a member that ends too early is an error, not a short graph.
+Decompression runs in a thread of its own, ahead of the reader. Refuses archives (zip), UTF-16 and
+folders. This is the one file beside `storage/encoding/codec.py` that may import zstandard.
+
+Whatever the content, a step gives at most `OUTPUT_BYTES`, and the window that zstd and xz refer back to is at most an
+eighth of the budget (but 8 MiB, which any decompressor must have). zstd has no limit to the output of a step: a frame
+is fed to it a few blocks at a time instead, which RFC 8878 (3.1.1) bounds to 128 KiB each.
+"""
+
+import bz2
+import lzma
+import queue
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.threads import start
+from penstock.storage.ingest.bytes.file import RawFile
+from penstock.storage.ingest.bytes.zstd_blocks import BLOCK_BYTES, FrameBlocks
+
+PIECE_BYTES = 16 << 10
+OUTPUT_BYTES = 1 << 20
+LEAST_WINDOW = 8 << 20
+WINDOW_SHARE = 8
+DECODER_BYTES = 2 << 20
+"""What xz holds beside its window, at most."""
+LARGEST_XZ_WINDOW = 64 << 20
+"""Of its presets (-9)."""
+PATIENCE_SECONDS = 2.0
+
+
+class Stream:
+    """One input's bytes, decompressed within a part of ``host_memory``. Use as a context manager."""
+
+    def __init__(self, path: str | Path, host_memory: int = 1 << 30) -> None:
+        self._raw = RawFile(path)
+        self.name = self._raw.name
+        self.raw_bytes = self._raw.size
+        try:
+            self.compression = _compression(self._raw)
+        except InputError:
+            self._raw.close()
+            raise
+        self._unpacker: _Unpacker | None = None
+        if self.compression is not None:
+            window = max(LEAST_WINDOW, host_memory // WINDOW_SHARE)
+            self._unpacker = _Unpacker(self._raw, self.compression, window)
+
+    @property
+    def raw_done(self) -> int:
+        """Bytes of the input as it lies on disk that were read so far."""
+        return self._raw.done
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill ``buffer`` with content as far as the input goes; fewer bytes only at the end.
+
+        Raises:
+            InputError: the compressed data is truncated or damaged.
+            RunError: the disk failed.
+        """
+        source = self._raw if self._unpacker is None else self._unpacker
+        filled = 0
+        while filled < len(buffer) and (count := source.read_into(buffer[filled:])):
+            filled += count
+        return filled
+
+    def close(self) -> None:
+        """Stop decompressing and close the input."""
+        if self._unpacker is not None:
+            self._unpacker.close()
+        self._raw.close()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _compression(raw: RawFile) -> str | None:
+    first = raw.first
+    if first[:4] == b"PK\x03\x04":
+        raise InputError(f"{raw.name} is a zip archive; unpack it and name the file inside")
+    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{raw.name} is UTF-16 text; convert it (iconv -f UTF-16 -t UTF-8)")
+    if first[:8] == b"\x89HDF\r\n\x1a\n":
+        raise InputError(f"{raw.name} is an HDF5 file, perhaps a graph that is converted already")
+    if first[:2] == b"\x1f\x8b":
+        return "gzip"
+    if first[:3] == b"BZh" and first[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):
+        return "bzip2"
+    if first[:6] == b"\xfd7zXZ\x00":
+        return "xz"
+    if first[:4] == b"(\xb5/\xfd" or (first[1:4] == b"*M\x18" and first[0] >> 4 == 5):
+        return "zstd"
+    return None
+
+
+class _WindowError(Exception):
+    """The data refers back further than the budget allows: by so many bytes."""
+
+
+class _ZstdFrame:
+    """One zstd frame, as the other decompressors are, but for what `outputs` says."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._blocks = FrameBlocks()
+        self._decoder = zstandard.ZstdDecompressor(max_window_size=window).decompressobj()
+        self.unused_data = b""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the frame is complete."""
+        return bool(self._decoder.eof)
+
+    def outputs(self, piece: bytes) -> Iterator[bytes]:
+        """Yield what a piece gives, at most `OUTPUT_BYTES` at a time. Raises _WindowError."""
+        fed = 0
+        for cut in self._blocks.cuts(piece, OUTPUT_BYTES // BLOCK_BYTES):
+            if self._blocks.window > self._window:
+                raise _WindowError(self._blocks.window)
+            yield self._decoder.decompress(piece[fed:cut])
+            fed = cut
+            if self.eof:
+                self.unused_data = self._decoder.unused_data + piece[fed:]
+                return
+        if self._blocks.complete:
+            raise ValueError("a frame does not end with its last block")
+
+
+_MAKERS: dict[str, Callable[[int], Any]] = {
+    "gzip": lambda window: zlib.decompressobj(wbits=31),
+    "bzip2": lambda window: bz2.BZ2Decompressor(),
+    "xz": lambda window: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=window + DECODER_BYTES),
+    "zstd": _ZstdFrame,
+}
+DAMAGE = (zlib.error, lzma.LZMAError, zstandard.ZstdError, EOFError, OSError, ValueError)
+"""What the decompressors raise for data that cannot be."""
+
+
+def _unpacked(raw: RawFile, compression: str, window: int) -> Iterator[bytes]:
+    """The content, piece by piece; raises InputError for what is damaged, ends too early or needs too much memory."""
+    make = _MAKERS[compression]
+    member = make(window)
+    try:
+        while piece := raw.read(PIECE_BYTES):
+            while piece:
+                if member.eof:
+                    piece = piece.lstrip(b"\0")
+                    if not piece:
+                        break
+                    member = make(window)
+                yield from _feed(member, piece, compression)
+                piece = member.unused_data if member.eof else b""
+        if compression == "gzip" and not member.eof:
+            yield member.flush()
+    except _WindowError as error:
+        raise InputError(_too_far(raw.name, compression, error.args[0])) from None
+    except DAMAGE as error:
+        if compression == "xz" and "memory usage limit" in str(error).lower():
+            raise InputError(_too_far(raw.name, compression, LARGEST_XZ_WINDOW)) from None
+        raise InputError(
+            f"{raw.name}: its {compression} data is damaged near byte {raw.done} ({error}); fetch the file again"
+        ) from error
+    if not member.eof:
+        raise InputError(
+            f"{raw.name}: its {compression} data ends too early, after {raw.done} bytes: the file "
+            "is truncated; fetch it again"
+        )
+
+
+def _too_far(name: str, compression: str, window: int) -> str:
+    return (
+        f"{name}: its {compression} data refers back up to {format_bytes(window)}, more than the budget allows; give "
+        f"--host-memory {-(-window * WINDOW_SHARE >> 20)}MiB, or compress it again with a smaller window (zstd without "
+        "--long and --ultra, xz -6)"
+    )
+
+
+def _feed(member: Any, piece: bytes, compression: str) -> Iterator[bytes]:
+    if compression == "zstd":
+        yield from member.outputs(piece)
+    elif compression == "gzip":
+        while piece:
+            yield member.decompress(piece, OUTPUT_BYTES)
+            piece = member.unconsumed_tail
+    else:
+        yield member.decompress(piece, OUTPUT_BYTES)
+        while not member.eof and not member.needs_input:
+            yield member.decompress(b"", OUTPUT_BYTES)
+
+
+class _Unpacker:
+    """Decompresses ahead of its reader in a thread, at most a few pieces."""
+
+    def __init__(self, raw: RawFile, compression: str, window: int) -> None:
+        self._ready: queue.Queue[bytes | BaseException] = queue.Queue(maxsize=2)
+        self._stop = threading.Event()
+        self._piece = memoryview(b"")
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, args=(raw, compression, window), name="unpack", daemon=True)
+        start(self._thread)
+
+    def read_into(self, buffer: memoryview) -> int:
+        while not self._piece and not self._ended:
+            item = self._ready.get()
+            if isinstance(item, BaseException):
+                self._ended = True
+                raise item
+            self._ended = not item
+            self._piece = memoryview(item)
+        count = min(len(self._piece), len(buffer))
+        buffer[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        return count
+
+    def close(self) -> None:
+        """End the thread; one that waits for a silent pipe is left to the end of the process."""
+        self._stop.set()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            try:
+                self._ready.get(timeout=0.02)
+            except queue.Empty:
+                continue
+
+    def _run(self, raw: RawFile, compression: str, window: int) -> None:
+        held: list[bytes] = []
+        held_bytes = 0
+        try:
+            for piece in _unpacked(raw, compression, window):
+                held.append(piece)
+                held_bytes += len(piece)
+                if held_bytes >= OUTPUT_BYTES // 4:
+                    self._put(b"".join(held))
+                    held, held_bytes = [], 0
+                if self._stop.is_set():
+                    return
+            if held_bytes:
+                self._put(b"".join(held))
+            self._put(b"")
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: bytes | BaseException) -> None:
+        while not self._stop.is_set():
+            try:
+                self._ready.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue

@@ -1,0 +1,1 @@
+"""What every input format shares: the `Source` protocol, numbers, pyarrow."""

@@ -1,0 +1,97 @@
+"""The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError, RunError
+
+Strings = tuple[NDArray[np.uint8], NDArray[np.int64]]
+"""A column of strings: all bytes end to end, and where each begins in them; the last entry is the end."""
+
+
+@contextmanager
+def parquet_file(path: Path) -> Iterator[Any]:
+    """Open a Parquet file as pyarrow does; what goes wrong in the block becomes one of our errors.
+
+    Raises:
+        InputError: it is no Parquet, or damaged.
+        RunError: the disk failed.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            yield file
+    except OSError as error:
+        if error.errno is None:  # not the disk's: what was read is no Parquet
+            raise _unreadable(path, error) from error
+        raise RunError(f"{path}: reading failed: {error}") from error
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
+
+
+def parquet_schema(path: str | Path) -> Any:
+    """The schema of a Parquet file, None if it cannot be read (reading the file says why)."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_schema(path)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
+        return None
+
+
+def csv_columns(block: NDArray[np.uint8], delimiter: str, width: int, wanted: tuple[int, ...]) -> list[Strings]:
+    """The bytes of some columns of whole records, out of their quotes.
+
+    block: records of ``width`` fields each, as `records.scan_records` has found them; wanted: the columns' positions.
+    """
+    import pyarrow
+    from pyarrow import csv
+
+    names = [str(number) for number in range(width)]
+    chosen = [names[column] for column in wanted]
+    table = csv.read_csv(
+        pyarrow.BufferReader(pyarrow.py_buffer(block)),
+        csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
+        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        csv.ConvertOptions(include_columns=chosen, column_types=dict.fromkeys(chosen, pyarrow.binary())),
+    )
+    return [strings_of(table.column(name).combine_chunks(), unchecked=True) for name in chosen]
+
+
+def strings_of(column: Any, *, unchecked: bool = False) -> Strings:
+    """The bytes of an array without nulls, as strings of UTF-8; unchecked: of bytes as they are."""
+    import pyarrow
+
+    column = column.cast(pyarrow.large_binary() if unchecked else pyarrow.large_string())
+    _, offsets, data = column.buffers()
+    if len(column) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return held[starts[0] : starts[-1]], starts - starts[0]
+
+
+def as_floats(column: Any) -> Any:
+    """A column of decimal numbers as the nearest doubles; any other column as it is."""
+    import pyarrow
+
+    return column.cast(pyarrow.float64()) if pyarrow.types.is_decimal(column.type) else column
+
+
+def arrow_table(table: Any) -> Any:
+    """A table of another library, one with an Arrow C stream, as pyarrow's; what the library raises stays its own."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_stream(table).read_all()
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = str(error).partition("\n")[0]
+    return InputError(f"{path} is no readable Parquet file: {reason}; fetch or write it again")

@@ -1,0 +1,183 @@
+"""Owns what a raw input may be told, and what every input promises.
+
+A `Source` is anything that yields bounded edge batches in input order: a file, several, standard
+input, a generator. Conversion knows nothing else about where edges come from. Refuses to read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.edges import EdgeBatch
+
+SMALLEST_BLOCK = 64 << 10
+LARGEST_BLOCK = 4 << 20
+DELIMITERS = (",", ";", "\t", "|")
+"""What divides the columns of CSV, looked for in this order."""
+
+
+class Source(Protocol):
+    """Edges in input order.
+
+    ``total_bytes`` is the size of the input as it lies on disk (None if unknown, as on a pipe) and
+    ``bytes_done`` how much of it was read; ``known_vertices`` is a vertex count that the input
+    states (None if it must be found); ``undirected`` says that the input states that each edge is
+    undirected. Where the input counts vertices from 1 (and the edges given from 0), there is also a
+    true ``one_based``.
+    """
+
+    @property
+    def name(self) -> str:
+        """For messages and provenance."""
+        ...
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of the input."""
+        ...
+
+    @property
+    def bytes_done(self) -> int:
+        """How much of it was read."""
+        ...
+
+    @property
+    def known_vertices(self) -> int | None:
+        """Vertices, if stated."""
+        ...
+
+    @property
+    def undirected(self) -> bool:
+        """Whether each edge is stated to be undirected."""
+        ...
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges, once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowPiece:
+    """Some edges of a source that lie row by row: those of the rows from vertex ``first`` on.
+
+    ``offsets`` (int64, rows + 1) says where each row begins and where the last ends, counted over all edges.
+    A row too long for a piece lies in several, which have no other row and are not ``whole``.
+    """
+
+    first: int
+    offsets: NDArray[np.int64]
+    whole: bool = True
+
+    @property
+    def edges(self) -> int:
+        """Edges of the piece."""
+        return int(self.offsets[-1] - self.offsets[0])
+
+
+@runtime_checkable
+class RowSource(Source, Protocol):
+    """A source whose edges lie row by row, rows ascending; within a row they may lie in any order."""
+
+    @property
+    def edges(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+        ...
+
+    def pieces(self, limit: int) -> Iterator[RowPiece]:
+        """Cut all edges into pieces of at most ``limit``, in order."""
+        ...
+
+    def load(self, piece: RowPiece) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Read a piece's neighbors and weights, new arrays; any thread may."""
+        ...
+
+    def weights(self) -> Iterator[NDArray[Any]]:
+        """Read the weights alone, in any pieces."""
+        ...
+
+
+@runtime_checkable
+class NamedSource(Source, Protocol):
+    """A source whose ids are strings: its batches have `EdgeBatch.names`."""
+
+    @property
+    def named(self) -> bool:
+        """True."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """How to read raw input.
+
+    ``columns`` names or numbers (from 0) the source, the target and, third, the weight column;
+    None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
+    None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
+    ``header``: the first line holds column names (None: find out). ``delimiter``: the one character that divides the
+    columns of CSV (None: found out). ``string_ids``: ids are strings, of text or
+    Parquet (None: if the first line says so). ``sides``: ids of sources and of targets are two spaces. ``host_memory``
+    bounds what reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
+    """
+
+    columns: tuple[int | str, ...] | None = None
+    weights: bool | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    string_ids: bool | None = False
+    sides: bool = False
+    host_memory: int = 1 << 30
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0.+-'):
+            raise InputError(f"--delimiter {mark!r} is not one character that may divide columns, like ';' or tab")
+        columns = self.columns
+        if columns is None:
+            return
+        if len(columns) not in (2, 3) or len(set(columns)) != len(columns):
+            raise InputError(
+                f"--columns {','.join(map(str, columns))} must name two different columns (source, "
+                "target) or three (source, target, weight), for instance --columns 0,1,2"
+            )
+        if any(isinstance(column, int) and column < 0 for column in columns):
+            raise InputError(f"--columns {columns}: columns are counted from 0")
+        if self.weights is True and len(columns) == 2:
+            raise InputError("--weights with --columns needs a third column: the weight's")
+        if self.weights is False and len(columns) == 3:
+            raise InputError("--columns names a weight column, and weights are to be dropped")
+
+    @property
+    def workers(self) -> int:
+        """Threads that parse."""
+        return self.threads if self.threads is not None else cores()
+
+    @property
+    def block_bytes(self) -> int:
+        """Input bytes parsed at once, so that all blocks and their results fit our quarter.
+
+        A block of text becomes at most twice its size of edges, waits with ``workers`` others, and
+        is parsed into a thread's own buffers of six times its size.
+        """
+        blocks = 10 * self.workers + 8
+        return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, self.host_memory // 4 // blocks))
+
+
+def parse_delimiter(text: str) -> str:
+    """The character that ``","``, ``"tab"``, ``"comma"`` and the like name, for `IngestOptions`."""
+    return {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}.get(text.lower(), text)
+
+
+def parse_columns(text: str) -> tuple[int | str, ...]:
+    """Turn ``"0,1,2"`` or ``"source,target"`` into columns for `IngestOptions`."""
+    names = [name.strip() for name in text.split(",")]
+    return tuple(int(name) if name.isascii() and name.isdigit() else name for name in names)

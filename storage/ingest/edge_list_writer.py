@@ -1,0 +1,154 @@
+"""Owns writing edges back as a raw edge list: text (plain or gzip) or binary pairs.
+
+Batches are formatted, and compressed as gzip members of their own, on every core, and written in
+order. Refuses graph files: `penstock.storage.format.writer` makes those.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.atomic import replacing
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.jit import jit
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.source import Source
+
+DIGITS = 20
+"""The longest id, 2^64 - 1, in decimal."""
+GZIP_LEVEL = 1
+
+Format = Callable[[EdgeBatch], bytes | memoryview]
+
+
+def write_edges(
+    source: Source,
+    path: Path,
+    *,
+    force: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int], None] = lambda edges: None,
+) -> int:
+    """Write all edges of a source to ``path`` in the format its name asks for; return the bytes.
+
+    ``.txt .tsv .el .wel``: lines ``source<TAB>target[<TAB>weight]``; the same with ``.gz``: gzip;
+    ``.bin``: little-endian pairs of the ids' width. ``progress`` hears how many edges are written.
+
+    Raises:
+        InputError: another name, weights asked into pairs, or a target that cannot be written.
+        RunError: the disk is full or failed.
+    """
+    format_batch = _format_for(path)
+    workers = threads or cores()
+    edges = 0
+    with replacing(path, force=force) as partial:
+        try:
+            with partial.open("wb", buffering=0) as file:
+                for count, piece in _formatted(source, format_batch, workers):
+                    _write_whole(file, piece)
+                    edges += count
+                    progress(edges)
+            return partial.stat().st_size
+        except OSError as error:
+            raise RunError(
+                f"{path}: writing failed after {edges:,} edges: {error.strerror}; free space and retry"
+            ) from error
+
+
+def is_edge_list(path: Path) -> bool:
+    """Whether `write_edges` knows what the name asks for."""
+    return _suffix(path) in _FORMATS
+
+
+def _formatted(source: Source, format_batch: Format, workers: int) -> Iterator[tuple[int, bytes | memoryview]]:
+    """Numbers of edges with their bytes, in order."""
+
+    def work(batch: EdgeBatch) -> tuple[int, bytes | memoryview]:
+        return len(batch), format_batch(batch)
+
+    with ThreadPool(workers, "export") as pool:
+        yield from ordered_map(pool, work, source.batches(), workers + 1)
+
+
+def _write_whole(file: Any, piece: bytes | memoryview) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _as_text(batch: EdgeBatch) -> memoryview:
+    columns = 2 if batch.weights is None else 3
+    text = np.empty(len(batch) * columns * (DIGITS + 1), np.uint8)
+    weights = batch.sources[:0] if batch.weights is None else batch.weights
+    length = _write_lines(batch.sources, batch.targets, weights, text)
+    return text[:length].data
+
+
+def _as_gzip(batch: EdgeBatch) -> bytes:
+    return gzip.compress(_as_text(batch), GZIP_LEVEL, mtime=0)
+
+
+def _as_pairs(batch: EdgeBatch) -> memoryview:
+    if batch.weights is not None:
+        raise InputError("binary pairs hold no weights; write .txt, or a graph file (.h5)")
+    kind = batch.sources.dtype.newbyteorder("<")
+    pairs = np.empty((len(batch), 2), kind)
+    pairs[:, 0] = batch.sources
+    pairs[:, 1] = batch.targets
+    return pairs.data.cast("B")
+
+
+_FORMATS: dict[str, Format] = {
+    **dict.fromkeys((".txt", ".tsv", ".el", ".wel"), _as_text),
+    **dict.fromkeys((".txt.gz", ".tsv.gz", ".el.gz", ".wel.gz"), _as_gzip),
+    ".bin": _as_pairs,
+}
+
+
+def _format_for(path: Path) -> Format:
+    known = _FORMATS.get(_suffix(path))
+    if known is None:
+        raise InputError(f"{path}: no edge list is called so; use one of {' '.join(_FORMATS)}")
+    return known
+
+
+def _suffix(path: Path) -> str:
+    lower = path.name.lower()
+    return "".join(Path(lower).suffixes[-2 if lower.endswith(".gz") else -1 :])
+
+
+@jit
+def _write_lines(sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any], text: NDArray[np.uint8]) -> int:
+    """Write a line per edge into ``text`` (large enough); return how many bytes that took."""
+    at = 0
+    for i in range(len(sources)):
+        at = _write_number(np.uint64(sources[i]), text, at)
+        text[at] = 9
+        at = _write_number(np.uint64(targets[i]), text, at + 1)
+        if len(weights) > 0:
+            text[at] = 9
+            at = _write_number(np.uint64(weights[i]), text, at + 1)
+        text[at] = 10
+        at += 1
+    return at
+
+
+@jit
+def _write_number(number: Any, text: NDArray[np.uint8], at: int) -> int:
+    """Write a uint64 in decimal at ``at``; return where it ends."""
+    digits = 1
+    bound = np.uint64(10)
+    while digits < DIGITS and number >= bound:
+        digits += 1
+        bound *= np.uint64(10)
+    for place in range(at + digits - 1, at - 1, -1):
+        rest = number // np.uint64(10)
+        text[place] = np.uint8(number - rest * np.uint64(10)) + np.uint8(48)
+        number = rest
+    return at + digits

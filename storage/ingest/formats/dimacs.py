@@ -1,0 +1,203 @@
+"""Owns DIMACS files: ``c`` comments, a problem line, then a line per arc; ids become zero-based.
+
+``p sp N M`` with arcs ``a U V W`` is the shortest-path format of the 9th DIMACS implementation
+challenge (2006): directed, weights taken unless refused. ``p edge N M`` (or ``col``) with edges ``e U V`` is
+that of the 2nd: undirected. A file that begins with its arcs, without a problem line, is read too, its ids
+taken as they stand, because nothing then says whether they count from 0 or from 1. Refuses edges without a
+problem line, and a problem line that does not tell the truth.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.jit import jit
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
+from penstock.storage.ingest.bytes.file import STANDARD_INPUT
+from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.text.columns import Columns
+from penstock.storage.ingest.text.declared_size import DeclaredSize
+from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, shown
+from penstock.storage.ingest.text.edge_list import BlockParser, TextFile, parsed_in_order
+from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
+
+_ARCS = Columns(1, 2, 3)
+_EDGES = Columns(1, 2, -1)
+_KINDS = {"sp": _ARCS, "edge": _EDGES, "col": _EDGES}
+_COMMENT, _ARC, _EDGE = ord("c"), ord("a"), ord("e")
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemLine:
+    """What the problem line says, and how many lines and bytes it and those before it took; None: there is none."""
+
+    vertices: int | None
+    entries: int | None
+    columns: Columns
+    lines: int
+    bytes: int
+
+
+class DimacsSource:
+    """One DIMACS file. See `options.Source`."""
+
+    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+        self.name = str(path)
+        self._path = path
+        self._options = options
+        if options.columns is not None:
+            raise InputError(f"{self.name}: DIMACS arcs have no columns to choose; --format text reads any columns")
+        self._stream = Stream(path, options.host_memory)
+        self.total_bytes = self._stream.raw_bytes
+        self._blocks = line_blocks(self._stream, options.block_bytes)
+        try:
+            self._first = next(self._blocks, np.empty(0, np.uint8))
+            self._problem = read_problem(self._first.tobytes(), self.name)
+        finally:
+            if str(path) != STANDARD_INPUT:
+                self._stream.close()
+        if options.weights and self._problem.columns is _EDGES:
+            raise InputError(f"{self.name}: edges of a 'p edge' file have no weights to take")
+        self.known_vertices = self._problem.vertices
+        self.undirected = self._problem.columns is _EDGES
+        self.one_based = self._problem.vertices is not None
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes of input read so far, as they lie on disk."""
+        return self._stream.raw_done
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the arcs, in order.
+
+        Raises:
+            InputError: a line is no arc, an id is outside 1..N, or there are more or fewer than M.
+        """
+        problem, promise = self._problem, self._promise()
+        if str(self._path) != STANDARD_INPUT:
+            self._stream = Stream(self._path, self._options.host_memory)
+            self._blocks = line_blocks(self._stream, self._options.block_bytes)
+            self._first = next(self._blocks)
+        keep = self._options.weights is not False
+        with self._stream as stream:
+            file = TextFile(stream, problem.columns, problem.lines, explain=what_is_wrong)
+            parse = BlockParser(parse_arcs).parse
+            for parsed in parsed_in_order(self._text(file), parse, self._options.workers):
+                batch = parsed.batch
+                if promise is not None:
+                    promise.check(parsed, file.edges)
+                if len(batch):
+                    first = batch.sources.dtype.type(0 if promise is None else 1)
+                    yield EdgeBatch(batch.sources - first, batch.targets - first, batch.weights if keep else None)
+            if promise is not None:
+                promise.check_end(file.edges)
+
+    def _promise(self) -> DeclaredSize | None:
+        vertices, entries = self._problem.vertices, self._problem.entries
+        if vertices is None or entries is None:
+            return None
+        words = ("source", "target")
+        return DeclaredSize(self.name, "problem line", entries, (vertices, vertices), words, "vertices", _is_arc)
+
+    def _text(self, file: TextFile) -> Iterator[tuple[TextFile, Bytes]]:
+        if self._problem.bytes < len(self._first):
+            yield file, self._first[self._problem.bytes :]
+        for block in self._blocks:
+            yield file, block
+
+
+def read_problem(first: bytes, name: str) -> ProblemLine:
+    """Read comments and the problem line from a file's first bytes.
+
+    Raises:
+        InputError: a line that is no arc comes first, there is none, or it is malformed.
+    """
+    at = 0
+    for number, raw in enumerate(first.split(b"\n"), start=1):
+        line = raw.decode("utf-8", "replace")
+        at += len(raw) + 1
+        words = line.split()
+        if not words or words[0].startswith("c"):
+            continue
+        if words[0] == "a":
+            return ProblemLine(None, None, _ARCS, number - 1, at - len(raw) - 1)
+        if words[0] != "p":
+            raise InputError(
+                f"{name}, line {number}: a DIMACS file begins with 'p sp VERTICES ARCS', 'p edge VERTICES EDGES' or an "
+                "arc 'a SOURCE TARGET WEIGHT'; --format text reads other lists, --columns 1,2,3 saying where sources, "
+                f"targets and weights are\n    {shown(line)}"
+            )
+        numbers = words[2:]
+        if len(words) != 4 or words[1] not in _KINDS or not all(n.isascii() and n.isdigit() for n in numbers):
+            raise InputError(
+                f"{name}, line {number}: the problem line must be 'p sp VERTICES ARCS' or 'p edge VERTICES EDGES'; "
+                f"correct it, or --format text --columns 1,2,3 ignores it if it is removed\n    {shown(line)}"
+            )
+        return ProblemLine(int(numbers[0]), int(numbers[1]), _KINDS[words[1]], number, at)
+    raise InputError(f"{name}: the problem line 'p sp VERTICES ARCS' is missing; fetch the file again")
+
+
+@jit
+def parse_arcs(
+    text: NDArray[np.uint8],
+    columns: tuple[int, int, int],
+    sources: NDArray[np.uint64],
+    targets: NDArray[np.uint64],
+    weights: NDArray[np.float64],
+) -> tuple[int, int, int, Any]:
+    """As `lines.parse_lines`, for lines ``a U V W`` (``columns[2]`` is 3) or ``e U V`` (it is -1)."""
+    weighted = columns[2] >= 0
+    letter = _ARC if weighted else _EDGE
+    at = 0
+    edges = 0
+    lines = 0
+    largest = np.uint64(0)
+    while at < len(text):
+        begin = at
+        while is_blank(text[at]):
+            at += 1
+        if text[at] != NEWLINE and text[at] != _COMMENT:
+            if text[at] != letter or not is_blank(text[at + 1]):
+                return edges, lines, begin, largest
+            at = next_field(text, at + 1, 0)
+            if at != BAD_LINE:
+                sources[edges], at = id_at(text, at)
+            if at != BAD_LINE:
+                at = next_field(text, at, 0)
+            if at != BAD_LINE:
+                targets[edges], at = id_at(text, at)
+            if weighted and at != BAD_LINE:
+                at = next_field(text, at, 0)
+                if at != BAD_LINE:
+                    weights[edges], at = weight_at(text, at)
+            if at == BAD_LINE or next_field(text, at, 0) != BAD_LINE:
+                return edges, lines, begin, largest
+            largest = max(largest, sources[edges], targets[edges])
+            edges += 1
+        at = skip_line(text, at)
+        lines += 1
+    return edges, lines, BAD_LINE, largest
+
+
+def what_is_wrong(line: str, columns: Columns) -> str:
+    """Why a line is no arc, and what would help."""
+    words = line.split()
+    form = "a SOURCE TARGET WEIGHT" if columns.weight >= 0 else "e END END"
+    wrong = f"a line of this file is 'c' and a comment, or '{form}'; correct it"
+    if words[0] != form[0] or len(words) != len(form.split()):
+        return wrong
+    for word, role in zip(words[1:], ("source", "target", "weight"), strict=False):
+        reason = bad_weight(word) if role == "weight" else bad_id(word)
+        if reason:
+            return f"{role} {shown(word, 24)!r} {reason}"
+    return wrong
+
+
+def _is_arc(line: str) -> bool:
+    return bool(line.split()) and not line.split()[0].startswith("c")

@@ -1,0 +1,178 @@
+"""Owns Parquet: two or three columns, batch by batch.
+
+Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
+numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative
+numbers as ids. What a row group decodes to is pyarrow's to hold: files with row groups far larger than
+the budget exceed it (ordinary ones have 1 M rows).
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.encoding.string_array import LONGEST_NAME
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.arrow import as_floats, parquet_file, parquet_schema, strings_of
+from penstock.storage.ingest.core.numbers import as_ids, as_weights
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
+from penstock.storage.ingest.text.strings import local_names
+
+MAGIC = b"PAR1"
+
+
+class ParquetSource:
+    """Parquet files, one after another. See `options.Source`."""
+
+    known_vertices: int | None = None
+    undirected = False
+    _row_bytes = 16
+
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+        self.name = ", ".join(map(str, paths))
+        self._paths = [Path(path) for path in paths]
+        self._options = options
+        for path in self._paths:
+            if not path.is_file():
+                raise InputError(f"{path} is not a file; Parquet cannot be read from a pipe")
+        self.total_bytes = sum(path.stat().st_size for path in self._paths)
+        self.bytes_done = 0
+        self.columns_taken: list[TakenColumns] = []
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the rows as edges, in order.
+
+        Raises:
+            InputError: a file is no Parquet, lacks a column, or a value is no id or weight.
+            RunError: the disk failed.
+        """
+        done = 0
+        for path in self._paths:
+            with parquet_file(path) as file:
+                yield from self._file(path, file, done)
+            done += path.stat().st_size
+            self.bytes_done = done
+
+    def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
+        taken = columns_of(path, file.schema_arrow.names, self._options)
+        note_columns(self.columns_taken, taken)
+        names = [taken.names[column] for column in taken.columns.as_tuple() if column >= 0]
+        rows = max(1, file.metadata.num_rows)
+        size = path.stat().st_size
+        read = 0
+        batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
+        for batch in file.iter_batches(batch_size=batch_rows, columns=names, use_threads=True):
+            columns = [batch.column(name) for name in names]
+            weights = _weights(columns[2], names[2], path, read) if names[2:] else None
+            yield self._batch(columns, weights, names, (path, read))
+            read += len(batch)
+            self.bytes_done = done + int(size * read / rows)
+
+    def _batch(
+        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
+    ) -> EdgeBatch:
+        """The edges of some rows; ``place`` is the file and the first row's number."""
+        sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
+        common = np.promote_types(sources.dtype, targets.dtype)
+        return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+
+
+class NamedParquetSource(ParquetSource):
+    """Parquet files whose ids are strings. See `options.NamedSource`."""
+
+    named = True
+    _row_bytes = 256
+
+    def _batch(
+        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
+    ) -> EdgeBatch:
+        sides = self._options.sides
+        text, places = _fields(columns[:2], names, *place)
+        local, numbers = local_names(text, places, sides)
+        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
+
+
+def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> ParquetSource:
+    """The files as a source, of strings where the options say so or the columns do."""
+    source = ParquetSource(paths, options)
+    if options.string_ids is False:
+        return source
+    return NamedParquetSource(paths, options) if options.string_ids or _holds_strings(paths[0], options) else source
+
+
+def _holds_strings(path: str | Path, options: IngestOptions) -> bool:
+    """Whether an id column of a file holds strings; a file that cannot be read is refused when it is read."""
+    schema = parquet_schema(path)
+    if schema is None:
+        return False
+    columns = columns_of(Path(path), schema.names, options).columns
+    return any("string" in str(schema.field(column).type) for column in (columns.source, columns.target))
+
+
+def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenColumns:
+    """The columns that the options ask for, or the names say. Raises InputError for one that is not there."""
+    if options.columns is None:
+        columns = choose_columns(names, len(names), options.weights, str(path))
+    else:
+        columns = find_columns(names, options.columns, str(path))
+    missing = [column for column in columns.as_tuple() if column >= len(names)]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(names)}: see --columns")
+    return TakenColumns(str(path), columns, tuple(names), len(names))
+
+
+def _fields(columns: list[Any], names: list[str], path: Path, row: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
+    texts = []
+    places = np.empty((len(columns[0]), 4), np.int32)
+    base = 0
+    for end, column in enumerate(columns):
+        _check_nulls(column, names[end], path, row)
+        text, starts = strings_of(column)
+        lengths = np.diff(starts)
+        wrong = (lengths == 0) | (lengths > LONGEST_NAME)
+        for at in np.flatnonzero(text == 0)[:1].tolist():
+            wrong[int(np.searchsorted(starts, at, "right")) - 1] = True
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(
+                f"{path}, row {row + at} (from 0): {names[end]} is empty, longer than {LONGEST_NAME} bytes, or holds a "
+                "zero byte; drop such rows"
+            )
+        places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] + base, lengths
+        base += len(text)
+        texts.append(text)
+    return np.concatenate(texts), places
+
+
+def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+    values = _numbers(column, name, path, row)
+    if values.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: column {name!r} holds {column.type}, and ids are whole numbers; --columns names other columns"
+        )
+    return as_ids(values, name, str(path), row)
+
+
+def _weights(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+    return as_weights(_numbers(as_floats(column), name, path, row), name, str(path), row)
+
+
+def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+    _check_nulls(column, name, path, row)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind not in "iuf":
+        raise InputError(
+            f"{path}: column {name!r} holds {column.type}, not numbers; --columns names others "
+            "(--string-ids takes ids that are strings)"
+        )
+    return values
+
+
+def _check_nulls(column: Any, name: str, path: Path, row: int) -> None:
+    if column.null_count:
+        at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{path}, row {at} (from 0): {name} is null; drop such rows")

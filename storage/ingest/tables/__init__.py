@@ -1,0 +1,1 @@
+"""Edge lists in CSV tables: layout, columns, records."""

@@ -1,0 +1,259 @@
+"""Edge lists in CSV (RFC 4180): one delimiter, quotes, a header; blanks within a field are part of it.
+
+Blocks of whole records are parsed on every core and yielded in order, as `text` does it. Plain numbers go through the
+compiled parser; strings, and blocks with a quote in them, through pyarrow. Every record must have as many fields as
+the first one: one more or less is most often a delimiter without quotes, and the columns behind it are wrong.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.bytes.blocks import LONGEST_LINE, Bytes, line_blocks
+from penstock.storage.ingest.bytes.file import STANDARD_INPUT
+from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.arrow import Strings, csv_columns
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.tables.layout import TableLayout, read_table_layout
+from penstock.storage.ingest.tables.record_errors import TableFile, what_is_wrong
+from penstock.storage.ingest.tables.records import (
+    COMMA,
+    STRAY,
+    cells_as_ids,
+    cells_as_weights,
+    count_records,
+    parse_records,
+    scan_records,
+    trim_cells,
+)
+from penstock.storage.ingest.text import diagnose
+from penstock.storage.ingest.text.columns import note_columns
+from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, shown
+from penstock.storage.ingest.text.edge_list import Parsed, TextBuffers, TextSource, narrow_batch, parsed_in_order
+from penstock.storage.ingest.text.strings import BLOCK_PART, local_names, not_utf8
+
+_QUOTE = re.compile(b'"')
+_EMPTY = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBlock:
+    """Whole records of a file; ``bad`` is where the first one begins that is no record (-1: none).
+
+    ``plain``: no byte is a quote, and nothing is known of the records yet.
+    """
+
+    file: TableFile
+    text: Bytes
+    bad: int = -1
+    plain: bool = False
+
+
+class DelimitedSource(TextSource):
+    """CSV files whose ids are numbers, one after another. See `options.Source`."""
+
+    _strings = False
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges of every block of every file, in order.
+
+        Raises:
+            InputError: a file is absent, damaged, must be said more of, or has a record that is no edge.
+        """
+        parser = RecordParser(self._options.sides)
+        for parsed in parsed_in_order(self._records(), parser.parse, self._options.workers):
+            if len(parsed.batch):
+                yield parsed.batch
+
+    def _records(self) -> Iterator[RecordBlock]:
+        for path in self._paths:
+            with Stream(path, self._memory) as stream:
+                self._open = stream
+                blocks = line_blocks(stream, self._options.block_bytes)
+                first = next(blocks, None)
+                layout = None if first is None else read_table_layout(first, self._options, stream.name)
+                if first is not None and layout is not None:
+                    file = self._table(stream, layout)
+                    yield from whole_records(file, chain([first[layout.start :]], blocks))
+                self._closed_bytes += stream.raw_done
+                self._open = None
+
+    def _table(self, stream: Stream, layout: TableLayout) -> TableFile:
+        taken = layout.taken
+        note_columns(self.columns_taken, taken)
+        unasked = self._options.weights is None and self._options.columns is None and len(layout.first) > 2
+        if unasked and self.passed_over is None and diagnose.is_number(layout.first[2].strip()):
+            self.passed_over = shown(layout.first[2].strip(), SHOWN_FIELD)
+        file = TableFile(stream, taken.columns, layout.lines)
+        file.delimiter, file.width, file.named = taken.delimiter, taken.width, self._strings
+        file.explain = lambda record, columns: what_is_wrong(record, columns, file)
+        return file
+
+
+class NamedDelimitedSource(DelimitedSource):
+    """CSV files whose ids are strings. See `options.NamedSource`."""
+
+    named = True
+    _strings = True
+
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+        super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
+        self._memory = options.host_memory
+
+
+def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> DelimitedSource:
+    """The files as a source, of strings where the options or the first record say so."""
+    strings = options.string_ids
+    if strings is None:
+        strings = _begins_with_strings(paths[0], options)
+    return NamedDelimitedSource(paths, options) if strings else DelimitedSource(paths, options)
+
+
+def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
+    """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
+    if str(path) == STANDARD_INPUT:
+        return False
+    with Stream(path, options.host_memory) as stream:
+        first = next(line_blocks(stream, options.block_bytes), None)
+        layout = None if first is None else read_table_layout(first, options, stream.name)
+    if layout is None or not layout.first:
+        return False
+    columns = layout.taken.columns
+    ends = [layout.first[at] for at in (columns.source, columns.target) if at < len(layout.first)]
+    return any(not diagnose.is_number(end.strip()) for end in ends)
+
+
+def whole_records(file: TableFile, blocks: Iterable[Bytes]) -> Iterator[RecordBlock]:
+    """Cut blocks of whole lines into blocks of whole records; after a bad one nothing follows."""
+    held = _EMPTY
+    delimiter = ord(file.delimiter)
+    for block in blocks:
+        if not (len(held) or file.named or _QUOTE.search(memoryview(block))):
+            yield RecordBlock(file, block, plain=True)
+            continue
+        text = np.concatenate([held, block]) if len(held) else block
+        whole, bad = scan_records(text, delimiter, file.width)
+        if bad >= 0:
+            yield RecordBlock(file, text, bad)
+            return
+        if whole:
+            yield RecordBlock(file, text[:whole])
+        held = text[whole:]
+        if len(held) > LONGEST_LINE:
+            break
+    if len(held):  # a quote is open
+        yield RecordBlock(file, held, 0)
+
+
+@dataclass(slots=True)
+class RecordParser:
+    """Parses blocks of records in any thread."""
+
+    sides: bool
+    _buffers: TextBuffers = field(default_factory=TextBuffers)
+
+    def parse(self, block: RecordBlock) -> Parsed:
+        """Parse the records of a block."""
+        if block.plain:
+            return self._plain(block)
+        file, text = block.file, block.text
+        good = text if block.bad < 0 else text[: block.bad]
+        batch, bad = self._named(file, good) if file.named else self._numbers(file, good)
+        begin = block.bad
+        if bad >= 0:
+            begin, _ = count_records(good, ord(file.delimiter), bad)
+        lines = int(np.count_nonzero(text == 10))
+        return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
+
+    def _plain(self, block: RecordBlock) -> Parsed:
+        """As `text.BlockParser.parse`, for records of plain numbers."""
+        file, text = block.file, block.text
+        columns = file.columns
+        sources, targets, weights = self._buffers.room(len(text) // 4 + 1, columns.weight >= 0)
+        with_commas = text if file.delimiter == "," else _with_commas(text, file.delimiter)
+        edges, lines, begin, largest = parse_records(
+            with_commas, columns.as_tuple(), file.width, sources, targets, weights
+        )
+        found = weights[:edges] if columns.weight >= 0 else None
+        batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
+        return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
+
+    def _numbers(self, file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
+        """The edges of records, and which record is none (-1: all are)."""
+        cells = _cells(file, text)
+        rows = len(cells[0][1]) - 1
+        ends = [np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)]
+        wrong = [int(cells_as_ids(*cells[end], ends[end])) for end in (0, 1)]
+        weights, bad = _weights(cells[2:], rows)
+        largest = max(int(end.max(initial=0)) for end in ends)
+        return narrow_batch(ends[0], ends[1], weights, largest), _first_of(*wrong, bad)
+
+    def _named(self, file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
+        """As `_numbers`, with ids that are strings."""
+        cells = _cells(file, text)
+        joined = np.concatenate([cells[0][0], cells[1][0]])
+        places = np.empty((len(cells[0][1]) - 1, 4), np.int32)
+        for end, base in ((0, 0), (1, len(cells[0][0]))):
+            starts = cells[end][1]
+            places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] + base, np.diff(starts)
+        weights, bad = _weights(cells[2:], len(places))
+        bad = _first_of(int(trim_cells(joined, places)), bad)
+        good = places if bad < 0 else places[:bad]
+        names, numbers = local_names(joined, good, self.sides)
+        wrong = not_utf8(joined, good, names, self.sides)
+        if wrong is not None:
+            bad = int(np.flatnonzero((good[:, 0] == wrong) | (good[:, 2] == wrong))[0])
+        weights = None if weights is None else weights[: len(good)]
+        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names), bad
+
+
+def _cells(file: TableFile, text: Bytes) -> list[Strings]:
+    """The source's, target's and weight's cells of whole records."""
+    wanted = tuple(column for column in file.columns.as_tuple() if column >= 0)
+    if len(text) == 0:
+        return [(_EMPTY, np.zeros(1, np.int64)) for _ in wanted]
+    return csv_columns(text, file.delimiter, file.width, wanted)
+
+
+def _weights(cells: list[Strings], rows: int) -> tuple[NDArray[np.float64] | None, int]:
+    if not cells:
+        return None, -1
+    weights = np.zeros(rows, np.float64)
+    return weights, int(cells_as_weights(*cells[0], weights))
+
+
+def _first_of(*rows: int) -> int:
+    return min((row for row in rows if row >= 0), default=-1)
+
+
+def _with_commas(text: Bytes, delimiter: str) -> Bytes:
+    """The text with commas for its delimiter, and no other comma."""
+    table = np.arange(256, dtype=np.uint8)
+    table[COMMA] = STRAY
+    table[ord(delimiter)] = COMMA
+    return table[text]
+
+
+def _bad_record(text: Bytes, begin: int, delimiter: str) -> tuple[int, str] | None:
+    """The line (from 1) of the record at byte ``begin``, and its text; None for -1."""
+    if begin < 0:
+        return None
+    line = int(np.count_nonzero(text[:begin] == 10)) + 1
+    return line, _first_record(text[begin : begin + LONGEST_LINE].tobytes().decode("utf-8", "replace"), delimiter)
+
+
+def _first_record(sample: str, delimiter: str) -> str:
+    lines = sample.split("\n")
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
+    try:
+        next(reader, None)
+    except csv.Error:
+        return lines[0]
+    ends = reader.line_num
+    return lines[0] if ends >= len(lines) > 1 else "\n".join(lines[:ends])

@@ -1,0 +1,328 @@
+"""Owns edge lists in text: blocks of lines, parsed on every core, yielded in input order.
+
+Takes the first two columns unless told otherwise; further columns are ignored unless asked for.
+A first line of column names is recognized; `#` and `%` comments, CRLF, a byte-order mark, empty
+lines and a missing last newline are no matter. Refuses whatever is not a number, naming file, line
+and text. Blocks are parsed in any order; only the consumer, who sees them in order, counts lines.
+"""
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
+from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.text import diagnose
+from penstock.storage.ingest.text.columns import (
+    Columns,
+    TakenColumns,
+    choose_columns,
+    find_columns,
+    known_header,
+    note_columns,
+)
+from penstock.storage.ingest.text.parser import has_lone_return, parse_lines
+from penstock.storage.ingest.text.recognize import refuse_content
+
+UINT32_END = 1 << 32
+SAMPLE_BYTES = 4 << 10
+Explain = Callable[[str, Columns], str]
+"""Says what is wrong with a line."""
+
+
+@dataclass(slots=True)
+class TextFile:
+    """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one."""
+
+    stream: Stream
+    columns: Columns
+    lines: int = 0
+    edges: int = 0
+    explain: Explain = diagnose.what_is_wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a block of lines came to: its edges, or (in ``bad``) its first bad line and the text.
+
+    ``lines_before`` counts the file's lines before the block, once the consumer knows."""
+
+    file: TextFile
+    batch: EdgeBatch
+    lines: int
+    bad: tuple[int, str] | None
+    text: Bytes
+    lines_before: int = 0
+
+
+Block = TypeVar("Block")
+
+
+@dataclass(slots=True)
+class TextBuffers:
+    """Room for what a block may hold, kept by every thread that parses."""
+
+    _own: threading.local = field(default_factory=threading.local)
+
+    def room(self, edges: int, weighted: bool) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
+        """Sources, targets and weights of at least so many edges (no weights: an empty array)."""
+        own = self._own
+        if getattr(own, "edges", -1) < edges:
+            own.edges = edges
+            own.sources = np.empty(edges, np.uint64)
+            own.targets = np.empty(edges, np.uint64)
+            own.weights = np.empty(0, np.float64)
+        if weighted and len(own.weights) < edges:
+            own.weights = np.empty(own.edges, np.float64)
+        return own.sources, own.targets, own.weights
+
+
+@dataclass(slots=True)
+class BlockParser:
+    """Parses blocks of lines in any thread. ``lines``: the compiled parser, called as `parse_lines`."""
+
+    lines: Callable[..., tuple[int, int, int, Any]] = parse_lines
+    _buffers: TextBuffers = field(default_factory=TextBuffers)
+
+    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
+        """Parse the whole lines of a block."""
+        file, text = block
+        columns = file.columns
+        shortest = 2 if columns.source == columns.target else 4
+        sources, targets, weights = self._buffers.room(len(text) // shortest + 1, columns.weight >= 0)
+        edges, lines, begin, largest = self.lines(text, columns.as_tuple(), sources, targets, weights)
+        found = weights[:edges] if columns.weight >= 0 else None
+        batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
+        bad = None if begin < 0 else (lines + 1, line_at(text, begin))
+        return Parsed(file, batch, lines, bad, text)
+
+
+def narrow_batch(
+    sources: NDArray[np.uint64], targets: NDArray[np.uint64], weights: NDArray[np.float64] | None, largest: int
+) -> EdgeBatch:
+    """A copy of parsed edges in the narrowest dtype that holds ``largest``."""
+    dtype = np.uint32 if largest < UINT32_END else np.uint64
+    return EdgeBatch(sources.astype(dtype), targets.astype(dtype), None if weights is None else weights.copy())
+
+
+class TextSource:
+    """Edge lists in text, one file after another. See `options.Source`.
+
+    Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
+    ``columns_taken``, which columns are source, target and weight, of every file that differs.
+    """
+
+    known_vertices: int | None = None
+    undirected = False
+
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+        self.name = ", ".join(str(path) for path in paths)
+        self._paths = list(paths)
+        self._options = options
+        self._memory = options.host_memory
+        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
+        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self.passed_over: str | None = None
+        self.columns_taken: list[TakenColumns] = []
+        self._closed_bytes = 0
+        self._open: Stream | None = None
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes of input read so far, as they lie on disk."""
+        return self._closed_bytes + (self._open.raw_done if self._open else 0)
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield the edges of every block of every file, in order.
+
+        Raises:
+            InputError: a file is absent, damaged, or has a line that is no edge.
+        """
+        for parsed in self._parsed():
+            if len(parsed.batch):
+                yield parsed.batch
+
+    def place_of(self, edge: int) -> tuple[str, int, str] | None:
+        """Return the file, the line (from 1) and its text of an edge (from 0), for a message; None of a pipe.
+
+        Reads the input once more.
+        """
+        if self.total_bytes is None:
+            return None
+        with closing(self._parsed()) as blocks:
+            for parsed in blocks:
+                if edge < len(parsed.batch):
+                    number, line = _line_of(parsed.text, edge)
+                    return parsed.file.stream.name, parsed.lines_before + number, line
+                edge -= len(parsed.batch)
+        return None
+
+    def _parsed(self) -> Generator[Parsed]:
+        yield from parse_blocks(self._blocks(), self._options.workers)
+
+    def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
+        for path in self._paths:
+            with Stream(path, self._memory) as stream:
+                self._open = stream
+                file = TextFile(stream, Columns())
+                for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
+                    if number == 0:
+                        block, taken, file.lines = read_layout(block, self._options, stream.name)
+                        file.columns = taken.columns
+                        note_columns(self.columns_taken, taken)
+                        self.passed_over = self.passed_over or _third_number(block, self._options)
+                    yield file, block
+                self._closed_bytes += stream.raw_done
+                self._open = None
+
+
+def _line_of(text: Bytes, edge: int) -> tuple[int, str]:
+    """The number (from 1) and the text of the line that holds an edge (from 0) of a block."""
+    lines = enumerate(text.tobytes().split(b"\n"), start=1)
+    data = ((number, line) for number, line in lines if line.strip() and line.strip()[:1] not in b"#%")
+    number, line = next(islice(data, edge, None))
+    return number, line.decode("utf-8", "replace").rstrip("\r")
+
+
+def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
+    """Yield the ids of a list of vertices: the first column of a text file, a block at a time.
+
+    Raises:
+        InputError: the file is absent, damaged, or has a line that begins with no id.
+    """
+    columns = Columns(0, 0)
+    with Stream(path, options.host_memory) as stream:
+        file = TextFile(stream, columns)
+        blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
+        for parsed in parse_blocks(blocks, options.workers):
+            if len(parsed.batch):
+                yield parsed.batch.sources
+
+
+def parse_blocks(blocks: Iterable[tuple[TextFile, Bytes]], workers: int) -> Iterator[Parsed]:
+    """Parse blocks of an edge list on ``workers`` threads; see `parsed_in_order`."""
+    return parsed_in_order(blocks, BlockParser().parse, workers)
+
+
+def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], workers: int) -> Iterator[Parsed]:
+    """Parse blocks on ``workers`` threads; yield them in order, lines counted.
+
+    Raises:
+        InputError: the first bad line, in the order of the input.
+    """
+    with (
+        ThreadPool(workers, "parse") as pool,
+        closing(ordered_map(pool, parse, blocks, workers + 2)) as results,
+    ):
+        for parsed in results:
+            file = parsed.file
+            if parsed.bad is not None:
+                number, line = parsed.bad
+                reason = file.explain(line, file.columns)
+                raise diagnose.bad_line(file.stream.name, file.lines + number, line, reason)
+            yield replace(parsed, lines_before=file.lines)
+            file.lines += parsed.lines
+            file.edges += len(parsed.batch)
+
+
+def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, TakenColumns, int]:
+    """Find the columns of a file from its first block.
+
+    Returns:
+        the block after its header line, the columns, and how many lines were passed.
+
+    Raises:
+        InputError: the content is another format; a column is named that the header does not have; the header does
+            not say which columns are source and target.
+    """
+    refuse_content(block[:SAMPLE_BYTES].tobytes(), name)
+    if has_lone_return(block):
+        raise InputError(_about_returns(block, name))
+    at, passed, line = _first_data(block, 0)
+    names: list[str] = []
+    if line is not None and options.header is not False:
+        _, _, following = _first_data(block, at)
+        if options.header or _is_header(line, following, options):
+            names = [field.strip("\"'") for field in diagnose.split_fields(line)]
+    width = 2 if line is None else len(diagnose.split_fields(line))
+    taken = TakenColumns(name, _columns(names, options, name), tuple(names), width)
+    if not names:
+        return block, taken, 0
+    return block[at:], taken, passed
+
+
+def _about_returns(block: Bytes, name: str) -> str:
+    if bool((block[:SAMPLE_BYTES] == 0).any()):
+        return f"{name} holds binary data and is no text; --format names what it is"
+    return f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it (tr '\\r' '\\n' < FILE)"
+
+
+def _third_number(block: Bytes, options: IngestOptions) -> str | None:
+    """The third field of the first edge, if it is a number and nothing is said of weights."""
+    line = None if options.weights is not None or options.columns is not None else first_data(block)
+    third = diagnose.split_fields(line)[2:3] if line is not None else []
+    return diagnose.shown(third[0], diagnose.SHOWN_FIELD) if third and diagnose.is_number(third[0]) else None
+
+
+def _is_header(line: str, following: str | None, options: IngestOptions) -> bool:
+    """A first line of names: known ones, or any if the next line has numbers (else ids are strings)."""
+    if not diagnose.looks_like_header(line):
+        return False
+    if known_header(diagnose.split_fields(line)):
+        return True
+    if following is None:
+        return options.string_ids is False
+    return any(map(diagnose.is_number, diagnose.split_fields(following)))
+
+
+def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
+    """The columns that the options name; else those that the header does; else the first ones."""
+    if options.columns is not None:
+        return find_columns(names, options.columns, name)
+    if names:
+        return choose_columns(names, len(names), options.weights, name)
+    return Columns(0, 1, 2) if options.weights else Columns(0, 1)
+
+
+def first_data(block: Bytes) -> str | None:
+    """The first line of data in a block, if there is one."""
+    return _first_data(block, 0)[2]
+
+
+def _first_data(block: Bytes, at: int) -> tuple[int, int, str | None]:
+    """The first line of data from byte ``at`` on: where it ends, lines passed, its text."""
+    passed = 0
+    while at < len(block):
+        line = line_at(block, at)
+        at += _line_bytes(block, at)
+        passed += 1
+        if diagnose.is_data(line):
+            return at, passed, line
+    return at, passed, None
+
+
+def _line_bytes(block: Bytes, at: int) -> int:
+    window = 256
+    while True:
+        end = block[at : at + window].tobytes().find(b"\n")
+        if end >= 0:
+            return end + 1
+        if at + window >= len(block):
+            raise InputError("a block of text does not end in a newline")
+        window *= 8
+
+
+def line_at(block: Bytes, at: int) -> str:
+    """The text of the line that begins at byte ``at``."""
+    return block[at : at + _line_bytes(block, at) - 1].tobytes().decode("utf-8", "replace")

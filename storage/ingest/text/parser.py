@@ -1,0 +1,213 @@
+"""Owns the compiled parser of text lines: bytes in, numbers out, no Python lock held.
+
+A line holds fields divided by blanks (spaces, tabs, carriage returns) with at most one comma among
+them; two commas make an empty field. Lines that are empty or begin with ``#`` or ``%`` are skipped.
+Refuses to explain: at the first line that is not as it should be it stops and says where that line
+begins; `text.explain` then reads it again in plain Python.
+
+Decimal numbers with few digits are exact as integer times or over a power of ten (Clinger, 1990);
+the others go to the C library's strtod, so that every weight is the nearest double. A weight that is written as a whole
+number is that number: one that no double holds is bad.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+
+_strtod = types.ExternalFunction("strtod", types.float64(types.uintp, types.uintp))
+_POWERS = np.array([10.0**exponent for exponent in range(23)])
+_ZERO = np.uint64(48)
+_NINE = np.uint64(9)
+_TEN = np.uint64(10)
+_LAST_TENTH = np.uint64((1 << 64) // 10)
+_EXACT = np.uint64(1 << 53)
+
+NEWLINE = 10
+BAD_LINE = -1
+
+
+@jit
+def is_blank(byte: int) -> bool:
+    """Space, tab or carriage return."""
+    return byte == 32 or byte == 9 or byte == 13
+
+
+@jit
+def ends_field(byte: int) -> bool:
+    """Whether a field ends before this byte."""
+    return byte == NEWLINE or byte == 44 or is_blank(byte)
+
+
+@jit
+def id_at(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
+    """The vertex id at ``first`` and where it ends; BAD_LINE as its end if it is none."""
+    at = first
+    value = np.uint64(0)
+    digit = np.uint64(text[at]) - _ZERO
+    while digit <= _NINE:
+        value = value * _TEN + digit
+        at += 1
+        digit = np.uint64(text[at]) - _ZERO
+    if at == first or not ends_field(text[at]):
+        return value, BAD_LINE
+    return (value, at) if at - first <= 19 else _long_id(text, first, at)
+
+
+@jit
+def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
+    """As `id_at`, for 20 digits or more, which may not fit 64 bits."""
+    value = np.uint64(0)
+    for i in range(first, last):
+        digit = np.uint64(text[i]) - _ZERO
+        if value > _LAST_TENTH or (value == _LAST_TENTH and digit > np.uint64(5)):
+            return value, BAD_LINE
+        value = value * _TEN + digit
+    return value, last
+
+
+@jit
+def skip_line(text: NDArray[np.uint8], at: int) -> int:
+    """Where the next line begins."""
+    while text[at] != NEWLINE:
+        at += 1
+    return at + 1
+
+
+@jit
+def skip_field(text: NDArray[np.uint8], at: int) -> int:
+    """Where the field at ``at`` ends."""
+    byte = text[at]
+    while byte != 44 and byte != NEWLINE and not is_blank(byte):
+        at += 1
+        byte = text[at]
+    return at
+
+
+@jit
+def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
+    """The decimal number at ``first`` and where it ends; BAD_LINE as its end if it is none."""
+    at = first
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    mantissa = np.uint64(0)
+    significant = 0
+    exponent = 0
+    digits = 0
+    point = False
+    while True:
+        digit = np.uint64(text[at]) - _ZERO
+        if digit <= _NINE:
+            digits += 1
+            if significant > 0 or digit > np.uint64(0):
+                significant += 1
+            if significant <= 19:
+                mantissa = mantissa * _TEN + digit
+                if point:
+                    exponent -= 1
+        elif text[at] == 46 and not point:
+            point = True
+        else:
+            break
+        at += 1
+    if digits == 0:
+        return 0.0, BAD_LINE
+    whole = not point
+    if text[at] | 32 == 101:
+        whole = False
+        at += 1
+        minus = text[at] == 45
+        if minus or text[at] == 43:
+            at += 1
+        power = 0
+        start = at
+        while np.uint64(text[at]) - _ZERO <= _NINE:
+            if power < 100000:
+                power = power * 10 + int(text[at]) - 48
+            at += 1
+        if at == start:
+            return 0.0, BAD_LINE
+        exponent += -power if minus else power
+    if not ends_field(text[at]):
+        return 0.0, BAD_LINE
+    if significant <= 19 and mantissa <= _EXACT and -22 <= exponent <= 22:
+        value = float(mantissa)
+        value = value / _POWERS[-exponent] if exponent < 0 else value * _POWERS[exponent]
+        return -value if negative else value, at
+    if whole and (significant > 19 or np.uint64(float(mantissa)) != mantissa):
+        return 0.0, BAD_LINE
+    value = _strtod(np.uintp(text.ctypes.data) + np.uintp(first), np.uintp(0))
+    return value, at if np.isfinite(value) else BAD_LINE
+
+
+@jit
+def next_field(text: NDArray[np.uint8], at: int, column: int) -> int:
+    """From the end of a field to the start of the next; BAD_LINE if the line has no other."""
+    while is_blank(text[at]):
+        at += 1
+    if text[at] == 44 and column > 0:
+        at += 1
+        while is_blank(text[at]):
+            at += 1
+    return BAD_LINE if text[at] == NEWLINE else at
+
+
+@jit
+def parse_lines(
+    text: NDArray[np.uint8],
+    columns: tuple[int, int, int],
+    sources: NDArray[np.uint64],
+    targets: NDArray[np.uint64],
+    weights: NDArray[np.float64],
+) -> tuple[int, int, int, Any]:
+    """Parse whole lines of ``text`` (its last byte is a newline).
+
+    ``columns`` are the positions of source, target and weight (-1: no weight). The arrays must
+    have room for an edge per four bytes of text.
+
+    Returns:
+        edges found, lines passed, where the first bad line begins (-1: none), the largest id.
+    """
+    last_column = max(columns)
+    at = 0
+    edges = 0
+    lines = 0
+    largest = np.uint64(0)
+    while at < len(text):
+        begin = at
+        while is_blank(text[at]):
+            at += 1
+        if text[at] != NEWLINE and text[at] != 35 and text[at] != 37:
+            for column in range(last_column + 1):
+                at = next_field(text, at, column)
+                if at == BAD_LINE:
+                    return edges, lines, begin, largest
+                if column == columns[0]:
+                    sources[edges], at = id_at(text, at)
+                    largest = max(largest, sources[edges])
+                elif column == columns[1]:
+                    targets[edges], at = id_at(text, at)
+                    largest = max(largest, targets[edges])
+                elif column == columns[2]:
+                    weights[edges], at = weight_at(text, at)
+                else:
+                    at = skip_field(text, at)
+                if at == BAD_LINE:
+                    return edges, lines, begin, largest
+            edges += 1
+        at = skip_line(text, at)
+        lines += 1
+    return edges, lines, BAD_LINE, largest
+
+
+@jit
+def has_lone_return(text: NDArray[np.uint8]) -> bool:
+    """Whether a carriage return stands before something else than a blank or the line's end."""
+    at = 0
+    last = len(text) - 1
+    while at < last and (text[at] != 13 or text[at + 1] == NEWLINE or is_blank(text[at + 1])):
+        at += 1
+    return at < last

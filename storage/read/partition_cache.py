@@ -1,0 +1,206 @@
+"""The host cache: decoded edges of the partitions that are kept, in one arena allocated once.
+
+Owns places, which chunks of a placed partition hold their edges, how much each was used lately,
+and who is reading it. Refuses to decide: what to keep is chosen above and told to `replace`; and
+refuses to drop what is pinned. Where the budget holds every partition, each has its own place
+from the start, in order, so that the whole adjacency becomes one contiguous array; otherwise
+places are slots of one partition each, shared by both adjacencies. One thread keeps the books;
+others only fill the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from penstock.storage.base.slot_pool import SlotPool, aligned_empty
+
+NEIGHBORS = 1
+WEIGHTS = 2
+NOWHERE = -1
+
+Ints = NDArray[np.int64]
+Allocate = Callable[[int, DTypeLike], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """One adjacency that the cache serves: its direction, its edges, and the edges of a chunk."""
+
+    direction: str
+    edges: int
+    chunk_edges: int
+
+    def partitions(self, partition_edges: int) -> int:
+        """Return how many partitions it is cut into."""
+        return -(-self.edges // partition_edges)
+
+    @property
+    def chunks(self) -> int:
+        """Return how many chunks it has."""
+        return -(-self.edges // self.chunk_edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """How a cache's memory is cut: slots of one partition, and the types of its arrays.
+
+    `slots` None means one for every partition. `weight_dtype` None: no room for weights is taken.
+    """
+
+    partition_edges: int
+    neighbor_dtype: DTypeLike
+    weight_dtype: DTypeLike | None = None
+    slots: int | None = None
+
+
+class HostCache:
+    """Partitions of one or two adjacencies in host memory.
+
+    A partition is known by its entry, `entry(direction, number)`; `starts`, `use` and `pins` are
+    arrays with one item per entry. `starts` is the arena position (in edges) of a placed
+    partition, else -1.
+    """
+
+    def __init__(self, extents: Sequence[Extent], arena: Arena, allocate: Allocate = aligned_empty) -> None:
+        step = arena.partition_edges
+        self.partition_edges = step
+        self.extents = {extent.direction: extent for extent in extents}
+        self._first: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        entries = 0
+        for extent in extents:
+            self._first[extent.direction] = entries
+            self._counts[extent.direction] = extent.partitions(step)
+            entries += extent.partitions(step)
+        self.slots = entries if arena.slots is None else min(arena.slots, entries)
+        self.whole = self.slots == entries
+        self.starts: Ints = np.full(entries, NOWHERE, dtype=np.int64)
+        self.use = np.zeros(entries, dtype=np.float64)
+        self.pins = np.zeros(entries, dtype=np.int64)
+        self.flights: dict[int, list[Any]] = {}
+        self._held = {e.direction: np.zeros(e.chunks, dtype=np.uint8) for e in extents}
+        self._complete: dict[tuple[str, bool], bool] = {}
+        self._slots = SlotPool(0 if self.whole else self.slots)
+        self._slot_of: dict[int, int] = {}
+        edges = self._place_all() if self.whole else self.slots * step
+        self._neighbors = allocate(edges, arena.neighbor_dtype)
+        kept = arena.weight_dtype
+        self._weights = None if kept is None else allocate(edges, kept)
+
+    def _place_all(self) -> int:
+        position = 0
+        for direction, extent in self.extents.items():
+            places = position + np.arange(self._counts[direction]) * self.partition_edges
+            self.starts[self.entries(direction)] = places
+            position += extent.edges
+        return position
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena, whether touched yet or not."""
+        return self._neighbors.nbytes + (0 if self._weights is None else self._weights.nbytes)
+
+    @property
+    def with_weights(self) -> bool:
+        """Whether there is room for weights."""
+        return self._weights is not None
+
+    @property
+    def free(self) -> int:
+        """Slots that hold no partition."""
+        return self._slots.free
+
+    @property
+    def busy(self) -> NDArray[np.bool_]:
+        """Which entries may not lose their place: pinned, or being filled; bool per entry."""
+        busy = self.pins > 0
+        busy[list(self.flights)] = True
+        return busy
+
+    def entry(self, direction: str, number: int) -> int:
+        """Return the entry of a partition."""
+        return self._first[direction] + number
+
+    def entries(self, direction: str) -> slice:
+        """Return where the entries of one adjacency lie."""
+        first = self._first[direction]
+        return slice(first, first + self._counts[direction])
+
+    def held(self, direction: str) -> NDArray[np.uint8]:
+        """Return per chunk of an adjacency what is here: bits NEIGHBORS and WEIGHTS, uint8[chunks]."""
+        return self._held[direction]
+
+    def complete(self, direction: str, with_weights: bool) -> bool:
+        """Return whether every chunk of an adjacency is here, in one contiguous array."""
+        known = self._complete.get((direction, with_weights))
+        if known is None:
+            bits = needed(with_weights)
+            known = self.whole and bool(np.all((self._held[direction] & bits) == bits))
+            self._complete[direction, with_weights] = known
+        return known
+
+    def mark(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Note that these chunks now hold their edges."""
+        self._held[direction][chunks] |= needed(with_weights)
+        self._complete.clear()
+
+    def arrays(
+        self, direction: str, first: int, count: int, with_weights: bool
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the arena's arrays of `count` placed partitions that lie one after another.
+
+        Their length is the edges of those partitions. ValueError when a partition has no place,
+        when they do not lie in order, or when weights are wanted of a cache without them.
+        """
+        run = self.starts[self.entry(direction, first) : self.entry(direction, first + count)]
+        if not contiguous(run, self.partition_edges):
+            raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) lie at {run}")
+        if with_weights and self._weights is None:
+            raise ValueError("weights are wanted of a cache that was made without them")
+        e0 = first * self.partition_edges
+        e1 = min(e0 + count * self.partition_edges, self.extents[direction].edges)
+        part = slice(int(run[0]), int(run[0]) + e1 - e0)
+        weights = self._weights[part] if with_weights and self._weights is not None else None
+        return self._neighbors[part], weights
+
+    def replace(self, evict: Iterable[int], admit: Iterable[int]) -> None:
+        """Take the places of some entries away and give places to others, which hold nothing yet.
+
+        ValueError when an evicted entry is pinned or has no place, or an admitted one finds none.
+        """
+        if self.whole:
+            return
+        for entry in evict:
+            if self.pins[entry] or entry in self.flights:
+                raise ValueError(f"cache entry {entry} is in use and cannot be dropped")
+            self._slots.give(self._slot_of.pop(int(entry)))
+            self.starts[entry] = NOWHERE
+            self._forget(int(entry))
+        for entry in admit:
+            slot = self._slots.take()
+            if slot is None:
+                raise ValueError(f"cache entry {entry} finds none of {self.slots} slots free")
+            self._slot_of[int(entry)] = slot
+            self.starts[entry] = slot * self.partition_edges
+
+    def _forget(self, entry: int) -> None:
+        for direction, first in self._first.items():
+            number = entry - first
+            if 0 <= number < self._counts[direction]:
+                step = self.partition_edges // self.extents[direction].chunk_edges
+                self._held[direction][number * step : (number + 1) * step] = 0
+        self._complete.clear()
+
+
+def needed(with_weights: bool) -> np.uint8:
+    """Return the bits that a chunk must have to be read."""
+    return np.uint8(NEIGHBORS | WEIGHTS if with_weights else NEIGHBORS)
+
+
+def contiguous(starts: Ints, step: int) -> bool:
+    """Return whether places follow one another in the arena."""
+    return bool(len(starts)) and bool(starts[0] >= 0) and bool(np.all(np.diff(starts) == step))

@@ -1,0 +1,320 @@
+"""Owns the disk-reading threads: fetches chunks into the caller's slabs. The story of one fetch.
+
+A fetch becomes a few merged reads (read_plan.py); each is one job: a thread of that stripe reads it into
+its own buffer, verifies and decodes every chunk in it straight into the slab, and reports to the
+ticket. Reads of a stripe overlap each other and all decoding, of which at most ``decode_threads`` run at
+once. Refuses to hold data: caches are elsewhere.
+"""
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.busy_timer import BusyTimer
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.open_file import OpenFile
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.threads import check_stacks, start
+from penstock.storage.base.timeline import Timeline, Work
+from penstock.storage.encoding.codec import Decoder
+from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.frames import Frames
+from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
+from penstock.storage.read.pending_read import PendingRead, ReadRecord
+
+BATCH_CHUNKS = 256
+"""Chunks that are asked for at a time when all of them are."""
+DECODER_BYTES = 3 << 20
+"""What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
+
+
+_LOST = RunError("a reading thread ended in the middle of a read; run again")
+"""The outcome of a job whose thread could not even say what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One chunk of a job: where its frame lies in the read, and where its items go."""
+
+    frames: Frames
+    chunk: int
+    first: int
+    out: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    ticket: PendingRead
+    wanted: ReadRange
+    pieces: tuple[_Piece, ...]
+
+
+class Reader:
+    """Reads a graph's chunks with threads of its own; a context manager, shared by a process.
+
+    ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe;
+    ``direct_io`` bypasses the page cache where the file system allows (``direct`` says whether it
+    does); ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
+    every read and every decoding, a track for each thread.
+
+    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing is left behind.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        decode_threads: int,
+        reads_in_flight: int = 8,
+        direct_io: bool = False,
+        throttle: float | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self._timeline = timeline
+        self._decode_threads = max(1, decode_threads)
+        self._decoders: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
+        for _ in range(self._decode_threads):
+            self._decoders.put(Decoder())
+        self._files: dict[int, DirectFile] = {}
+        self._queues: dict[int, queue.SimpleQueue[_Job | None]] = {}
+        self._threads: list[threading.Thread] = []
+        self._reading = BusyTimer()
+        self._buffer_bytes = _longest_read(graph)
+        try:
+            for number in _edge_files(graph):
+                self._files[number] = _disk_file(graph.held[number], direct_io, throttle)
+            spare = -(-self._decode_threads // max(1, len(self._files)))
+            each = reads_in_flight + spare
+            buffers = self._buffers(each * len(self._files))
+            for number in self._files:
+                self._queues[number] = queue.SimpleQueue()
+                for _ in range(each):
+                    self._start(number, buffers.pop())
+        except BaseException:
+            self.close()
+            raise
+
+    def _buffers(self, count: int) -> list[NDArray[np.uint8]]:
+        """A buffer for every thread; they are here before a thread is, so that none has a job that it cannot do."""
+        check_stacks(count, "penstock-read")
+        try:
+            return [aligned_empty(self._buffer_bytes, np.uint8) for _ in range(count)]
+        except MemoryError as error:
+            size = format_bytes(self._buffer_bytes)
+            raise RunError(
+                f"the buffers of {count} reading threads, {size} each, cannot be allocated; "
+                "lower --threads, or raise the limit on memory (ulimit -v)"
+            ) from error
+
+    def _start(self, number: int, buffer: NDArray[np.uint8]) -> None:
+        arguments = self._files[number], self._queues[number], memoryview(buffer)
+        thread = threading.Thread(target=self._work, args=arguments, name="penstock-read")
+        thread.daemon = True
+        start(thread)
+        self._threads.append(thread)
+
+    @property
+    def direct(self) -> bool:
+        """Whether every read bypasses the page cache."""
+        return bool(self._files) and all(file.direct for file in self._files.values())
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most bytes that the threads' buffers hold at once."""
+        return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds so far in which at least one read was under way."""
+        return self._reading.seconds
+
+    def fetch(
+        self,
+        adjacency: Adjacency,
+        chunks: NDArray[np.int64],
+        first_edge: int,
+        neighbors: NDArray[Any],
+        weights: NDArray[Any] | None = None,
+    ) -> PendingRead:
+        """Begin to fetch chunks, ascending numbers, into the caller's slabs.
+
+        Edge e of a chunk goes to ``neighbors[e - first_edge]``, its weight likewise; the slabs are
+        contiguous and of the adjacency's dtypes, and must not be touched before ``result``
+        or ``cancel`` returned. Without ``weights`` none are read.
+        """
+        wanted = [(adjacency.neighbors, neighbors)]
+        if weights is not None:
+            wanted.append((adjacency.weights, weights))
+        if adjacency.arrays is not None:
+            return _copied(adjacency, chunks, first_edge, (neighbors, weights))
+        pieces: list[tuple[Frames, int, NDArray[Any]]] = []
+        for frames, slab in wanted:
+            assert frames is not None, "weights are asked of a graph that has none"
+            _check_slab(frames, chunks, first_edge, slab)
+            for chunk in chunks.tolist():
+                first = chunk * frames.spec.chunk_items - first_edge
+                out = slab[first : first + frames.spec.chunk_length(chunk)]
+                pieces.append((frames, chunk, out))
+        return self._submit(pieces)
+
+    def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
+        """Fetch every edge of an adjacency into arrays of its length, and wait for them. Raises RunError."""
+        for first in range(0, adjacency.chunks, BATCH_CHUNKS):
+            chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
+            self.fetch(adjacency, chunks, 0, neighbors, weights).result()
+
+    def _submit(self, pieces: list[tuple[Frames, int, NDArray[Any]]]) -> PendingRead:
+        shard, offsets, lengths = (
+            np.array([getattr(frames, name)[chunk] for frames, chunk, _ in pieces], np.int64)
+            for name in ("shard", "offsets", "lengths")
+        )
+        most = split_bytes(int(lengths.sum()), self._decode_threads)
+        reads = plan_reads(shard, offsets, lengths, most)
+        ticket = PendingRead(len(reads))
+        try:
+            for wanted in reads:
+                parts = tuple(
+                    _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2])
+                    for i in wanted.members
+                )
+                self._queues[wanted.shard].put(_Job(ticket, wanted, parts))
+        except BaseException:
+            ticket.cancel()
+            raise
+        return ticket
+
+    def close(self) -> None:
+        """Finish what was asked for, then stop the threads and close the files."""
+        for jobs in self._queues.values():
+            for _ in self._threads:  # each ends at most one of them; what is left over goes with the queue
+                jobs.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():  # a Session that is collected there closes it
+                thread.join()
+        self._threads.clear()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _work(self, file: DirectFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
+        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's ticket."""
+        while (job := jobs.get()) is not None:
+            if job.ticket.begin():
+                outcome: ReadRecord | BaseException = _LOST
+                try:
+                    outcome = self._perform(job, file, buffer)
+                except BaseException as error:
+                    outcome = error
+                finally:
+                    job.ticket.end(outcome)
+                    del outcome
+            del job
+
+    def _perform(self, job: _Job, file: DirectFile, buffer: memoryview) -> ReadRecord:
+        """Read and decode one job; return what it cost."""
+        begun = time.perf_counter()
+        with self._reading:
+            file.read(job.wanted, buffer)
+        read = time.perf_counter()
+        decoder = self._decoders.get()
+        try:
+            decoding = time.perf_counter()
+            for piece in job.pieces:
+                length = int(piece.frames.lengths[piece.chunk])
+                frame = buffer[piece.first : piece.first + length]
+                piece.frames.decode(piece.chunk, frame, decoder, piece.out)
+            decoded = time.perf_counter()
+        finally:
+            self._decoders.put(decoder)
+        if self._timeline is not None:
+            _stamp(self._timeline, job, (begun, read, decoding, decoded))
+        return ReadRecord(job.wanted.length, len(job.pieces), read - begun, decoded - decoding)
+
+
+def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, float]) -> None:
+    """Take one job: when its read began and ended, and its decoding."""
+    begun, read, decoding, decoded = moments
+    chunk, count = job.pieces[0].chunk, len(job.pieces)
+    timeline.add(timeline.here("disk"), "read", begun, read - begun, Work(job.wanted.length, first=chunk, parts=count))
+    size = sum(piece.out.nbytes for piece in job.pieces)
+    timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
+
+
+def _disk_file(held: OpenFile, direct: bool, throttle: float | None) -> DirectFile:
+    try:
+        return DirectFile(held, direct=direct, throttle=throttle)
+    except OSError as error:
+        raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
+
+
+def _edge_files(graph: Graph) -> list[int]:
+    """Numbers of the files that hold edges: the shards, or else the manifest."""
+    return list(range(1, len(graph.held))) if len(graph.held) > 1 else list(range(len(graph.held)))
+
+
+def _longest_read(graph: Graph) -> int:
+    """Bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
+    longest = 0
+    for adjacency in (graph.out, graph.into):
+        for frames in (adjacency.neighbors, adjacency.weights) if adjacency else ():
+            if frames is not None and len(frames.lengths):
+                longest = max(longest, int(frames.lengths.max()))
+    return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
+
+
+def _check_slab(frames: Frames, chunks: NDArray[np.int64], first_edge: int, slab: NDArray[Any]) -> None:
+    """Refuse, before a thread writes, a slab that the chunks would not fit."""
+    if slab.dtype != frames.spec.kind or not slab.flags.c_contiguous:
+        raise ValueError(f"a slab of {slab.dtype} for {frames.spec.path} of {frames.spec.dtype}")
+    if len(chunks) == 0:
+        return
+    size, items = frames.spec.chunk_items, frames.spec.items
+    first, last = int(chunks.min()), int(chunks.max())
+    end = min((last + 1) * size, items)
+    if first < 0 or last >= frames.spec.chunks or first * size < first_edge:
+        raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {first_edge}")
+    if end - first_edge > len(slab):
+        raise ValueError(f"a slab of {len(slab)} edges for edges {first_edge}..{end}")
+
+
+def _copied(
+    adjacency: Adjacency,
+    chunks: NDArray[np.int64],
+    first_edge: int,
+    slabs: tuple[NDArray[Any], NDArray[Any] | None],
+) -> PendingRead:
+    """Serve a graph in memory: copy, and return a ticket that is done."""
+    assert adjacency.arrays is not None
+    begun = time.perf_counter()
+    for array, slab in zip(adjacency.arrays, slabs, strict=True):
+        if slab is None or array is None:
+            continue
+        for chunk in chunks.tolist():
+            first = chunk * adjacency.chunk_edges
+            last = min(first + adjacency.chunk_edges, adjacency.edges)
+            slab[first - first_edge : last - first_edge] = array[first:last]
+    ticket = PendingRead(1)
+    ticket.begin()
+    ticket.end(ReadRecord(0, len(chunks), 0.0, time.perf_counter() - begun))
+    return ticket

@@ -1,0 +1,165 @@
+"""Owns the reading of every chunk of arrays that lie side by side, in several threads, flaws and all.
+
+Where reader.py stops at the first thing that is wrong, a scan notes it and goes on: what it yields for a chunk is what
+the caller's `look` made of its items, or what is wrong with it. Reads are merged as a fetch merges them; where one
+fails, its chunks are tried one by one. Refuses to keep items: they are gone when `look` returns.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.encoding.codec import Decoder
+from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.frames import WAY_OUT, Frames
+from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
+
+T = TypeVar("T")
+GROUP_BYTES = 4 << 20
+"""Bytes on disk of chunks that one thread reads and looks at together."""
+Items = tuple[NDArray[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanProblem:
+    """Something that is wrong with a graph: where, and what."""
+
+    place: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Generic[T]):
+    """One chunk: what was made of it (None where a frame is bad), bytes read for it, and what is wrong with it."""
+
+    chunk: int
+    found: T | None
+    bytes: int
+    problems: tuple[ScanProblem, ...]
+
+
+class Scan:
+    """Reads all chunks of arrays whose chunks go together; a context manager."""
+
+    def __init__(self, arrays: Sequence[Frames], pool: Executor, threads: int, *, direct_io: bool = False) -> None:
+        self._arrays, self._pool, self._threads, self._direct = tuple(arrays), pool, threads, direct_io
+        self._stack = ExitStack()
+        self._files: dict[int, DirectFile] = {}
+        self._own = threading.local()
+
+    def __enter__(self) -> "Scan":
+        """Open the files. Raises RunError."""
+        for number, held in enumerate(self._arrays[0].held):
+            try:
+                self._files[number] = self._stack.enter_context(DirectFile(held, direct=self._direct))
+            except OSError as error:
+                self._stack.close()
+                raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def chunks(self, look: Callable[[int, Items], T]) -> Iterator[Seen[T]]:
+        """Yield every chunk in order; ``look`` is called in threads, with its number and its items of every array."""
+
+        def work(group: range) -> list[Seen[T]]:
+            return [self._seen(chunk, frames, look) for chunk, frames in self._read(group)]
+
+        for group in ordered_map(self._pool, work, self._groups(), 2 * self._threads):
+            yield from group
+
+    def _groups(self) -> Iterator[range]:
+        lengths = np.sum([frames.lengths for frames in self._arrays], axis=0)
+        first, held = 0, 0
+        for chunk, length in enumerate(lengths.tolist()):
+            if chunk > first and held + length > GROUP_BYTES:
+                yield range(first, chunk)
+                first, held = chunk, 0
+            held += length
+        if len(lengths):
+            yield range(first, len(lengths))
+
+    def _read(self, group: range) -> Iterator[tuple[int, list[memoryview | ScanProblem]]]:
+        """The frames of each chunk of a group, or why there is none."""
+        found: list[list[memoryview | ScanProblem]] = [[] for _ in group]
+        chunks = np.arange(group.start, group.stop)
+        plans = [self._plan(frames, chunks) for frames in self._arrays]
+        buffer = self._buffer(sum(read.length for plan in plans for read in plan))
+        for frames, plan in zip(self._arrays, plans, strict=True):
+            for read in plan:
+                view, buffer = buffer[: read.length], buffer[read.length :]
+                for member, frame in self._frames(frames, group, read, view):
+                    found[member].append(frame)
+        yield from zip(group, found, strict=True)
+
+    @staticmethod
+    def _plan(frames: Frames, chunks: NDArray[np.int64]) -> list[ReadRange]:
+        return plan_reads(frames.shard[chunks], frames.offsets[chunks], frames.lengths[chunks])
+
+    def _frames(
+        self, frames: Frames, group: range, read: ReadRange, view: memoryview
+    ) -> Iterator[tuple[int, memoryview | ScanProblem]]:
+        try:
+            self._files[read.shard].read(read, view)
+        except RunError as error:
+            if len(read.members) == 1:
+                problem = ScanProblem(frames.name(group[read.members[0]]), reason(error))
+                yield read.members[0], problem
+                return
+            for member in read.members:
+                chunk = group[member]
+                alone = replace(self._plan(frames, np.array([chunk]))[0], members=(member,))
+                room = memoryview(aligned_empty(alone.length, np.uint8).data)
+                yield from self._frames(frames, group, alone, room)
+            return
+        for member in read.members:
+            first = int(frames.offsets[group[member]]) - read.start
+            yield member, view[first : first + int(frames.lengths[group[member]])]
+
+    def _seen(self, chunk: int, read: list[memoryview | ScanProblem], look: Callable[[int, Items], T]) -> Seen[T]:
+        problems = [frame for frame in read if isinstance(frame, ScanProblem)]
+        items = []
+        decoder, places = self._decoding()
+        for frames, frame, place in zip(self._arrays, read, places, strict=True):
+            if isinstance(frame, ScanProblem):
+                continue
+            out = place[: frames.spec.chunk_length(chunk)]
+            flaw = frames.flaw(chunk, frame, decoder, out)
+            if flaw is None:
+                items.append(out)
+            else:
+                problems.append(ScanProblem(frames.name(chunk), flaw))
+        found = look(chunk, tuple(items)) if len(items) == len(self._arrays) else None
+        size = sum(int(frames.lengths[chunk]) for frames in self._arrays)
+        return Seen(chunk, found, size, tuple(problems))
+
+    def _decoding(self) -> tuple[Decoder, list[NDArray[Any]]]:
+        """This thread's decoder, and its room for a chunk of every array."""
+        own = self._own.__dict__
+        if "decoder" not in own:
+            own["decoder"] = Decoder()
+            own["places"] = [np.empty(frames.spec.chunk_items, frames.spec.kind) for frames in self._arrays]
+        return own["decoder"], own["places"]
+
+    def _buffer(self, size: int) -> memoryview:
+        if getattr(self._own, "room", 0) < size:
+            self._own.room = -(-size // PAGE) * PAGE
+            self._own.buffer = aligned_empty(self._own.room, np.uint8)
+        return memoryview(self._own.buffer.data)[:size]
+
+
+def reason(error: Exception) -> str:
+    """What an error says, without the way out, which is told once."""
+    text = str(error)
+    for way in (WAY_OUT, "check the disk", "convert the input again"):
+        text = text.removesuffix(f"; {way}")
+    return text

@@ -1,0 +1,175 @@
+"""A file appears whole or not at all, never over another one unasked, and nothing stays behind."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from penstock.storage.base import atomic
+from penstock.storage.base.errors import InputError, RunError, UnsyncedError
+
+
+def test_the_file_appears_only_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "graph.tar.h5"
+    with atomic.replacing(target, force=False) as partial:
+        partial.write_bytes(b"whole")
+        assert partial.parent == tmp_path
+        assert partial.name.startswith(".")
+        assert partial.name.endswith(".tar.h5")
+        assert not target.exists()
+    assert target.read_bytes() == b"whole"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt, SystemExit])
+def test_any_exception_leaves_the_folder_as_it_was(tmp_path: Path, stop: type[BaseException]) -> None:
+    target = tmp_path / "x.csv"
+    target.write_text("old")
+
+    def interrupted() -> None:
+        with atomic.replacing(target, force=True) as partial:
+            partial.write_text("half")
+            raise stop
+
+    with pytest.raises(stop):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_existing_file_needs_force(tmp_path: Path) -> None:
+    target = tmp_path / "x.csv"
+    target.write_text("old")
+    with (
+        pytest.raises(InputError, match=r"x\.csv exists.*--force"),
+        atomic.replacing(target, force=False),
+    ):
+        pytest.fail("the block must not run")
+    with atomic.replacing(target, force=True) as partial:
+        partial.write_text("new")
+    assert target.read_text() == "new"
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "x.csv"
+
+    def overtaken() -> None:
+        with atomic.replacing(target, force=False) as partial:
+            partial.write_text("mine")
+            target.write_text("theirs")
+
+    with pytest.raises(InputError, match=r"appeared.*--force"):
+        overtaken()
+    assert target.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    real = tmp_path / "deep" / "real.csv"
+    real.write_text("old")
+    link = tmp_path / "link.csv"
+    link.symlink_to(real)
+    with atomic.replacing(link, force=True) as partial:
+        partial.write_text("new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing/x.h5", "does not exist"),
+        ("file/x.h5", "does not exist"),
+        ("folder", "not a regular file"),
+        ("/dev/null", "not a regular file"),
+    ],
+)
+def test_impossible_targets_are_refused(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=message):
+        atomic.check_target(tmp_path / name, force=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InputError, match="not writable"):
+        atomic.check_target(tmp_path / "x", force=False)
+
+
+def test_a_full_disk_at_the_flush_is_a_run_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(RunError, match="No space left"),
+        atomic.replacing(tmp_path / "x", force=False) as partial,
+    ):
+        partial.write_text("new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_folder_that_cannot_be_synced_leaves_the_file_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    """From the rename on the new file stands, and is not told as unwritten."""
+    target, sync = tmp_path / "x.csv", os.fsync
+    if force:
+        target.write_text("old")
+
+    def failing(handle: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with (
+        pytest.raises(UnsyncedError, match=r"x\.csv is written and in its place, but .* could not be synced"),
+        atomic.replacing(target, force=force) as partial,
+    ):
+        partial.write_text("new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_scratch_folders_go_with_all_they_hold(tmp_path: Path) -> None:
+
+    def interrupted() -> None:
+        with atomic.scratch_folder(tmp_path) as folder:
+            (folder / "run").mkdir()
+            (folder / "run" / "0.bin").write_bytes(b"x" * 10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="--scratch"), atomic.scratch_folder(tmp_path / "none"):
+        pytest.fail("the block must not run")
+
+
+def test_the_sweep_takes_what_a_signal_left_and_nothing_kept(tmp_path: Path) -> None:
+    left, kept = tmp_path / "left", tmp_path / "kept"
+    atomic.register_debris(left)
+    atomic.register_debris(kept)
+    left.mkdir()
+    (left / "part").write_text("x")
+    kept.write_text("x")
+    atomic.keep_debris(kept)
+    atomic.sweep_debris()
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_forked_child_sweeps_nothing_of_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    with atomic.debris(path):
+        path.write_text("x")
+        child = os.fork()
+        if child == 0:
+            atomic.sweep_debris()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert path.exists()
+    assert not path.exists()

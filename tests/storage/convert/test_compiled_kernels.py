@@ -1,0 +1,270 @@
+"""The compiled steps of a conversion, each against plain numpy: packing, sorting, ids, degrees, hubs."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.renumber import hub_order, id_sets
+from penstock.storage.convert.row_writer import DegreeStream
+from penstock.storage.convert.sort import key_pack, radix
+from penstock.storage.convert.sort import weights as weighing
+from penstock.storage.convert.sort.groups import SortGroup, check_density, group_buckets, sort_plan
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
+from penstock.storage.convert.sort.run import Packing, pack_edges, pack_keys
+from penstock.storage.convert.sort.sort_groups import Ordering, RowSpan, make_rows, sort_group
+from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.weights import WeightRange, from_ordered, narrow, to_ordered
+from penstock.storage.convert.sort.workspace import bucket_count, shares
+from penstock.storage.format.edges import EdgeBatch
+
+KEYS = npst.arrays(np.uint64, st.integers(0, 300), elements=st.integers(0, (1 << 64) - 1))
+
+
+@given(keys=KEYS, weighted=st.booleans(), mask=st.sampled_from([0, 7, (1 << 20) - 1, (1 << 64) - 1]))
+def test_radix_sort_is_a_stable_sort(keys: Any, weighted: bool, mask: int) -> None:
+    keys = keys & np.uint64(mask)
+    weights = np.arange(len(keys) if weighted else 0, dtype=np.uint32)
+    order = np.argsort(keys, kind="stable")
+    found, moved = radix.sort_keys(keys.copy(), weights.copy(), radix.digits(0, mask.bit_length()))
+    assert (found == keys[order]).all()
+    assert (moved == weights[order]).all() if weighted else len(moved) == 0
+
+
+@given(low=st.integers(0, 40), length=st.integers(0, 64))
+def test_digits_cover_every_bit_once(low: int, length: int) -> None:
+    covered = [bit for shift, bits in radix.digits(low, low + length) for bit in range(shift, shift + bits)]
+    assert covered == list(range(low, low + length))
+    assert all(0 < bits <= radix.DIGIT_BITS for _, bits in radix.digits(low, low + length))
+
+
+@given(runs=st.lists(st.integers(1, 80), max_size=6), seed=st.integers(0, 99))
+def test_ties_are_sorted_and_joined(runs: list[int], seed: int) -> None:
+    keys = np.repeat(np.arange(len(runs), dtype=np.uint64), runs)
+    values = np.random.default_rng(seed).integers(0, 9, len(keys)).astype(np.float64)
+    weights = values.copy()
+    radix.sort_ties(keys, weights)
+    assert (weights == values[np.lexsort((values, keys))]).all()
+    parts = np.split(values, np.cumsum(runs)[:-1]) if runs else []
+    for rule, combine in (("first", lambda part: part[0]), ("sum", np.sum), ("min", np.min), ("max", np.max)):
+        kept_keys, kept = keys.copy(), values.copy()
+        count = radix.join_ties(kept_keys, kept, radix.RULES[rule])
+        assert kept_keys[:count].tolist() == list(range(len(runs)))
+        assert kept[:count].tolist() == [combine(part) for part in parts]
+
+
+def edges_of(*batches: tuple[list[int], list[int]]) -> list[EdgeBatch]:
+    return [EdgeBatch(np.array(one, np.uint64), np.array(two, np.uint64)) for one, two in batches]
+
+
+def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
+    """Ids from 2^32 on: runs of both kinds of keys meet in one spill, coarser than either alone."""
+    big = (1 << 37) + 5
+    batches = edges_of(([5, 3, 5, 70000], [1, 9, 0, 4]), ([big, 5, big - 1, big], [7, big, 2, 3]), ([0], [0]))
+    spill = Spill(MemoryQuota(1 << 20), Scratch(tmp_path, lambda: None))
+    for batch in batches:
+        spill.add(pack_edges(batch, Packing(buckets=64)))
+    assert spill.wide
+    vertices = big + 1
+    ordering = Ordering(vertices=vertices, vertex_dtype=np.dtype(np.uint64), weight_dtype=None, rule=None, wide=True)
+    counts = spill.histogram(-(-vertices >> spill.shift))
+    found = []
+    for group in group_buckets(counts, 1 << 20, single=True):
+        keys, weights = spill.gather(spill.parts(group.first, group.last, 100)[0], group.first, None)
+        base = group.first << spill.shift
+        keys, weights = sort_group(keys, weights, RowSpan(0, (1 << 64) - 1, base), ordering)
+        rows = make_rows(keys, weights, base, ordering)
+        sources = np.repeat(rows.first + np.arange(len(rows.degrees)), rows.degrees)
+        found += list(zip(sources.tolist(), rows.neighbors.tolist(), strict=True))
+    given_edges = [
+        pair for batch in batches for pair in zip(batch.sources.tolist(), batch.targets.tolist(), strict=True)
+    ]
+    assert found == sorted(given_edges)
+    spill.free()
+
+
+def test_ids_beyond_any_index_are_refused() -> None:
+    (batch,) = edges_of(([1, key_pack.MAX_VERTICES], [2, 3]))
+    with pytest.raises(InputError, match=f"vertex id {key_pack.MAX_VERTICES} .*--renumber"):
+        pack_edges(batch, Packing(buckets=64))
+
+
+@given(keys=KEYS, bits=st.integers(1, 6))
+def test_keys_are_packed_by_range(keys: Any, bits: int) -> None:
+    low = int(keys.min()) if len(keys) else 0
+    spread = (int(keys.max()) - low).bit_length() if len(keys) else 0
+    shift = max(0, spread - bits)
+    run = pack_keys(keys, None, low, shift, 1 << bits)
+    assert run.keys is not None
+    buckets = (keys - np.uint64(low)) >> np.uint64(shift)
+    assert (run.keys == keys[np.argsort(buckets, kind="stable")]).all()
+    assert (np.diff(run.table) == np.bincount(buckets.astype(int), minlength=1 << bits)).all()
+
+
+@given(
+    counts=npst.arrays(np.int64, st.integers(0, 40), elements=st.integers(0, 20)),
+    limit=st.integers(1, 50),
+    single=st.booleans(),
+)
+def test_groups_cover_every_edge_in_order(counts: Any, limit: int, single: bool) -> None:
+    groups = group_buckets(counts, limit, single=single)
+    assert sum(group.edges for group in groups) == counts.sum()
+    for group in groups:
+        assert group.edges == counts[group.first : group.last].sum() > 0
+        assert group.edges <= limit or group.last - group.first == 1
+        assert not single or group.last - group.first == 1
+    assert all(one.last <= two.first for one, two in itertools.pairwise(groups))
+    assert group_buckets(np.array([3, 3]), 6) == [SortGroup(0, 2, 6)]
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 10 << 20, 1 << 30])
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_sorting_fits_its_memory(memory: int, threads: int) -> None:
+    plan = sort_plan(memory, 24, threads)
+    assert 1 <= plan.workers <= threads
+    assert (plan.workers + 1) * plan.group_edges * 24 <= memory
+    assert plan.held_edges * 24 <= memory
+
+
+@pytest.mark.parametrize("memory", [32, 48, 64, 200, 1024, 16384])
+@pytest.mark.parametrize("threads", [1, 2, 16])
+@pytest.mark.parametrize("maps", [False, True])
+def test_shares_fit_the_budget(memory: int, threads: int, maps: bool) -> None:
+    total = memory << 20
+    share = shares(total, threads, maps=maps)
+    writer = min(total // 4, 3 * (3 * threads + 10) << 20)
+    assert share.spill_bytes + share.sort_bytes + writer <= total
+    assert share.spill_bytes >= (total // 2 if total >= 4 << 30 and threads < 16 else 0)
+    assert share.run_edges * 32 * (threads + 2) <= max(total // 4, 4096 * 32 * (threads + 2))
+    for size in (None, 10**6, 10**9, 10**12):
+        buckets = bucket_count(size, share, 1)
+        assert buckets & (buckets - 1) == 0
+        assert 512 <= buckets <= 4096
+
+
+@pytest.mark.parametrize("edges", [1 << 24, 1 << 28, (1 << 29) - 1, 1 << 29, 3 << 28, 1 << 30])
+def test_buckets_are_smaller_than_groups(edges: int) -> None:
+    """With memory at hand: a bucket of a whole group's size could only be sorted nearly alone."""
+    share = shares(89 << 30, 16, maps=False)
+    assert share.group_edges == 1 << 20
+    assert edges / bucket_count(8 * edges, share, 1) <= share.group_edges / 2
+
+
+def test_density() -> None:
+    check_density((1 << 24) + 640, 10, "x")
+    with pytest.raises(InputError, match=r"x: .*16777872, with 10 edges.*--renumber"):
+        check_density((1 << 24) + 641 + 16, 10, "x")
+
+
+IDS = st.lists(st.one_of(st.integers(0, 100), st.integers(0, (1 << 64) - 1)), max_size=60)
+
+
+@given(one=IDS, two=IDS, three=IDS)
+def test_ids_are_collected_and_looked_up(one: list[int], two: list[int], three: list[int]) -> None:
+    found = id_sets.IdSet(1 << 20)
+    for part in (one, two, three):
+        batch = EdgeBatch(np.array(part, np.uint64), np.array(part[::-1], np.uint64))
+        found.add(id_sets.distinct(batch.sources, batch.targets))
+    merged = found.merged()
+    assert merged.tolist() == sorted({*one, *two, *three})
+    if len(merged):
+        positions = id_sets.IdMap(merged)(merged[::-1])
+        assert positions.tolist() == list(range(len(merged)))[::-1]
+        assert positions.dtype == np.uint32
+
+
+def test_too_many_ids_for_the_memory() -> None:
+    found = id_sets.IdSet(1000)
+    for _ in range(9):
+        found.add(np.arange(40, dtype=np.uint64))
+    with pytest.raises(InputError, match=r"--renumber: .*--host-memory"):
+        found.add(np.arange(40, 80, dtype=np.uint64))
+
+
+@given(degrees=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=60))
+def test_hubs_in_front(degrees: list[tuple[int, int]]) -> None:
+    out = np.array([pair[0] for pair in degrees], np.uint32)
+    into = np.array([pair[1] for pair in degrees], np.uint32)
+    order = hub_order.hub_order(out, into).tolist()
+    assert sorted(order) == list(range(len(degrees)))
+    score = [a * b for a, b in degrees]
+    count = min(-(-8 * len(degrees) // 100), sum(value > 0 for value in score))
+    best = sorted(range(len(degrees)), key=lambda v: (-score[v], v))[:count]
+    assert order == best + [v for v in range(len(degrees)) if v not in set(best)]
+    new = hub_order.inverse(np.array(order, np.uint32))
+    assert new[order].tolist() == list(range(len(order)))
+
+
+@given(
+    st.lists(st.one_of(st.integers(-5, 2**33), st.floats(allow_nan=False, allow_infinity=False, width=32)), max_size=9)
+)
+def test_narrow_loses_nothing(values: list[float]) -> None:
+    given_weights = np.array(values, np.float64)
+    narrowed, extent = narrow(given_weights, "x")
+    assert (narrowed.astype(np.float64) == given_weights).all()
+    assert narrowed.dtype == (extent.dtype() if values else np.uint8)
+    whole = all(value >= 0 and value == int(value) and value < 2**32 for value in values)
+    assert (narrowed.dtype.kind == "u") == whole
+    one, two = narrow(given_weights[: len(values) // 2], "x")[1], narrow(given_weights[len(values) // 2 :], "x")[1]
+    assert one.joined(two).dtype() == extent.dtype()
+
+
+def test_integer_weights_are_measured_too() -> None:
+    assert narrow(np.array([3, 70000], np.uint32), "x")[0].dtype == np.uint32
+    assert narrow(np.array([3, 7], np.uint32), "x")[0].dtype == np.uint8
+    assert narrow(np.array([-3, 7], np.int64), "x")[0].dtype == np.float32
+    assert WeightRange(total=300.0, largest=200).dtype(summed=True) == np.uint16
+    assert weighing.working_dtype(np.dtype(np.uint8)) == np.uint32
+
+
+@given(npst.arrays(np.float64, st.integers(0, 50), elements=st.floats(allow_nan=False)))
+def test_weights_sort_as_integers(weights: Any) -> None:
+    keys = to_ordered(weights)
+    assert (from_ordered(keys, weights.dtype) == weights).all()
+    assert (np.sort(weights) == from_ordered(np.sort(keys), weights.dtype)).all()
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    st.lists(st.integers(1, 9), max_size=20),
+    st.integers(0, 70000),
+)
+def test_degrees_come_without_gaps(degrees: list[int], cuts: list[int], gap: int) -> None:
+    """Pieces may cut a row in two, and rows without edges at either end of a piece are left out."""
+    degrees = [*degrees, *[0] * gap, 2]
+    rows = np.repeat(np.arange(len(degrees)), degrees)
+    taken: list[int] = []
+
+    class Writer:
+        def degrees(self, part: Any) -> None:
+            assert len(part) > 0
+            taken.extend(part.tolist())
+
+    stream = DegreeStream(Writer(), len(degrees) + 3)  # type: ignore[arg-type]
+    at = 0
+    for size in [*cuts, len(rows)]:
+        piece = rows[at : at + size]
+        at += len(piece)
+        if len(piece):
+            stream.put(int(piece[0]), np.bincount(piece - piece[0]).astype(np.uint32))
+    stream.finish()
+    assert taken == [*degrees, 0, 0, 0]
+
+
+def test_a_row_may_have_more_than_32_bits_of_edges() -> None:
+    taken: list[int] = []
+
+    class Writer:
+        def degrees(self, part: Any) -> None:
+            taken.extend(part.tolist())
+
+    stream = DegreeStream(Writer(), 2)  # type: ignore[arg-type]
+    stream.put(0, np.array([1 << 31], np.uint32))
+    stream.put(0, np.array([1 << 31], np.uint32))
+    stream.put(0, np.array([7], np.uint32))
+    stream.finish()
+    assert taken == [(1 << 32) + 7, 0]

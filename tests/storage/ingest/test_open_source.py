@@ -1,0 +1,63 @@
+"""Formats are recognized by content, and what would be misread as an edge list is refused."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.open_source import IngestOptions, open_source, parse_columns
+
+
+def test_columns_are_numbers_or_names() -> None:
+    assert parse_columns("0, 1,2") == (0, 1, 2)
+    assert parse_columns("source,target") == ("source", "target")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.graph", b"2 1\n2\n1\n", "MetisSource"),
+        ("a.METIS", b"2 1\n2\n1\n", "MetisSource"),
+        ("a.gr", b"p sp 1 0\n", "DimacsSource"),
+        ("a.gr.gz", gzip.compress(b"p sp 1 0\n", mtime=0), "DimacsSource"),
+        ("a.graph-txt.gz", gzip.compress(b"1\n\n", mtime=0), "AdjacencySource"),
+        ("a.adj", b"1: 2\n", "AdjacencySource"),
+        ("a.txt", b"\x93NUMPY", "NpySource"),
+        ("a.npy", b"1 2\n", "TextSource"),
+        ("a.npz", b"1 2\n", "TextSource"),
+        ("a.graph", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", "MatrixMarketSource"),
+        ("a.txt", b"2 1\n", "TextSource"),
+    ],
+)
+def test_formats_are_recognized(tmp_path: Path, name: str, content: bytes, kind: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert type(open_source([tmp_path / name], None, IngestOptions())).__name__ == kind
+
+
+@pytest.mark.parametrize("name", ["a.gexf", "a.gml", "a.mat.gz"])
+def test_other_formats_are_not_misread(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("4 2\n2 3\n")
+    with pytest.raises(InputError, match="cannot be read yet; --format text"):
+        open_source([path], None, IngestOptions())
+    assert open_source([path], "text", IngestOptions()).total_bytes == 8
+
+
+def test_unknown_and_mixed_formats(tmp_path: Path) -> None:
+    text, matrix = tmp_path / "a", tmp_path / "b"
+    text.write_text("1 2\n")
+    matrix.write_text("%%MatrixMarket matrix coordinate pattern general\n1 1 0\n")
+    with pytest.raises(InputError, match="'magic' is unknown; there are text"):
+        open_source([text], "magic", IngestOptions())
+    with pytest.raises(InputError, match="different formats"):
+        open_source([text, matrix], None, IngestOptions())
+    with pytest.raises(InputError, match="no input"):
+        open_source([], None, IngestOptions())
+
+
+def test_blocks_fit_the_budget() -> None:
+    for memory in (32 << 20, 1 << 30, 1 << 40):
+        for threads in (1, 2, 16):
+            options = IngestOptions(host_memory=memory, threads=threads)
+            held = options.block_bytes * (10 * threads + 8)
+            assert held <= memory // 4 or options.block_bytes == 64 << 10

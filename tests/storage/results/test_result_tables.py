@@ -1,0 +1,176 @@
+"""Result tables: what is written in any format is read back the same; a full disk is one error and leaves nothing."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow.parquet
+import pytest
+from faults import python
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.results.result_tables import Columns, write
+
+KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+
+
+@st.composite
+def tables(draw: st.DrawFn, strings: bool = True) -> Columns:
+    """A column of ids and one or two of values, some of which may be absent."""
+    rows = draw(st.integers(0, 20))
+    columns: Columns = {"vertex": (np.arange(rows, dtype=np.uint64) * 3, None)}
+    for name in draw(st.sampled_from([["level"], ["level", "parent"]])):
+        values: NDArray[Any]
+        if strings and draw(st.integers(0, 4)) == 0:
+            values = np.array(draw(st.lists(TEXTS, min_size=rows, max_size=rows)), STRINGS)
+        else:
+            kind = np.dtype(draw(st.sampled_from(KINDS)))
+            finite = {"allow_nan": False, "allow_infinity": False} if kind.kind == "f" else {}
+            values = draw(arrays.arrays(kind, rows, elements=arrays.from_dtype(kind, **finite)))
+        present = draw(st.one_of(st.none(), arrays.arrays(np.bool_, rows)))
+        columns[name] = values, present
+    return columns
+
+
+def expected(columns: Columns) -> dict[str, list[Any]]:
+    """Values by column, None where absent."""
+    return {
+        name: [value if present is None or present[row] else None for row, value in enumerate(values.tolist())]
+        for name, (values, present) in columns.items()
+    }
+
+
+@settings(max_examples=25)
+@given(columns=tables())
+def test_parquet_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("t") / "r.parquet"
+    write(path, columns)
+    table = pyarrow.parquet.read_table(path)
+    assert table.to_pydict() == expected(columns)
+    kinds = {name: str(table.schema.field(name).type) for name in columns}
+    for name, (values, _) in columns.items():
+        assert kinds[name] == ("string" if values.dtype.kind == "T" else values.dtype.name.replace("float", "")) or (
+            values.dtype.kind == "f"
+        )
+
+
+@settings(max_examples=25)
+@given(columns=tables())
+def test_csv_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("t") / "r.csv"
+    write(path, columns)
+    with path.open(newline="", encoding="utf-8") as file:
+        heads, *rows = list(csv.reader(file))
+    assert heads == list(columns)
+    assert len(rows) == len(columns["vertex"][0])
+    for place, (name, (values, _)) in enumerate(columns.items()):
+        for row, value in zip(rows, expected(columns)[name], strict=True):
+            if value is None:
+                assert row[place] == ""
+            elif values.dtype.kind == "T":
+                assert row[place] == value
+            else:
+                assert values.dtype.type(row[place]) == values.dtype.type(value)
+
+
+@settings(max_examples=25)
+@given(columns=tables())
+def test_hdf5_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("t") / "r.h5"
+    write(path, columns)
+    with h5py.File(path) as file:
+        assert set(file) == set(columns)
+        for name, (values, _) in columns.items():
+            found = file[name]
+            if values.dtype.kind == "T":
+                assert found.asstr()[()].tolist() == values.tolist()
+            else:
+                assert found.dtype == values.dtype
+                assert found[()].tolist() == values.tolist()
+
+
+@settings(max_examples=25)
+@given(columns=tables())
+def test_npy_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("t") / "r.npy"
+    write(path, columns)
+    found, values = np.load(path, allow_pickle=False), columns["level"][0]
+    if values.dtype.kind == "T":
+        # NumPy's strings of one width cannot tell trailing zeros; there are none in ids
+        assert found.tolist() == values.tolist()
+    else:
+        assert found.dtype == values.dtype
+        assert found.tolist() == values.tolist()
+
+
+@settings(max_examples=25)
+@given(columns=tables(strings=False))
+def test_graphalytics_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("t") / "r.txt"
+    write(path, columns, format="graphalytics")
+    values = columns["level"][0]
+    lines = [line.split() for line in path.read_text().splitlines()]
+    assert [int(vertex) for vertex, _ in lines] == columns["vertex"][0].tolist()
+    for (_, text), value in zip(lines, expected(columns)["level"], strict=True):
+        if value is None:
+            assert text == "9223372036854775807"
+        else:
+            assert values.dtype.type(text) == values.dtype.type(value)
+
+
+FULL = """
+import sys
+from pathlib import Path
+import numpy as np
+from penstock.storage.base.errors import RunError
+from penstock.storage.results.result_tables import write
+random = np.random.default_rng(1)
+columns = {"vertex": (np.arange(200_000), None), "rank": (random.random(200_000), None)}
+for name in sys.argv[2:]:
+    try:
+        write(Path(sys.argv[1]) / name, columns, force=True, format="graphalytics" if name.endswith("txt") else None)
+        print("written")
+    except RunError as error:
+        print(error)
+"""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("room", [0, 5000, 1_000_000])
+def test_a_full_disk_is_one_error_and_leaves_what_was_there(room: int, tmp_path: Path) -> None:
+    names = ["r.csv", "r.parquet", "r.h5", "r.npy", "r.txt"]
+    (tmp_path / "r.csv").write_text("the old one")
+    child = python(FULL, str(tmp_path), *names, file_bytes=room)
+    assert child.stderr == ""
+    assert child.returncode == 0
+    said = child.stdout.splitlines()
+    assert len(said) == len(names)
+    for name, line in zip(names, said, strict=True):
+        assert f"{name} could not be written: File too large; free space and retry" in line
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r.csv"]
+    assert (tmp_path / "r.csv").read_text() == "the old one"
+
+
+def test_a_disk_that_fails_at_the_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("penstock.storage.base.atomic.flush", fail)
+    for name in ("r.csv", "r.parquet", "r.h5", "r.npy"):
+        with pytest.raises(RunError, match="No space left"):
+            write(tmp_path / name, {"vertex": (np.arange(3), None), "x": (np.arange(3), None)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no table format"):
+        write(tmp_path / "r.xlsx", {})
