@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.frontier import Frontier
 from penstock.engine.weighing import GLANCE, Degrees, Link, Side
-from penstock.transfer.plan import CARRIERS
+from penstock.transfer.planning.plan import CARRIERS
 
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane

@@ -27,12 +27,12 @@ from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.decode_probe import PLACES, chunks_of, decode_rates, made_chunks
 from penstock.storage.read.disk_probe import BLOCK_BYTES, measure
-from penstock.transfer import cuda
-from penstock.transfer.calibrate import copy_rates
-from penstock.transfer.calibration import Calibration, Samples, derive, fastest
-from penstock.transfer.device import Device
-from penstock.transfer.host import HostDevice
-from penstock.transfer.rates import Rates
+from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
+from penstock.transfer.calibration.copy_probe import copy_rates
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.values.rates import Rates
 
 QUICK_SECONDS = 1.5
 """Of all probes together; what is left of two seconds is for loading this, finding the device, storing the result."""

@@ -24,7 +24,7 @@ from penstock.engine.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import CAUSAL, STRUCTURAL, complete, successors
 from penstock.transfer.routes.cel import NAMES as NAMES  # the session asks for them here
-from penstock.transfer.task import Demand
+from penstock.transfer.values.task import Demand
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.frontier import Frontier
     from penstock.engine.lane import Lane
     from penstock.engine.program import Program
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 LINE_BYTES = 128
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError
-from penstock.transfer.rates import Rates
+from penstock.transfer.values.rates import Rates
 
 _CHOICES = {
     "direction": ("auto", "push", "pull"),

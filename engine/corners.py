@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.loop import Loop
     from penstock.engine.trace import IterationRecord
     from penstock.storage.format.graph import Graph
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 SHARE = 4
 """Strips take at most this part of the memory budget."""

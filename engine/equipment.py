@@ -19,13 +19,19 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.partition_cache import Allocate, Arena, Extent, HostCache
 from penstock.storage.read.reader import Reader
-from penstock.transfer.feedback import Feedback, Threads
-from penstock.transfer.host import HostDevice
-from penstock.transfer.layout import AdjacencySize, Budget, Layout, check_fixed, layout
-from penstock.transfer.options import TransferOptions
+from penstock.transfer.calibration.feedback import Feedback, Threads
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import Rates
-from penstock.transfer.share import Share
+from penstock.transfer.planning.device_budget import DeviceBudget
+from penstock.transfer.planning.host_budget import (
+    AdjacencySize,
+    HostBudget,
+    HostBudgetRequest,
+    check_fixed,
+    divide_host_budget,
+)
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
@@ -152,7 +158,7 @@ class Equipment:
             self.reader.close()
 
 
-def host_division(graph: Graph, config: Config, needs: Needs) -> Layout | None:
+def host_division(graph: Graph, config: Config, needs: Needs) -> HostBudget | None:
     """How the host's memory is divided where its own cores compute; None where no edge is read from disk.
 
     Raises BudgetError for a budget that cannot work.
@@ -163,7 +169,7 @@ def host_division(graph: Graph, config: Config, needs: Needs) -> Layout | None:
     return None
 
 
-def reader_of(graph: Graph, config: Config, divided: Layout, timeline: Timeline | None) -> Reader:
+def reader_of(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:
     """The reader that a division of the host's memory has room for."""
     return Reader(
         graph,
@@ -175,7 +181,7 @@ def reader_of(graph: Graph, config: Config, divided: Layout, timeline: Timeline 
     )
 
 
-def host_options(graph: Graph, config: Config, divided: Layout | None) -> TransferOptions:
+def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> TransferOptions:
     """What follows from a division for the pipelines of the host's devices."""
     return TransferOptions(
         partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
@@ -190,9 +196,9 @@ def host_rates(config: Config) -> Rates:
     return config.rates or Rates.host(config.thread_count)
 
 
-def budget_of(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Budget:
+def budget_of(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
     """What there is to divide."""
-    return Budget(
+    return HostBudgetRequest(
         host_memory=config.memory_bytes,
         fixed=needs.fixed,
         partition_bytes=partition_bytes,
@@ -201,14 +207,16 @@ def budget_of(config: Config, needs: Needs, graph: Graph, partition_bytes: int) 
     )
 
 
-def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> Layout:
+def divide(config: Config, needs: Needs, graph: Graph, partition_bytes: int) -> HostBudget:
     """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
     budget = budget_of(config, needs, graph, partition_bytes)
-    return layout(budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted)
+    return divide_host_budget(
+        budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted
+    )
 
 
 def cache_of(
-    graph: Graph, needs: Needs, divided: Layout | Share, allocate: Allocate = aligned_empty
+    graph: Graph, needs: Needs, divided: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty
 ) -> HostCache | None:
     """The cache that a division of the host's memory, or of a device's, leaves room for."""
     if not divided.slots:

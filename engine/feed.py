@@ -14,17 +14,17 @@ from penstock.engine.equipment import cache_of, reader_of
 from penstock.engine.place import feed_options
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.reader import Reader
-from penstock.transfer.host import HostDevice
-from penstock.transfer.link import LinkReader
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.relay import Relay, Shelf
+from penstock.transfer.staging.host_to_device import LinkReader
+from penstock.transfer.staging.staged_reader import LentSlabs, StagedReader
 
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.engine.requirements_types import Needs
     from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.transfer.device import Device
-    from penstock.transfer.layout import Layout
+    from penstock.transfer.devices.device import Device
+    from penstock.transfer.planning.host_budget import HostBudget
 
 
 class PageLocked(HostDevice):
@@ -64,7 +64,7 @@ class Feed:
         config: Config,
         needs: Needs,
         device: Device,
-        divided: Layout | None,
+        divided: HostBudget | None,
         timeline: Timeline | None = None,
     ) -> None:
         for adjacency in needs.adjacencies:
@@ -73,7 +73,7 @@ class Feed:
         self._host = PageLocked(device, config.thread_count)
         self.disk: Reader | None = None
         self.source: Pipeline | None = None
-        self.reader: LinkReader | Relay
+        self.reader: LinkReader | StagedReader
         try:
             if divided is None or divided.whole:
                 arrays = {
@@ -85,13 +85,13 @@ class Feed:
             cache = cache_of(graph, needs, divided, self._host.host_array)
             self.source = Pipeline(graph, self.disk, self._host, cache, feed_options(divided))
             stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
-            self.reader = Relay(device, Shelf(device), stages)
+            self.reader = StagedReader(device, LentSlabs(device), stages)
         except BaseException:
             self.close()
             raise
 
     def _whole(
-        self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: Layout | None
+        self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: HostBudget | None
     ) -> tuple[Any, Any]:
         """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
         if adjacency.arrays is not None:

@@ -16,12 +16,12 @@ from penstock.engine.equipment import budget_of, cache_of, host_division, host_o
 from penstock.engine.heads import head_bytes
 from penstock.engine.place import Place, feed_options, first_ones, link_options, link_rates, place, shares
 from penstock.engine.requirements_types import id_bytes
-from penstock.transfer.cost import RESOURCES, Cost
-from penstock.transfer.host import HostDevice
-from penstock.transfer.layout import Layout, reader_bytes
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import LINE_BYTES
-from penstock.transfer.task import whole_demand
+from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
+from penstock.transfer.values.cost import RESOURCES, Cost
+from penstock.transfer.values.rates import LINE_BYTES
+from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.engine.requirements_types import Needs
     from penstock.storage.format.graph import Graph
     from penstock.storage.read.partition_cache import HostCache
-    from penstock.transfer.device import Device
-    from penstock.transfer.rates import Rates
+    from penstock.transfer.devices.device import Device
+    from penstock.transfer.values.rates import Rates
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _device_memory(placed: Place, needs: Needs, graph: Graph, device: Device) ->
     return device.memory_bytes, {"state and index": needs.device_bytes, "heads of rows": heads}
 
 
-def _host_memory(graph: Graph, config: Config, needs: Needs, divided: Layout | None) -> Memory:
+def _host_memory(graph: Graph, config: Config, needs: Needs, divided: HostBudget | None) -> Memory:
     """All but what caches take."""
     ids = id_bytes(graph)
     parts = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.lane import Lane
     from penstock.engine.loop import Loop, Worker
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 SAMPLED = 2
 WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.format.index import Index, from_degrees
-from penstock.transfer.task import Direction, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.values.task import Direction, TaskRecord
+from penstock.transfer.values.view import View
 
 LONGEST = 32
 STEP = 1 << 20  # rows whose degrees are looked at together

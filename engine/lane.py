@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.direction import Direction
 from penstock.engine.frontier import Frontier
-from penstock.transfer.cost import KERNEL, Cost, line_seconds
-from penstock.transfer.task import Demand, Plan, Task, TaskRecord, whole_demand
+from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
+from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 from penstock.transfer.waiting import Prospect, waiting
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from penstock.engine.heads import RowHeads
     from penstock.engine.state import State
     from penstock.storage.format.index import Index
-    from penstock.transfer.feedback import Basis, Feedback
+    from penstock.transfer.calibration.feedback import Basis, Feedback
     from penstock.transfer.pipeline import Pipeline
-    from penstock.transfer.rates import Rates
-    from penstock.transfer.view import View
-    from penstock.transfer.walk import Walk
+    from penstock.transfer.prefetch_queue import PrefetchQueue
+    from penstock.transfer.values.rates import Rates
+    from penstock.transfer.values.view import View
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
@@ -42,7 +42,7 @@ class Started:
 
     demand: Demand
     plan: Plan
-    walk: Walk
+    walk: PrefetchQueue
     basis: Basis
     seconds: float
 

@@ -17,11 +17,11 @@ from penstock.engine.place import first_ones, link_options, link_rates, place, s
 from penstock.engine.sides import AHEAD, Walk
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
-from penstock.transfer import cuda
-from penstock.transfer.emulated import EmulatedDevice
-from penstock.transfer.feedback import Feedback, Threads
-from penstock.transfer.packs import MOST_THREADS
+from penstock.transfer.calibration.feedback import Feedback, Threads
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.gather_buffers import MOST_THREADS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.engine.requirements_types import Needs
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.read.partition_cache import HostCache
-    from penstock.transfer.device import Device
+    from penstock.transfer.devices.device import Device
 
 
 def device_of(config: Config, graph: Graph) -> Device | None:

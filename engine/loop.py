@@ -27,13 +27,13 @@ from penstock.engine.program_check import synchronous_words
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.engine.trace import IterationRecord
 from penstock.engine.weighing import sampled
-from penstock.transfer.task import TaskRecord
+from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.lane import Lane
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.engine.equipment import Equipment
-    from penstock.transfer.device import Device
+    from penstock.transfer.devices.device import Device
 
 
 class Held:

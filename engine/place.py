@@ -14,12 +14,17 @@ import numpy as np
 from penstock.engine.equipment import divide, host_division, size_of
 from penstock.engine.heads import head_bytes, index_of, longest
 from penstock.storage.read.partition_cache import HostCache
-from penstock.transfer.layout import Layout
-from penstock.transfer.options import TransferOptions
-from penstock.transfer.rates import Rates
-from penstock.transfer.residency import prior
-from penstock.transfer.routes.table import serving
-from penstock.transfer.share import Share, Wish, share, staging_bytes
+from penstock.transfer.planning.device_budget import (
+    DeviceBudget,
+    DeviceBudgetRequest,
+    divide_device_budget,
+    staging_bytes,
+)
+from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.routes.registry import serving
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.residency import prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.requirements_types import Needs
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
-    from penstock.transfer.task import PartitionTable
+    from penstock.transfer.values.task import PartitionTable
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class Place:
     edge_bytes: int
     head_edges: int
     head_index: Index | None
-    divided: Layout | None
-    parts: Share
+    divided: HostBudget | None
+    parts: DeviceBudget
     spare: int = 0
 
 
@@ -59,10 +64,10 @@ def place(graph: Graph, config: Config, needs: Needs, memory_bytes: int) -> Plac
     return Place(budget, each, index, divided, parts, max(0, min(spare, free)))
 
 
-def _wish(config: Config, needs: Needs, memory_bytes: int) -> tuple[Wish, int]:
+def _wish(config: Config, needs: Needs, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:
     """What the user asked for, and the device's budget for edges."""
     given = config.device_edge_memory
-    wish = Wish(
+    wish = DeviceBudgetRequest(
         config.partition_bytes,
         config.combine,
         config.route,
@@ -73,27 +78,31 @@ def _wish(config: Config, needs: Needs, memory_bytes: int) -> tuple[Wish, int]:
     return wish, max(0, memory_bytes - needs.device_bytes) if given is None else given
 
 
-def _divisions(graph: Graph, config: Config, needs: Needs, wish: Wish, left: int) -> tuple[Layout | None, Share]:
+def _divisions(
+    graph: Graph, config: Config, needs: Needs, wish: DeviceBudgetRequest, left: int
+) -> tuple[HostBudget | None, DeviceBudget]:
     """How the host's and the device's budgets are divided, in partitions of one size.
 
     Where the host does not hold every edge a task is one partition, because one slab of the host holds one.
     """
     sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
     if graph.out.arrays is not None:
-        return host_division(graph, config, needs), share(left, sizes, wish, weights=needs.weighted)
+        return host_division(graph, config, needs), divide_device_budget(left, sizes, wish, weights=needs.weighted)
     width = max(size.neighbor_bytes for size in sizes)
     while True:
         divided = divide(config, needs, graph, wish.partition_bytes)
         if divided.whole:
-            return divided, share(left, sizes, wish, weights=needs.weighted)
+            return divided, divide_device_budget(left, sizes, wish, weights=needs.weighted)
         wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
-        parts = share(left, sizes, wish, weights=needs.weighted)
+        parts = divide_device_budget(left, sizes, wish, weights=needs.weighted)
         if parts.partition_edges == divided.partition_edges:
             return divided, parts
         wish = replace(wish, partition_bytes=parts.partition_edges * width)
 
 
-def _heads(graph: Graph, config: Config, needs: Needs, wish: Wish, budget: int) -> tuple[int, Index | None]:
+def _heads(
+    graph: Graph, config: Config, needs: Needs, wish: DeviceBudgetRequest, budget: int
+) -> tuple[int, Index | None]:
     """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
     sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
     total = sum(size.edges * size.edge_bytes(needs.weighted) for size in sizes)
@@ -120,7 +129,7 @@ def room_for(graph: Graph, config: Config, needs: Needs, device_bytes: int | Non
     return 3 if parts.whole else 2 if parts.slabs else 1
 
 
-def link_options(config: Config, kind: str, parts: Share, ahead: int) -> TransferOptions:
+def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> TransferOptions:
     """What follows from a division for a device's pipeline; ahead: tasks that the host reads at once from disk."""
     return TransferOptions(
         partition_edges=parts.partition_edges,
@@ -136,7 +145,7 @@ def link_options(config: Config, kind: str, parts: Share, ahead: int) -> Transfe
     )
 
 
-def feed_options(divided: Layout) -> TransferOptions:
+def feed_options(divided: HostBudget) -> TransferOptions:
     """What follows from a division of the host's memory for the pipeline that feeds a device."""
     return TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.frontier import Frontier
     from penstock.engine.kernels.author import Author
     from penstock.storage.format.index import Index
-    from penstock.transfer.device import Device
+    from penstock.transfer.devices.device import Device
 
 TALLIES = 8
 """Tasks of an iteration whose lines are counted one by one; further ones count together with the last."""

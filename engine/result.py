@@ -14,7 +14,7 @@ import numpy as np
 from penstock.engine.program import fields_of, value_of, weighted
 from penstock.engine.vertices import in_original_order, original_order, vertex_column
 from penstock.storage.base.errors import InputError
-from penstock.transfer.accuracy import Accuracy, accuracy
+from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.loop import Loop
     from penstock.engine.program import Program
     from penstock.storage.format.graph import Graph
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 Visit = Callable[["View", int], None]
 

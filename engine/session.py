@@ -43,8 +43,8 @@ from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.base.turns import Turns
 from penstock.storage.format.graph import Graph
-from penstock.transfer.device import Device
-from penstock.transfer.rates import Rates
+from penstock.transfer.devices.device import Device
+from penstock.transfer.values.rates import Rates
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do

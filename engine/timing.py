@@ -17,13 +17,13 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.format.index import from_degrees
-from penstock.transfer.calibration import Samples
-from penstock.transfer.device import Device
-from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
-from penstock.transfer.host import HostDevice
-from penstock.transfer.packed import packed
-from penstock.transfer.packs import MOST_THREADS, Packs
-from penstock.transfer.task import partitions
+from penstock.transfer.calibration.calibration import Samples
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.staging.compacted_layout import compacted_layout
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.staging.gather_buffers import MOST_THREADS, GatherBuffers
+from penstock.transfer.values.task import partitions
 
 PART_ROWS = 1 << 16
 """Rows of a partition of the gathering probe: 4 MiB of neighbors."""
@@ -98,7 +98,7 @@ def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Time
     work = gathering(source)
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
-            packs = Packs(HostDevice(), 0, 0, (np.uint32, None), threads)
+            packs = GatherBuffers(HostDevice(), 0, 0, (np.uint32, None), threads)
             took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
             packs.close()
             samples.append(RateSample(threads, work.size, took))
@@ -113,7 +113,7 @@ class Gathering(NamedTuple):
     size: int
 
 
-def _all_of(packs: Packs, work: Gathering) -> None:
+def _all_of(packs: GatherBuffers, work: Gathering) -> None:
     for done in [packs.submit(part) for part in work.parts]:
         done.result()
 
@@ -123,10 +123,10 @@ def gathering(source: NDArray[np.uint32]) -> Gathering:
     rows = len(source) // ROW_EDGES // 2 * 2
     index = from_degrees(rows, lambda: iter((np.full(rows, ROW_EDGES),)))
     active = ActiveRows(np.full(-(-rows // 32), 0x55555555, np.uint32), index.arrays())
-    edges = Source(source, None, 0)
+    edges = GatherSource(source, None, 0)
     table = partitions(index, "out", rows * ROW_EDGES, PART_ROWS * ROW_EDGES, ROW_EDGES)
     counts = [count_rows(active, table[number]) for number in range(len(table))]
-    plan = packed(*np.array(counts).T)
+    plan = compacted_layout(*np.array(counts).T)
     target = np.empty(plan.words, np.uint32)
     whole = (*plan.slices(target), None)
     parts = [

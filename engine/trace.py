@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.transfer.accuracy import accuracy
-from penstock.transfer.cost import KERNEL, RESOURCES
-from penstock.transfer.task import TaskRecord
+from penstock.transfer.calibration.prediction_error import accuracy
+from penstock.transfer.values.cost import KERNEL, RESOURCES
+from penstock.transfer.values.task import TaskRecord
 
 _CAME = ("tasks", "partitions", "edges", "lines", "bytes_link", "bytes_disk")
 

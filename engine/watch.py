@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
-from penstock.transfer import cuda
-from penstock.transfer.stamps import Stamps, work_of
-from penstock.transfer.view import View
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.timestamps import DeviceTimestamps, work_of
+from penstock.transfer.values.view import View
 
 if TYPE_CHECKING:
     from penstock.engine.trace import IterationRecord
-    from penstock.transfer.device import Device
+    from penstock.transfer.devices.device import Device
 
 UNSEEN = frozenset({"use", "close", "can_stretch", "mark", "marks", "placed"})
 """What kernels do that takes no time worth a span, or is part of another call."""
@@ -30,7 +30,7 @@ class Watch:
 
     def __init__(self, timeline: Timeline, device: Device | None) -> None:
         self.timeline = timeline
-        self.stamps = None if device is None else Stamps(timeline, device)
+        self.stamps = None if device is None else DeviceTimestamps(timeline, device)
         self._device = device
         self._ranges = cuda.ranges() if device is not None and device.kind == "cuda" else None
         self._moved = [0, 0]

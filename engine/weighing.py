@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.frontier import Frontier
 from penstock.storage.format.index import Index
-from penstock.transfer.cost import INDEX_BYTES
-from penstock.transfer.plan import GATHER_GAIN
-from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES, Rates
+from penstock.transfer.planning.plan import GATHER_GAIN
+from penstock.transfer.values.cost import INDEX_BYTES
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
 
 Floats = NDArray[np.float64]
 
@@ -166,7 +166,7 @@ def push_seconds(link: Link, progress: Progress, frontier: Frontier) -> float:
 
 
 def _cheapest(link: Link, in_place: float, whole: float, packed: float = np.inf) -> float:
-    """Seconds by the best of the routes that may be taken; gathering only where the plan would (`transfer/plan.py`)."""
+    """Seconds by the best of the routes that may be taken; gathering only where the plan would (`transfer/planning/plan.py`)."""
     seconds = {"zero-copy": in_place, "filter": whole}
     otherwise = whole if np.isinf(packed) else np.inf  # what cannot be gathered is copied
     best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)

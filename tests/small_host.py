@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import Graph, equipment, place
-from penstock.transfer.layout import Layout
+from penstock.transfer.planning.host_budget import HostBudget
 
 CHUNK = 32
 
@@ -19,10 +19,10 @@ CHUNK = 32
 def keeping(partition_edges: int, slabs: int, slots: int) -> Any:
     """A stand-in for `divide`: a host that keeps `slots` partitions, but not all."""
 
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         entries = sum(-(-a.edges // partition_edges) for a in needs.adjacencies)
         edges = min(partition_edges, max(1, partition_bytes // (4 * CHUNK)) * CHUNK)
-        return Layout(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
+        return HostBudget(edges, slabs, min(slots, max(0, entries - 1)), 2, False, 4)
 
     return divide
 
@@ -32,7 +32,7 @@ def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, sl
     dividing(patch, keeping(partition_edges, slabs, slots))
 
 
-def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., Layout]) -> None:
+def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> None:
     """Let the host's budget be divided so, whether it computes or feeds a device."""
     for owner in (equipment, place):
         patch.setattr(owner, "divide", divide)

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
 from penstock.engine.programs.sssp import SSSP
-from penstock.transfer import layout as transfer_layout
+from penstock.transfer.planning import host_budget as transfer_layout
 from samples import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 
@@ -89,7 +89,7 @@ def memory_for(share: float) -> Iterator[None]:
         edges = sum((size.neighbor_bytes + size.weight_bytes * with_weights) * size.edges for size in sizes)
         slabs = max(2 * (size.neighbor_bytes + size.weight_bytes) * size.chunk_edges for size in sizes)
         tight = replace(budget, host_memory=least + max(int(share * edges), slabs))
-        return transfer_layout.layout(tight, sizes, with_weights=with_weights)
+        return transfer_layout.divide_host_budget(tight, sizes, with_weights=with_weights)
 
     with mock.patch("penstock.engine.equipment.layout", divide):
         yield

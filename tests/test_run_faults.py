@@ -20,7 +20,7 @@ from penstock.engine import Field, Graph, Program, Session, run
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format import frames
 from penstock.tools import cli
-from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.devices.emulated import EmulatedDevice
 from samples import on_disk, shape
 from trials import check, program_of
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from penstock.storage.base.errors import RunError
 from penstock.storage.read.partition_cache import Arena, Extent, HostCache
-from penstock.transfer.host import HostDevice
-from penstock.transfer.options import TransferOptions
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.task import Demand
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.task import Demand
 
 CHUNK = 8
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
     from penstock.tools.rates import Note
     from penstock.tools.route_outcome import Outcome
-    from penstock.transfer.rates import Rates
+    from penstock.transfer.values.rates import Rates
 
 
 @click.command(name="routes")
@@ -115,7 +115,7 @@ def _here(place: Place, graph: Graph, note: Note) -> Here:
     from penstock.engine.config import Config
     from penstock.engine.linked import device_of
     from penstock.tools.rates import Choice, rates_for
-    from penstock.transfer.rates import Rates
+    from penstock.transfer.values.rates import Rates
 
     device = device_of(Config.of(**place.options), graph)
     threads = place.options.get("threads", cores())

@@ -20,8 +20,8 @@ from penstock.tools.progress import waiting
 
 if TYPE_CHECKING:
     from penstock.engine.calibrate import Material
-    from penstock.transfer.calibration import Calibration
-    from penstock.transfer.device import Device
+    from penstock.transfer.calibration.calibration import Calibration
+    from penstock.transfer.devices.device import Device
 
 PROBE_BYTES = 512 << 20
 

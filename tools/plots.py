@@ -16,7 +16,7 @@ import numpy as np
 from penstock.storage.base.atomic import check_target, whole_file
 from penstock.storage.base.errors import InputError
 from penstock.tools.route_outcome import brought
-from penstock.transfer.routes.table import in_order
+from penstock.transfer.routes.registry import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

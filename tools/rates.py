@@ -1,7 +1,7 @@
 """Owns where measured rates are kept, and which rates a run uses.
 
 They are in the user's cache folder (`storage/base/user_cache.py`), one file for each machine and device
-(`transfer/calibration.py` says what is in it, `storage/base/hardware_info.py` under which name). A run takes those of `--rates`,
+(`transfer/calibration/calibration.py` says what is in it, `storage/base/hardware_info.py` under which name). A run takes those of `--rates`,
 else the stored ones, else measures quickly and stores; a damaged or foreign file is said once and measured anew. Does
 not let any of this end a run: what cannot be measured or stored is said on stderr, and the built-in rates serve.
 """
@@ -23,9 +23,9 @@ from penstock.tools.output import plain, seconds
 if TYPE_CHECKING:
     from penstock.engine.config import Config
     from penstock.storage.format.graph import Graph
-    from penstock.transfer.calibration import Calibration
-    from penstock.transfer.device import Device
-    from penstock.transfer.rates import Rates
+    from penstock.transfer.calibration.calibration import Calibration
+    from penstock.transfer.devices.device import Device
+    from penstock.transfer.values.rates import Rates
 
 Note = Callable[[str], None]
 DISK_SECONDS = 0.5
@@ -83,7 +83,7 @@ def store(calibration: Calibration) -> Path:
 
 def load(path: Path) -> Calibration:
     """Read rates. Raises InputError naming the file where they are missing, damaged or not ours."""
-    from penstock.transfer.calibration import Calibration
+    from penstock.transfer.calibration.calibration import Calibration
 
     try:
         return Calibration.of(json.loads(path.read_text(encoding="utf-8")))
@@ -104,7 +104,7 @@ def rates_for(graph: Graph, options: Mapping[str, Any], choice: Choice, note: No
     from penstock.engine.calibrate import Material
     from penstock.engine.config import Config
     from penstock.engine.linked import device_of, fits
-    from penstock.transfer.host import HostDevice
+    from penstock.transfer.devices.host import HostDevice
 
     config = Config.of(**options)
     material = Material.of(graph)

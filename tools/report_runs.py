@@ -21,7 +21,7 @@ from penstock.tools.metrics_lines import checked
 from penstock.tools.output import short
 from penstock.tools.record_files import METRICS
 from penstock.tools.report_verdict import STAGES, Spent, Verdict, judge
-from penstock.transfer.routes.table import in_order
+from penstock.transfer.routes.registry import in_order
 
 Floats = NDArray[np.float64]
 

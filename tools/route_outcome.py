@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from penstock.tools.routes import HYBRID, Case, Configuration
-from penstock.transfer.accuracy import Accuracy
+from penstock.transfer.calibration.prediction_error import Accuracy
 from penstock.transfer.routes.cel import NAMES as FOLLOWING
 
 

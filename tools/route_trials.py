@@ -19,7 +19,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.route_outcome import Row, Trial
 from penstock.tools.routes import Case, Configuration, difference
-from penstock.transfer.accuracy import accuracy
+from penstock.transfer.calibration.prediction_error import accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.result import Result
     from penstock.engine.trace import IterationRecord
     from penstock.storage.format.graph import Graph
-    from penstock.transfer.task import TaskRecord
+    from penstock.transfer.values.task import TaskRecord
 
 
 @dataclass(frozen=True)

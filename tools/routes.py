@@ -1,7 +1,7 @@
 """Owns what `penstock bench routes` compares, and when two answers agree. Pure: runs nothing.
 
 A configuration is a name and the options of a session. Each single route comes first, under the names that
-`transfer/routes/table.py` knows, then `auto` with each cost model and without one of its parts at a time; `ablation`
+`transfer/routes/registry.py` knows, then `auto` with each cost model and without one of its parts at a time; `ablation`
 adds HyTGraph's own ladder (its Figure 8), and goes on with our steps until `auto` is reached. What cannot differ on a
 device, or cannot run, is kept with the reason: nothing is dropped silently.
 """
@@ -24,7 +24,7 @@ from penstock.engine.vertices import vertex_column
 from penstock.storage.base.errors import InputError
 from penstock.tools.route_programs import Labels, Levels
 from penstock.transfer.routes.cel import NAMES as FOLLOWING
-from penstock.transfer.routes.table import ROUTES, serving
+from penstock.transfer.routes.registry import ROUTES, serving
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -37,7 +37,7 @@ def facts_of(session: Session) -> dict[str, Any]:
     """What a run was made with, and on."""
     from penstock.engine.calibrate import machine_facts
     from penstock.storage.format.fingerprint import fingerprint
-    from penstock.transfer.host import HostDevice
+    from penstock.transfer.devices.host import HostDevice
 
     graph, config = session.graph, session.config
     device = session.device or HostDevice("cpu", config.thread_count)

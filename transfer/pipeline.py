@@ -21,22 +21,22 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.read.partition_cache import HostCache
-from penstock.transfer.device import Device
-from penstock.transfer.flight import ChunkReader
-from penstock.transfer.link import Link
-from penstock.transfer.options import TransferOptions
-from penstock.transfer.packs import Packs
-from penstock.transfer.plan import make_plan
-from penstock.transfer.rates import Rates
-from penstock.transfer.relay import Relay
-from penstock.transfer.residency import LINE_BYTES, Residency
+from penstock.transfer.devices.device import Device
+from penstock.transfer.planning.plan import make_plan
+from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.routes import cel
-from penstock.transfer.slabs import Slabs
-from penstock.transfer.stage import Adjacency, Stage
-from penstock.transfer.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.staging.fetch import ChunkReader
+from penstock.transfer.staging.gather_buffers import GatherBuffers
+from penstock.transfer.staging.host_to_device import Link
+from penstock.transfer.staging.partition_directory import AdjacencyArrays, PartitionDirectory
+from penstock.transfer.staging.slab_pool import Slabs
+from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.residency import LINE_BYTES, Residency
+from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
+from penstock.transfer.values.view import View
 from penstock.transfer.waiting import Fetching
-from penstock.transfer.walk import Walk
 
 _log = logging.getLogger("penstock.transfer.pipeline")
 
@@ -45,11 +45,11 @@ class GraphLike(Protocol):
     """What transfer asks of a graph: its adjacencies."""
 
     @property
-    def out(self) -> Adjacency:
+    def out(self) -> AdjacencyArrays:
         """Return the out-adjacency."""
 
     @property
-    def into(self) -> Adjacency | None:
+    def into(self) -> AdjacencyArrays | None:
         """Return the in-adjacency, None where the graph has none."""
 
 
@@ -78,11 +78,11 @@ class Pipeline:
         self.records: list[TaskRecord] = []
         self._graph = graph
         self._reader = reader
-        self._stages: dict[Direction, Stage] = {}
+        self._stages: dict[Direction, PartitionDirectory] = {}
         self._fast: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
         self._pinned: Ints | None = None
-        self._walking: Walk | None = None
-        self._started: Walk | None = None
+        self._walking: PrefetchQueue | None = None
+        self._started: PrefetchQueue | None = None
         self._timeline: Timeline | None = None
         self._slabs = self._make_slabs()
         self._packs = self._make_packs() if "compaction" in self.options.routes else None
@@ -92,11 +92,11 @@ class Pipeline:
         edges = options.partition_edges * options.combine
         return Slabs(self.device, options.slabs, edges, out.neighbor_dtype, out.weight_dtype)
 
-    def _make_packs(self) -> Packs:
+    def _make_packs(self) -> GatherBuffers:
         out, options = self._graph.out, self.options
         edges = options.partition_edges * options.combine
         types = out.neighbor_dtype, out.weight_dtype
-        return Packs(self.device, options.slabs, edges, types, options.gather_threads)
+        return GatherBuffers(self.device, options.slabs, edges, types, options.gather_threads)
 
     def watch(self, timeline: Timeline) -> None:
         """Stamp plans, waits and gatherings from now on."""
@@ -157,12 +157,12 @@ class Pipeline:
         return replace(theirs, link=np.minimum(demand.lines * LINE_BYTES, copied))
 
     @staticmethod
-    def _lacking(demand: Demand, stage: Stage, absent: NDArray[np.bool_]) -> Demand:
+    def _lacking(demand: Demand, stage: PartitionDirectory, absent: NDArray[np.bool_]) -> Demand:
         """What a demand on the device is for the host behind it: the chunks that the device lacks."""
         edges = np.where(stage.partitions_of(absent), stage.table.lengths, 0)
         return replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
 
-    def _with_source(self, demand: Demand, stage: Stage, answer: Residency) -> Residency:
+    def _with_source(self, demand: Demand, stage: PartitionDirectory, answer: Residency) -> Residency:
         """The same, with what the host must read from disk for what the device lacks; the host's cache chooses too."""
         assert self.source is not None
         self._settle()
@@ -175,7 +175,7 @@ class Pipeline:
 
     def _settle(self) -> None:
         """Wait until the device reads nothing of the host that may now lose its place."""
-        if isinstance(self._reader, Relay):
+        if isinstance(self._reader, StagedReader):
             self._reader.shelf.settle()
 
     def plan(self, demand: Demand, rates: Rates) -> Plan:
@@ -189,13 +189,13 @@ class Pipeline:
             _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, told or "none")
         return plan
 
-    def start(self, plan: Plan, demand: Demand, free: Any = None) -> Walk:
+    def start(self, plan: Plan, demand: Demand, free: Any = None) -> PrefetchQueue:
         """Start what may be on its way at once of a plan that is not whole, before its views are asked for.
 
         The walk is for `arrivals`; another plan, or `close`, lets it go. free: the event of the device behind which no
         kernel reads what the last walk brought; None: all that were launched so far may.
         """
-        walk = Walk(plan, demand, self.stage(plan.direction), self.options)
+        walk = PrefetchQueue(plan, demand, self.stage(plan.direction), self.options)
         try:
             with self._reader.freed(free) if isinstance(self._reader, Link) else nullcontext():
                 walk.read_ahead()
@@ -205,7 +205,7 @@ class Pipeline:
         self._started = walk
         return walk
 
-    def has_started(self, walk: Walk) -> bool:
+    def has_started(self, walk: PrefetchQueue) -> bool:
         """Whether a walk that `start` gave still has what it started."""
         return walk is self._started
 
@@ -215,7 +215,7 @@ class Pipeline:
         if started is not None:
             started.release()
 
-    def arrivals(self, plan: Plan, demand: Demand, started: Walk | None = None) -> Iterator[View]:
+    def arrivals(self, plan: Plan, demand: Demand, started: PrefetchQueue | None = None) -> Iterator[View]:
         """Yield the views of a plan; `records` fills as they are yielded. started: what `start` gave for it.
 
         A view's arrays are valid until the next one is asked for. Raises RunError when edges cannot be read;
@@ -236,9 +236,9 @@ class Pipeline:
             self._settle()
             self.source.close()
 
-    def _walk(self, plan: Plan, demand: Demand, started: Walk | None) -> Iterator[View]:
+    def _walk(self, plan: Plan, demand: Demand, started: PrefetchQueue | None) -> Iterator[View]:
         if started is None:
-            started = Walk(plan, demand, self.stage(plan.direction), self.options)
+            started = PrefetchQueue(plan, demand, self.stage(plan.direction), self.options)
         walk = self._walking = started
         self._started = None
         try:
@@ -281,7 +281,7 @@ class Pipeline:
         self.records.append(record)
         return known(record)
 
-    def stage(self, direction: Direction) -> Stage:
+    def stage(self, direction: Direction) -> PartitionDirectory:
         """Return one adjacency as this pipeline sees it; InputError when the graph does not have it."""
         stage = self._stages.get(direction)
         if stage is None:
@@ -291,7 +291,7 @@ class Pipeline:
                     "the graph has no in-adjacency: convert it again with --direction both, or run with push"
                 )
             options = self.options
-            stage = Stage(adjacency, direction, self.device, options.partition_edges, options.moving)
+            stage = PartitionDirectory(adjacency, direction, self.device, options.partition_edges, options.moving)
             stage.cache, stage.reader, stage.slabs = self.cache, self._reader, self._slabs
             stage.packs = self._packs
             if self.source is not None:

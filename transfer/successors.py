@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
-from penstock.transfer.gather import ActiveRows, Source
-from penstock.transfer.task import Partition
+from penstock.transfer.staging.gather import ActiveRows, GatherSource
+from penstock.transfer.values.task import Partition
 
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
-def mark_successors(active: ActiveRows, part: Partition, source: Source, found: NDArray[np.uint64]) -> None:
+def mark_successors(active: ActiveRows, part: Partition, source: GatherSource, found: NDArray[np.uint64]) -> None:
     """Mark in `found` (bit k = vertex k) every neighbor of an active row's part that lies in the partition."""
     marks = np.zeros(0, np.uint8) if active.marks is None else active.marks.view(np.uint8)
     bases, offsets, shift = active.index

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.rates import Rates
+from penstock.transfer.values.rates import Rates
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

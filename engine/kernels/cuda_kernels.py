@@ -44,7 +44,7 @@ from penstock.engine.placed import TALLIES
 from penstock.engine.program import arguments, author_function, fields_of
 from penstock.engine.stretch import Bounds, Stretch
 from penstock.storage.base.errors import InputError
-from penstock.transfer.rates import LINE_BYTES
+from penstock.transfer.values.rates import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
     from penstock.storage.format.index import Index
-    from penstock.transfer.task import TaskRecord
-    from penstock.transfer.view import View
+    from penstock.transfer.values.task import TaskRecord
+    from penstock.transfer.values.view import View
 
 
 RUN_TILES = 8

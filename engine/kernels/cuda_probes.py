@@ -13,7 +13,7 @@ from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, LANES, blocks_for, f
 from penstock.engine.kernels.cuda_edges import RUN
 from penstock.engine.kernels.cuda_parts import all_threads, global_thread
 from penstock.engine.kernels.probes import Runs
-from penstock.transfer.rates import LINE_BYTES
+from penstock.transfer.values.rates import LINE_BYTES
 
 WORDS = LINE_BYTES // 4
 """32-bit words of a line."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.engine.placed import PlacedState
     from penstock.engine.program import Program
     from penstock.storage.format.index import Index
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 STEP = 1 << 20
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.program import Program
     from penstock.engine.state import Bitmap, State
     from penstock.storage.format.index import Index
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 LARGEST_BLOCK = 65536
 SMALLEST_BLOCK = 2048

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.cached import kernel
-from penstock.transfer.rates import LINE_BYTES, SECTOR_BYTES
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
 """Edges of a row in every probe: the edge factor of the graphs that are run most."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.program import Program
     from penstock.engine.state import State
     from penstock.storage.format.index import Index
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 _COMBINE: dict[str, Any] = {"min": min, "max": max, "sum": lambda a, b: a + b, "or": lambda a, b: a | b}
 

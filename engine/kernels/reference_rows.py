@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.kept import KeptRows
     from penstock.engine.state import State
     from penstock.storage.format.index import Index
-    from penstock.transfer.view import View
+    from penstock.transfer.values.view import View
 
 
 class ReferenceRowKernels(ReferenceKernels):

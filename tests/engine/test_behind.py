@@ -11,7 +11,7 @@ from penstock.engine import Graph, behind, loop
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.session import Session
 from penstock.engine.weighing import GLANCE, Link
-from penstock.transfer.layout import Layout
+from penstock.transfer.planning.host_budget import HostBudget
 from samples import on_disk, skewed
 from small_host import dividing
 
@@ -66,7 +66,7 @@ def test_only_routes_that_may_be_taken_count(
 
 def test_what_the_host_lacks_is_read_from_disk(told: list[Link], graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that keeps 40 of the 626 chunks, and a device that keeps others: what neither has takes time."""
-    dividing(monkeypatch, lambda *_: Layout(64, 4, 40, 2, False, 4))
+    dividing(monkeypatch, lambda *_: HostBudget(64, 4, 40, 2, False, 4))
     with Session(graph, device_edge_memory=20_000, partition_bytes=256, **OPTIONS) as session:
         session.run(BFS(1000))
     assert told

@@ -14,10 +14,10 @@ from penstock.engine.kernels import cuda as seam
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.time_budget import TimeBudget
-from penstock.transfer import emulated
-from penstock.transfer.emulated import EmulatedDevice
-from penstock.transfer.host import HostDevice
-from penstock.transfer.rates import Rates
+from penstock.transfer.devices import emulated
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.values.rates import Rates
 from samples import in_memory, on_disk, shape
 
 ARENA = 1 << 16

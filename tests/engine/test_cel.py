@@ -22,8 +22,8 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
-from penstock.transfer import packs
 from penstock.transfer.routes import cel
+from penstock.transfer.staging import gather_buffers
 from samples import in_memory, on_disk, shape, skewed, weighed
 from small_host import keeping
 from trials import start_of
@@ -176,7 +176,7 @@ def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monk
     """Gathering fails once; packs and slabs are all there again, and the next run is right."""
     edges = path_and_grid()["grid"]
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
-    gather, calls = packs.gather_rows, [0]
+    gather, calls = gather_buffers.gather_rows, [0]
 
     def faulty(*arguments: Any) -> None:
         calls[0] += 1
@@ -184,7 +184,7 @@ def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monk
             raise RuntimeError("a thread fell over")
         gather(*arguments)
 
-    monkeypatch.setattr(packs, "gather_rows", faulty)
+    monkeypatch.setattr(gather_buffers, "gather_rows", faulty)
     options = {"route": route, "device_edge_memory": 1000, "partition_bytes": 128}
     with Session(graph, device="emulated", **options) as session:
         with pytest.raises(RuntimeError, match="a thread fell over"):

@@ -12,7 +12,7 @@ from penstock.engine.frontier import Frontier
 from penstock.engine.programs import bfs, reachability
 from penstock.engine.session import Session
 from penstock.engine.weighing import Degrees, Link, Side
-from penstock.transfer.rates import Rates
+from penstock.transfer.values.rates import Rates
 from samples import in_memory, skewed
 
 BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from penstock.engine.session import Session
 from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import Rates
-from penstock.transfer.task import Demand
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.task import Demand
 from samples import on_disk, shape, skewed, weighed
 from small_host import CHUNK, small_memory
 from trials import PROGRAMS, check, program_of

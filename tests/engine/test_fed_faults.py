@@ -14,7 +14,7 @@ from faults import break_disk, flip_bit
 from penstock.engine import Graph, place
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
-from penstock.transfer.layout import Layout
+from penstock.transfer.planning.host_budget import HostBudget
 from samples import on_disk, shape
 from trials import check, program_of
 
@@ -27,8 +27,8 @@ ROUTES = ("filter", "zero-copy", "compaction", "auto")
 def small_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that keeps two partitions and has two slabs."""
 
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        return Layout(STEP, 2, 2, 2, False, 5)
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
+        return HostBudget(STEP, 2, 2, 2, False, 5)
 
     monkeypatch.setattr(place, "divide", divide)
 

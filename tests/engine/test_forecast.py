@@ -15,9 +15,9 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import State
 from penstock.storage.base.errors import InputError
-from penstock.transfer import cuda
-from penstock.transfer.layout import Layout
-from penstock.transfer.rates import Rates
+from penstock.transfer.devices import cuda
+from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.values.rates import Rates
 from samples import in_memory, on_disk, shape
 
 RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6, copy_bytes=1e6, line_rate=1e4, sector_rate=1e4)
@@ -36,8 +36,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def kept_on_host(slots: int) -> Any:
     """A stand-in for `divide`: a host that keeps so many partitions of 64 edges."""
 
-    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        return Layout(64, 2, slots, 2, False, 4)
+    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
+        return HostBudget(64, 2, slots, 2, False, 4)
 
     return divide
 
@@ -199,9 +199,9 @@ def test_programs_share_room_only_where_none_loses_by_it(
 ) -> None:
     """A host with room for one adjacency's 24 partitions keeps all of them while one program runs alone."""
 
-    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
+    def divide(config: Config, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         entries = len(needs.adjacencies) * -(-graph.edges // 64)
-        return Layout(64, 2, min(partitions, entries), 2, partitions >= entries, 4)
+        return HostBudget(64, 2, min(partitions, entries), 2, partitions >= entries, 4)
 
     monkeypatch.setattr(equipment, "divide", divide)
     with Session(graph) as session:

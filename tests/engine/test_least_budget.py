@@ -34,7 +34,7 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import BudgetError
-from penstock.transfer import cuda
+from penstock.transfer.devices import cuda
 from samples import on_disk
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.index import from_offsets
-from penstock.transfer import cuda
+from penstock.transfer.devices import cuda
 from samples import in_memory, on_disk, shape, skewed, weighed
 from small_host import keeping
 from trials import PROGRAMS, check, program_of

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine import Graph, place
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
-from penstock.transfer.rates import Rates
+from penstock.transfer.values.rates import Rates
 from samples import on_disk, shape
 from small_host import CHUNK, keeping
 from trials import check, program_of

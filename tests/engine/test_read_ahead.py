@@ -14,9 +14,9 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
-from penstock.transfer.layout import Layout
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.walk import Walk
+from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.prefetch_queue import PrefetchQueue
 from samples import in_memory, on_disk, skewed
 from small_host import dividing
 
@@ -34,7 +34,7 @@ def graph(tmp_path: Path) -> Graph:
 def session(request: pytest.FixtureRequest, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Behind a link with all edges in host memory, with some of them there, and on the cores."""
     if request.param != "linked":
-        dividing(monkeypatch, lambda *_: Layout(PARTITION, 3, 6, 2, False, 5))
+        dividing(monkeypatch, lambda *_: HostBudget(PARTITION, 3, 6, 2, False, 5))
     with Session(
         graph, threads=1, **({"device": "cpu"} if request.param == "cores" else {**LINKED, "route": "filter"})
     ) as opened:
@@ -50,7 +50,7 @@ def at_rest(pipeline: Pipeline) -> bool:
 
 def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
-    apply, start, hand_over = HostKernels.apply, Pipeline.start, Walk.hand_over
+    apply, start, hand_over = HostKernels.apply, Pipeline.start, PrefetchQueue.hand_over
 
     def told(name: str, function: Any) -> Any:
         def called(*arguments: Any) -> Any:
@@ -62,7 +62,7 @@ def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monk
     session.run(PageRank(tol=0, max_iter=1))
     monkeypatch.setattr(HostKernels, "apply", told("apply", apply))
     monkeypatch.setattr(Pipeline, "start", told("start", start))
-    monkeypatch.setattr(Walk, "hand_over", told("view", hand_over))
+    monkeypatch.setattr(PrefetchQueue, "hand_over", told("view", hand_over))
     session.run(PageRank(tol=0, max_iter=3))
     order = [name for at, name in enumerate(happened) if at == 0 or happened[at - 1] != name]
     ends = ["start", "apply"] if session.device is None else ["apply", "start"]

@@ -12,7 +12,7 @@ from checkers import EdgeList
 from penstock.engine.session import Session
 from penstock.engine.watch import Watch
 from penstock.storage.base.timeline import Span, Timeline
-from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.devices.emulated import EmulatedDevice
 from samples import in_memory, on_disk, shape, skewed, weighed
 from trials import check, program_of
 

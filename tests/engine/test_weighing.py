@@ -13,7 +13,7 @@ from penstock.engine.frontier import Frontier
 from penstock.engine.weighing import Degrees, Link, Progress, Side, pull_seconds, push_seconds, reading, sampled
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
-from penstock.transfer.rates import Rates
+from penstock.transfer.values.rates import Rates
 from samples import in_memory
 
 RATES = Rates(

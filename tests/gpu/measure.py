@@ -33,8 +33,8 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.synthetic import BATCH_EDGES, rmat
 from penstock.tools import cli
-from penstock.transfer.cuda import CudaDevice
-from penstock.transfer.routes.table import serving
+from penstock.transfer.devices.cuda import CudaDevice
+from penstock.transfer.routes.registry import serving
 from phases import phases
 
 LINES: list[str] = []

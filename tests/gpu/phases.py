@@ -21,7 +21,7 @@ from penstock.engine.placed import PlacedBitmap
 from penstock.engine.program import Program
 from penstock.engine.session import Session
 from penstock.storage.format.graph import Graph
-from penstock.transfer.link import Link
+from penstock.transfer.staging.host_to_device import Link
 
 Say = Callable[[str], None]
 WRAPPED = (

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine.calibrate import Effort, Material, calibrate
 from penstock.engine.kernels.cuda_probes import CudaProbes
 from penstock.engine.kernels.probes import RUNS, Runs
-from penstock.transfer.cuda import CudaDevice
+from penstock.transfer.devices.cuda import CudaDevice
 
 pytestmark = pytest.mark.gpu
 

@@ -36,7 +36,7 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.index import from_offsets
-from penstock.transfer.cuda import CudaDevice
+from penstock.transfer.devices.cuda import CudaDevice
 from samples import on_disk, skewed, weighed
 
 pytestmark = pytest.mark.gpu

@@ -12,7 +12,7 @@ from penstock.engine import Graph, place, run
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.session import Session
 from penstock.transfer import waiting
-from penstock.transfer.layout import Layout
+from penstock.transfer.planning.host_budget import HostBudget
 from samples import on_disk, skewed, weighed
 
 pytestmark = pytest.mark.gpu
@@ -24,8 +24,8 @@ PARTITION = 8192
 def test_the_answer_is_the_same_and_some_wait(route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host keeps an eighth of the partitions, the device (by route auto) some others."""
 
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        return Layout(PARTITION, 3, 6, 2, False, 5)
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
+        return HostBudget(PARTITION, 3, 6, 2, False, 5)
 
     monkeypatch.setattr(place, "divide", divide)
     monkeypatch.setattr(waiting, "WORTH", 0.0)

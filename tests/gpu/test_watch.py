@@ -12,7 +12,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.timeline import Timeline
 from penstock.tools.metrics import metering
 from penstock.tools.report_runs import read
-from penstock.transfer import cuda
+from penstock.transfer.devices import cuda
 from samples import in_memory, skewed, weighed
 from trials import check, program_of
 

@@ -15,8 +15,8 @@ from penstock.storage.base.hardware_info import disk_of
 from penstock.storage.base.rate_sample import RateSample
 from penstock.tools import calibrate as shown
 from penstock.tools import cli, rates
-from penstock.transfer.calibration import Calibration, derive
-from penstock.transfer.rates import Rates
+from penstock.transfer.calibration.calibration import Calibration, derive
+from penstock.transfer.values.rates import Rates
 from samples import on_disk, shape
 
 DISK = (RateSample(1, 1e9, 1.0), RateSample(8, 3e9, 1.0))

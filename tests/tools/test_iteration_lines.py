@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from penstock.engine.trace import IterationRecord
 from penstock.tools.iteration_lines import AT_ONCE, Pace, Tally, iterations, line
-from penstock.transfer.task import TaskRecord
+from penstock.transfer.values.task import TaskRecord
 from samples import on_disk, shape
 from terminal import on_a_terminal
 

@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.plots import COLOURS, LONG, check, draw_routes, grouped, route_shares
 from penstock.tools.route_outcome import Outcome, Row, Trial
 from penstock.tools.routes import Configuration, case_of
-from penstock.transfer.routes.table import ROUTES
+from penstock.transfer.routes.registry import ROUTES
 
 
 def iteration(edges: int, **routes: int) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from penstock.storage.base.rate_sample import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli, rates
 from penstock.tools.rates import Choice, Used, rates_for
-from penstock.transfer.calibration import Calibration
-from penstock.transfer.device import Device
-from penstock.transfer.rates import Rates
+from penstock.transfer.calibration.calibration import Calibration
+from penstock.transfer.devices.device import Device
+from penstock.transfer.values.rates import Rates
 from samples import in_memory, on_disk, shape
 
 LINKED = {"device": "emulated", "link_rate": 1e9}

@@ -26,8 +26,8 @@ from penstock.tools.route_programs import Labels, Levels
 from penstock.tools.route_report import facts, lines
 from penstock.tools.route_trials import Effort, measure, trace_of
 from penstock.tools.routes import KNOWN, Case, Configuration, case_of, chosen, configurations, difference, pick_source
-from penstock.transfer.routes.table import ROUTES, serving
-from penstock.transfer.task import TaskRecord
+from penstock.transfer.routes.registry import ROUTES, serving
+from penstock.transfer.values.task import TaskRecord
 from samples import in_memory, on_disk, shape, skewed, weighed
 
 PLAIN = ["--json", "--repeat", "1", "--device", "emulated"]

@@ -21,12 +21,13 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.session import Session
 from penstock.storage.format.direct_io import DirectFile
 from penstock.storage.format.frames import Frames
-from penstock.transfer import emulated, packs
-from penstock.transfer.layout import Layout
+from penstock.transfer.devices import emulated
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import Rates
-from penstock.transfer.task import Demand, Plan
-from penstock.transfer.view import View
+from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.staging import gather_buffers
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.task import Demand, Plan
+from penstock.transfer.values.view import View
 from samples import EdgeList, on_disk
 
 STAGES = ("disk", "decode", "gather", "kernel")
@@ -49,8 +50,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: Any) -> Iterator[Pipeline]:
     """The pipeline of a device that is fed from disk through a host that keeps so many partitions (or all)."""
 
-    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> Layout:
-        return Layout(STEP, 4, kept, 1, kept == PIECES, 4)
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
+        return HostBudget(STEP, 4, kept, 1, kept == PIECES, 4)
 
     patch.setattr(place, "divide", divide)
     room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP, "residency": "none"}
@@ -137,7 +138,7 @@ class Course:
 def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
     """Let disk, decoding and gathering report to the course; only one thread reads at a time."""
     turn = threading.Lock()
-    reading, decoding, gathering = DirectFile.read, Frames.decode, packs.gather_rows
+    reading, decoding, gathering = DirectFile.read, Frames.decode, gather_buffers.gather_rows
 
     def disk(file: DirectFile, wanted: Any, buffer: memoryview) -> None:
         with turn:
@@ -155,7 +156,7 @@ def watch(course: Course, patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(DirectFile, "read", disk)
     patch.setattr(Frames, "decode", decode)
-    patch.setattr(packs, "gather_rows", gather)
+    patch.setattr(gather_buffers, "gather_rows", gather)
 
 
 CASES = [

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
-from penstock.transfer.host import HostDevice
-from penstock.transfer.options import TransferOptions
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.rates import Rates
-from penstock.transfer.task import Demand, whole_demand
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.task import Demand, whole_demand
 from transfer_fakes import (
     CHUNK,
     FakeAdjacency,

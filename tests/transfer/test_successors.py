@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.format.index import from_degrees
-from penstock.transfer.gather import ActiveRows, Source
+from penstock.transfer.staging.gather import ActiveRows, GatherSource
 from penstock.transfer.successors import keep_whole_rows, mark_successors, unmark
-from penstock.transfer.task import partitions
+from penstock.transfer.values.task import partitions
 
 CHUNK = 4
 
@@ -37,7 +37,7 @@ def test_equals_a_loop_in_python(degrees: list[int], seed: int, steps: int, ever
     found = np.zeros_like(words)
     for number in range(0, len(table), 2):
         part = table[number]
-        mark_successors(active, part, Source(neighbors[part.e0 : part.e1], None, part.e0), found)
+        mark_successors(active, part, GatherSource(neighbors[part.e0 : part.e1], None, part.e0), found)
     wanted = set()
     for v in range(count) if every else chosen.tolist():
         edges = [e for e in range(starts[v], starts[v + 1]) if e // (CHUNK * steps) % 2 == 0]

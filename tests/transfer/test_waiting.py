@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.transfer.plan import make_plan
-from penstock.transfer.rates import Rates
-from penstock.transfer.task import Demand
+from penstock.transfer.planning.plan import make_plan
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.task import Demand
 from penstock.transfer.waiting import MOST, Fetching, Prospect, waiting
 from transfer_fakes import CHUNK, check, demand_of, make
 

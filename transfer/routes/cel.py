@@ -19,19 +19,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.cost import LINK, Cost
-from penstock.transfer.gather import ActiveRows, Source, count_rows
-from penstock.transfer.link import LinkReader
-from penstock.transfer.packed import Packed, packed
-from penstock.transfer.packs import Pack
-from penstock.transfer.parcel import Parcel
-from penstock.transfer.plan import CARRIERS
-from penstock.transfer.relay import Relay
-from penstock.transfer.slabs import Slab
-from penstock.transfer.stage import Stage
+from penstock.transfer.planning.plan import CARRIERS
+from penstock.transfer.staging.compacted_layout import CompactedLayout, compacted_layout
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows
+from penstock.transfer.staging.gather_buffers import GatherBuffer
+from penstock.transfer.staging.host_to_device import LinkReader
+from penstock.transfer.staging.in_flight import Transfer
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.slab_pool import Slab
+from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.successors import keep_whole_rows, mark_successors, unmark
-from penstock.transfer.task import Demand, Ints, Partition, Task, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.values.cost import LINK, Cost
+from penstock.transfer.values.task import Demand, Ints, Partition, Task, TaskRecord
+from penstock.transfer.values.view import View
 
 CAUSAL, STRUCTURAL = NAMES = tuple(CARRIERS)
 AHEAD = 2
@@ -48,7 +48,7 @@ class Bundle(Task):
     """Marked rows of `pieces` of partitions, which one pack holds: row parts and edges of each as `plan` has them."""
 
     pieces: tuple[Partition, ...] = ()
-    plan: Packed | None = None
+    plan: CompactedLayout | None = None
     rows: ActiveRows | None = None
 
 
@@ -60,7 +60,7 @@ class Cel:
     kinds: frozenset[str] = frozenset({"emulated", "cuda"})
     staged: bool = True
 
-    def start(self, task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+    def start(self, task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
         """Gather a bundle and start its copy; None while there is no pack or slab."""
         if not isinstance(task, Bundle):
             raise RuntimeError(f"a plan has a task of route {self.name}; its carriers go by {CARRIERS[self.name]}")
@@ -81,7 +81,7 @@ class Cel:
 causal, structural = Cel(CAUSAL), Cel(STRUCTURAL)
 
 
-def complete(stage: Stage, *, with_weights: bool) -> NDArray[np.bool_]:
+def complete(stage: PartitionDirectory, *, with_weights: bool) -> NDArray[np.bool_]:
     """Which chunks' edges are in host memory for as long as a walk lasts, bool[chunks]."""
     adjacency = stage.adjacency
     here = np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
@@ -92,7 +92,7 @@ def complete(stage: Stage, *, with_weights: bool) -> NDArray[np.bool_]:
     return here
 
 
-def bundles(name: str, demand: Demand, stage: Stage) -> list[Bundle]:
+def bundles(name: str, demand: Demand, stage: PartitionDirectory) -> list[Bundle]:
     """What to gather for marked rows, in as few packs as hold them; the marks may change afterwards.
 
     demand: exact counts of the marked rows of every partition; all their chunks are `complete`.
@@ -116,7 +116,7 @@ def bundles(name: str, demand: Demand, stage: Stage) -> list[Bundle]:
     return [*found, _bundle(name, kept, rows)]
 
 
-def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: Stage) -> Demand:
+def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: PartitionDirectory) -> Demand:
     """The demand for what the active rows of these partitions lead to, as far as it lies in passed chunks.
 
     demand: `marks` of the active vertices, None for all of them; its counts are not asked. A row that is cut, by the
@@ -143,7 +143,7 @@ def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: 
     return replace(demand, active_vertices=rows, active_edges=edges, marks=found)
 
 
-def _copied(marks: NDArray[Any], stage: Stage, first: int, last: int) -> ActiveRows:
+def _copied(marks: NDArray[Any], stage: PartitionDirectory, first: int, last: int) -> ActiveRows:
     """The marks of these partitions' rows, which nobody else will write."""
     low, high = int(stage.table.v0[first]), int(stage.table.v1[last])
     bits = marks.dtype.itemsize * 8
@@ -151,12 +151,12 @@ def _copied(marks: NDArray[Any], stage: Stage, first: int, last: int) -> ActiveR
     return ActiveRows(words, _index(stage).arrays(), low // bits * bits)
 
 
-def _index(stage: Stage) -> Any:
+def _index(stage: PartitionDirectory) -> Any:
     """The row index, with its arrays."""
     return stage.adjacency.index()
 
 
-def _pieces(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> Iterator[Piece]:
+def _pieces(numbers: Ints, demand: Demand, stage: PartitionDirectory, rows: ActiveRows) -> Iterator[Piece]:
     """Partitions with marked rows, cut where one alone is too large for a pack."""
     assert stage.packs is not None
     for number in numbers.tolist():
@@ -171,7 +171,7 @@ def _pieces(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> It
                 yield piece, *counts
 
 
-def _cut(part: Partition, stage: Stage) -> list[Partition]:
+def _cut(part: Partition, stage: PartitionDirectory) -> list[Partition]:
     """Pieces of a partition each of which fits a pack, even if every row of it has but one edge and is marked."""
     assert stage.packs is not None
     most = max(1, (stage.packs.edges - 1) // 3)
@@ -182,7 +182,7 @@ def _cut(part: Partition, stage: Stage) -> list[Partition]:
     return [Partition(part.direction, part.number, a, b, v, w + 1) for a, b, v, w in bounds]
 
 
-def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: Stage) -> None:
+def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: PartitionDirectory) -> None:
     """Unmark the rows that are cut at these edges."""
     bases, offsets, shift = _index(stage).arrays()
     rows = _index(stage).rows_of(cuts)
@@ -192,23 +192,23 @@ def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: Stage) -> None:
 
 def _bundle(name: str, pieces: list[Piece], rows: ActiveRows) -> Bundle:
     parts = tuple(piece[0] for piece in pieces)
-    plan = packed([piece[1] for piece in pieces], [piece[2] for piece in pieces])
+    plan = compacted_layout([piece[1] for piece in pieces], [piece[2] for piece in pieces])
     return Bundle(name, (), Cost(), parts, plan, rows)
 
 
-def _source(stage: Stage, part: Partition, *, with_weights: bool) -> Source:
+def _source(stage: PartitionDirectory, part: Partition, *, with_weights: bool) -> GatherSource:
     """Where a partition's edges lie in host memory."""
     reader = stage.reader
     if isinstance(reader, LinkReader):
-        return Source(*reader.host_arrays(stage.adjacency, with_weights), 0)
+        return GatherSource(*reader.host_arrays(stage.adjacency, with_weights), 0)
     assert stage.source is not None
-    return Source(*stage.source.placed(part.number, 1, with_weights), int(stage.table.e0[part.number]))
+    return GatherSource(*stage.source.placed(part.number, 1, with_weights), int(stage.table.e0[part.number]))
 
 
-class Concatenated(Parcel):
+class Concatenated(Transfer):
     """A bundle, gathered at once, and on its way behind the carrier that was started last."""
 
-    def __init__(self, bundle: Bundle, stage: Stage, pack: Pack, slab: Slab) -> None:
+    def __init__(self, bundle: Bundle, stage: PartitionDirectory, pack: GatherBuffer, slab: Slab) -> None:
         assert bundle.plan is not None
         assert stage.slabs is not None
         assert stage.packs is not None
@@ -233,7 +233,7 @@ class Concatenated(Parcel):
             self.release()
             raise
 
-    def _gather(self, bundle: Bundle, stage: Stage) -> None:
+    def _gather(self, bundle: Bundle, stage: PartitionDirectory) -> None:
         assert bundle.plan is not None
         assert bundle.rows is not None
         plan, rows, pack, record = bundle.plan, bundle.rows, self._pack, self._view.record
@@ -253,9 +253,9 @@ class Concatenated(Parcel):
             record.gather_seconds = sum(gather.result() for gather in gathers)
         record.wait_seconds = time.perf_counter() - began
 
-    def _copy(self, plan: Packed, slab: Slab, stage: Stage) -> None:
+    def _copy(self, plan: CompactedLayout, slab: Slab, stage: PartitionDirectory) -> None:
         reader, pack = stage.reader, self._pack
-        assert isinstance(reader, LinkReader | Relay)
+        assert isinstance(reader, LinkReader | StagedReader)
         pairs = [(slab.neighbors[: plan.words], pack.words[: plan.words])]
         if pack.weights is not None and slab.weights is not None:
             pairs.append((slab.weights[: plan.edges], pack.weights[: plan.edges]))

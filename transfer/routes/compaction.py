@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.transfer.cost import LINK
-from penstock.transfer.gather import ActiveRows, Source, count_rows
-from penstock.transfer.link import Link, LinkReader
-from penstock.transfer.packed import Packed, packed
-from penstock.transfer.packs import Gather, Pack
-from penstock.transfer.parcel import Parcel, blank_record
-from penstock.transfer.relay import Relay
-from penstock.transfer.routes.filter import Wanted
-from penstock.transfer.slabs import Slab
-from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Ints, Task, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.routes.filter import WantedChunks
+from penstock.transfer.staging.compacted_layout import CompactedLayout, compacted_layout
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows
+from penstock.transfer.staging.gather_buffers import Gather, GatherBuffer
+from penstock.transfer.staging.host_to_device import Link, LinkReader
+from penstock.transfer.staging.in_flight import Transfer, blank_record
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.slab_pool import Slab
+from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.task import Demand, Ints, Task, TaskRecord
+from penstock.transfer.values.view import View
 
 name = "compaction"
 kinds = frozenset({"emulated", "cuda"})
 staged = True
 
 
-def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
     """Start gathering; None while there is no slab, no pack, or no host memory for the chunks."""
     assert stage.packs is not None
     assert stage.slabs is not None
@@ -59,23 +59,23 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
     return Compacted((numbers, plan, rows), sources, (pack, slab), blank_record(task, demand, stage), stage)
 
 
-def _planned(numbers: Ints, demand: Demand, stage: Stage, rows: ActiveRows) -> Packed:
+def _planned(numbers: Ints, demand: Demand, stage: PartitionDirectory, rows: ActiveRows) -> CompactedLayout:
     if not demand.whole:
-        return packed(demand.active_vertices[numbers], demand.active_edges[numbers])
+        return compacted_layout(demand.active_vertices[numbers], demand.active_edges[numbers])
     counts = np.array([count_rows(rows, stage.table[int(number)]) for number in numbers], dtype=np.int64)
-    return packed(*counts.reshape(-1, 2).T)
+    return compacted_layout(*counts.reshape(-1, 2).T)
 
 
-def _sources(numbers: Ints, demand: Demand, stage: Stage) -> list[Parcel] | None:
+def _sources(numbers: Ints, demand: Demand, stage: PartitionDirectory) -> list[Transfer] | None:
     """The host's parcels of these partitions, none where all edges are there; None while it has no room for them."""
     if isinstance(stage.reader, LinkReader):
         return []
-    assert isinstance(stage.reader, Relay)
+    assert isinstance(stage.reader, StagedReader)
     assert stage.source is not None
-    found: list[Parcel] = []
+    found: list[Transfer] = []
     for number in numbers.tolist():
         record = TaskRecord("filter", stage.direction, (number,))
-        wanted = Wanted(number, number, stage.wanted(demand, number, number), demand.with_weights, record)
+        wanted = WantedChunks(number, number, stage.wanted(demand, number, number), demand.with_weights, record)
         parcel = stage.reader.shelf.bring(wanted, stage.source)
         if parcel is None:
             for other in found:
@@ -85,16 +85,16 @@ def _sources(numbers: Ints, demand: Demand, stage: Stage) -> list[Parcel] | None
     return found
 
 
-class Compacted(Parcel):
+class Compacted(Transfer):
     """A task being gathered: host parcels, then threads, then one copy, each as soon as the one before is done."""
 
     def __init__(
         self,
-        what: tuple[Ints, Packed, ActiveRows],
-        sources: list[Parcel],
-        room: tuple[Pack, Slab],
+        what: tuple[Ints, CompactedLayout, ActiveRows],
+        sources: list[Transfer],
+        room: tuple[GatherBuffer, Slab],
         record: TaskRecord,
-        stage: Stage,
+        stage: PartitionDirectory,
     ) -> None:
         self._numbers, self._plan, self._rows = what
         self._sources = sources
@@ -158,7 +158,7 @@ class Compacted(Parcel):
     def _copy(self) -> None:
         view, plan, pack = self._view, self._plan, self._pack
         reader = self._stage.reader
-        assert isinstance(reader, LinkReader | Relay)
+        assert isinstance(reader, LinkReader | StagedReader)
         assert self._slab is not None
         pairs = [(self._slab[1].neighbors[: plan.words], pack.words[: plan.words])]
         if pack.weights is not None and view.weights is not None:
@@ -181,14 +181,14 @@ class Compacted(Parcel):
             work = packs.gathering(self._rows, part, self._edges(at, part), plan.place(at), target)
             self._gathers.append(packs.submit(work))
 
-    def _edges(self, at: int, part: Any) -> Source:
+    def _edges(self, at: int, part: Any) -> GatherSource:
         """Where the edges of the task's partition `at` lie in host memory."""
         if self._sources:
-            return Source(*self._sources[at].arrays, part.e0)
+            return GatherSource(*self._sources[at].arrays, part.e0)
         reader = self._stage.reader
         assert isinstance(reader, LinkReader)
         neighbors, weights = reader.host_arrays(self._stage.adjacency, self._pack.weights is not None)
-        return Source(neighbors, weights, 0)
+        return GatherSource(neighbors, weights, 0)
 
     def release(self) -> None:
         """Wait for the threads, and give everything back; more than once does no harm."""

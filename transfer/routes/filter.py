@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.flight import Flight
-from penstock.transfer.parcel import Parcel, blank_record
-from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Ints, Task, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.staging.fetch import PendingFetch
+from penstock.transfer.staging.in_flight import Transfer, blank_record
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.values.task import Demand, Ints, Task, TaskRecord
+from penstock.transfer.values.view import View
 
 Arrays = tuple[NDArray[Any], NDArray[Any] | None]
 
@@ -26,7 +26,7 @@ staged = True
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedChunks:
     """What to bring: `chunks` of partitions first..last (inclusive); the record to fill."""
 
     first: int
@@ -36,21 +36,21 @@ class Wanted:
     record: TaskRecord
 
 
-def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
     """Start bringing what a task lacks; None when it needs a slab and none is free."""
     first, last = task.partitions[0], task.partitions[-1]
     chunks = stage.wanted(demand, first, last)
-    return bring(Wanted(first, last, chunks, demand.with_weights, blank_record(task, demand, stage)), stage)
+    return bring(WantedChunks(first, last, chunks, demand.with_weights, blank_record(task, demand, stage)), stage)
 
 
-def bring(wanted: Wanted, stage: Stage) -> Parcel | None:
+def bring(wanted: WantedChunks, stage: PartitionDirectory) -> Transfer | None:
     """Start bringing chunks to where the stage's device reads them; None when that needs a slab and none is free."""
     if stage.kept(wanted.first, wanted.last):
         return _into_cache(wanted, stage)
     return _into_slab(wanted, stage)
 
 
-def _into_cache(wanted: Wanted, stage: Stage) -> Parcel | None:
+def _into_cache(wanted: WantedChunks, stage: PartitionDirectory) -> Transfer | None:
     first, last, with_weights = wanted.first, wanted.last, wanted.with_weights
     view = _view(wanted, stage, stage.placed(first, last + 1 - first, with_weights))
     absent = stage.missing(wanted.chunks, with_weights)
@@ -67,16 +67,16 @@ def _into_cache(wanted: Wanted, stage: Stage) -> Parcel | None:
         own.into(stage.cache, stage.key, with_weights, stage.entries(first, last))
     for flight in joined:
         flight.join()
-    return Parcel(view, own, joined)
+    return Transfer(view, own, joined)
 
 
-def _flying(stage: Stage, first: int, last: int, with_weights: bool) -> tuple[Flight, ...]:
+def _flying(stage: PartitionDirectory, first: int, last: int, with_weights: bool) -> tuple[PendingFetch, ...]:
     """Return the flights of other tasks into these partitions.
 
     One without weights is waited for here when weights are wanted: its chunks are then decoded again.
     """
     assert stage.cache is not None
-    found: dict[int, Flight] = {}
+    found: dict[int, PendingFetch] = {}
     for entry in stage.entries(first, last):
         for flight in list(stage.cache.flights.get(entry, ())):
             if with_weights and not flight.with_weights:
@@ -86,7 +86,7 @@ def _flying(stage: Stage, first: int, last: int, with_weights: bool) -> tuple[Fl
     return tuple(found.values())
 
 
-def _into_slab(wanted: Wanted, stage: Stage) -> Parcel | None:
+def _into_slab(wanted: WantedChunks, stage: PartitionDirectory) -> Transfer | None:
     first, last = wanted.first, wanted.last
     edges = int(stage.table.e1[last] - stage.table.e0[first])
     if stage.slabs is None or edges > stage.slabs.edges:
@@ -105,18 +105,18 @@ def _into_slab(wanted: Wanted, stage: Stage) -> Parcel | None:
     if flight is None:
         stage.slabs.give(slab)
         return None
-    parcel = Parcel(view, flight)
+    parcel = Transfer(view, flight)
     parcel.holds(stage.slabs, slab)
     return parcel
 
 
-def _fetch(stage: Stage, chunks: Ints, view: View) -> Flight | None:
+def _fetch(stage: PartitionDirectory, chunks: Ints, view: View) -> PendingFetch | None:
     assert stage.reader is not None
     ticket = stage.reader.fetch(stage.adjacency, chunks, view.e0, view.neighbors, view.weights)
-    return None if ticket is None else Flight(ticket, chunks)
+    return None if ticket is None else PendingFetch(ticket, chunks)
 
 
-def _view(wanted: Wanted, stage: Stage, arrays: Arrays) -> View:
+def _view(wanted: WantedChunks, stage: PartitionDirectory, arrays: Arrays) -> View:
     table = stage.table
     edges = int(table.e0[wanted.first]), int(table.e1[wanted.last])
     rows = int(table.v0[wanted.first]), int(table.v1[wanted.last])

@@ -6,17 +6,17 @@ a view over chunks that are gone would be a wrong answer.
 
 from __future__ import annotations
 
-from penstock.transfer.parcel import Parcel, blank_record
-from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Task
-from penstock.transfer.view import View
+from penstock.transfer.staging.in_flight import Transfer, blank_record
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.values.task import Demand, Task
+from penstock.transfer.values.view import View
 
 name = "resident"
 kinds = frozenset({"host", "emulated", "cuda"})
 staged = False
 
 
-def start(task: Task, demand: Demand, stage: Stage) -> Parcel:
+def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer:
     """Return the parcel of a task all of whose wanted chunks are here."""
     first, last = task.partitions[0], task.partitions[-1]
     table, record = stage.table, blank_record(task, demand, stage)
@@ -35,4 +35,4 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel:
         record.hits = len(chunks)
         neighbors, weights = stage.placed(first, last + 1 - first, demand.with_weights)
     rows = int(table.v0[first]), int(table.v1[last])
-    return Parcel(View(stage.layout, stage.direction, e0, e1, *rows, neighbors, weights, record))
+    return Transfer(View(stage.layout, stage.direction, e0, e1, *rows, neighbors, weights, record))

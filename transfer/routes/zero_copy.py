@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.transfer.cost import LINK
-from penstock.transfer.device import Device
-from penstock.transfer.link import LinkReader
-from penstock.transfer.parcel import Parcel, blank_record
-from penstock.transfer.relay import InPlace, Relay
-from penstock.transfer.routes.filter import Wanted
-from penstock.transfer.stage import Stage
-from penstock.transfer.task import Demand, Task, TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.devices.device import Device
+from penstock.transfer.routes.filter import WantedChunks
+from penstock.transfer.staging.host_to_device import LinkReader
+from penstock.transfer.staging.in_flight import Transfer, blank_record
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.staged_reader import StagedInPlace, StagedReader
+from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.task import Demand, Task, TaskRecord
+from penstock.transfer.values.view import View
 
 name = "zero-copy"
 kinds = frozenset({"emulated", "cuda"})
@@ -25,7 +25,7 @@ staged = False
 LINE_BYTES = 128
 
 
-def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
+def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
     """Return the parcel of consecutive partitions that are read in place; None while the host has no slab for them."""
     first, last, table = task.partitions[0], task.partitions[-1], stage.table
     e0, e1 = int(table.e0[first]), int(table.e1[last])
@@ -39,25 +39,25 @@ def start(task: Task, demand: Demand, stage: Stage) -> Parcel | None:
     if isinstance(stage.reader, LinkReader):
         neighbors, weights = stage.reader.in_place(stage.adjacency, demand.with_weights)
         shown = view(neighbors[e0:e1], None if weights is None else weights[e0:e1])
-        return OverLink(Parcel(shown), stage.device)
-    if not isinstance(stage.reader, Relay) or stage.source is None:
+        return OverLink(Transfer(shown), stage.device)
+    if not isinstance(stage.reader, StagedReader) or stage.source is None:
         raise RuntimeError("zero-copy reads host memory over a link, and this pipeline has none")
     chunks = stage.wanted(demand, first, last)
     theirs = TaskRecord("filter", stage.direction, task.partitions)
-    host = stage.reader.shelf.bring(Wanted(first, last, chunks, demand.with_weights, theirs), stage.source)
+    host = stage.reader.shelf.bring(WantedChunks(first, last, chunks, demand.with_weights, theirs), stage.source)
     if host is None:
         return None
     mapped = [None if array is None else stage.device.mapped(array) for array in host.arrays]
-    return OverLink(InPlace(stage.reader.shelf, stage.device, host, view(*mapped)), stage.device)
+    return OverLink(StagedInPlace(stage.reader.shelf, stage.device, host, view(*mapped)), stage.device)
 
 
-class OverLink(Parcel):
+class OverLink(Transfer):
     """A parcel whose view kernels read over the link: one that is modelled is busy from its handing over on.
 
     A kernel and its reading take as long as the longer of the two; the parcel is released when both are over.
     """
 
-    def __init__(self, parcel: Parcel, device: Device) -> None:
+    def __init__(self, parcel: Transfer, device: Device) -> None:
         self._parcel, self._device = parcel, device
         self._until: Any = None
 

@@ -17,9 +17,9 @@ from penstock.engine.kernels.cuda_kernels import CudaKernels
 from penstock.engine.placed import PlacedState
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
-from penstock.transfer.emulated import EmulatedDevice
-from penstock.transfer.task import TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.values.task import TaskRecord
+from penstock.transfer.values.view import View
 from samples import in_memory, on_disk, shape, skewed, weighed
 from trials import PROGRAMS, check, program_of
 

@@ -25,7 +25,7 @@ from penstock.engine.kernels.cuda_sort import sort_in_place
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.storage.format.index import from_offsets
-from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.devices.emulated import EmulatedDevice
 from samples import in_memory, on_disk, shape, skewed
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}

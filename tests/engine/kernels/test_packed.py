@@ -23,11 +23,11 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import State
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
-from penstock.transfer.emulated import EmulatedDevice
-from penstock.transfer.gather import ActiveRows, Source, count_rows, gather_rows
-from penstock.transfer.packed import packed
-from penstock.transfer.task import Partition, TaskRecord, partitions
-from penstock.transfer.view import View
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.staging.compacted_layout import compacted_layout
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.values.task import Partition, TaskRecord, partitions
+from penstock.transfer.values.view import View
 from samples import in_memory, skewed, weighed
 
 VERTICES = 80
@@ -105,12 +105,12 @@ def packed_view(graph: Graph, active: ActiveRows, parts: list[Partition], weight
     assert arrays is not None
     neighbors, weights = arrays[0], arrays[1] if weighted else None
     counts = [count_rows(active, part) for part in parts]
-    plan = packed([rows for rows, _ in counts], [edges for _, edges in counts])
+    plan = compacted_layout([rows for rows, _ in counts], [edges for _, edges in counts])
     buffer = np.empty(plan.words, graph.vertex_dtype)
     kept = None if weights is None else np.empty(plan.edges, weights.dtype)
     target = *plan.slices(buffer), kept
     for number, part in enumerate(parts):
-        gather_rows(active, part, Source(neighbors, weights, 0), plan.place(number), target)
+        gather_rows(active, part, GatherSource(neighbors, weights, 0), plan.place(number), target)
     offsets, rows, gathered, _ = target
     span = parts[0].v0, parts[-1].v1
     return View("csr", "out", 0, plan.edges, *span, gathered, kept, RECORD, rows=rows, offsets=offsets)

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels.cuda_probes import CudaProbes
 from penstock.engine.kernels.probes import RUNS, HostProbes, Runs
-from penstock.transfer.emulated import EmulatedDevice
+from penstock.transfer.devices.emulated import EmulatedDevice
 
 WORDS = 32
 RANDOM = np.random.default_rng(7)

@@ -19,8 +19,8 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.state import State
 from penstock.storage.format.index import Index, from_offsets
-from penstock.transfer.task import TaskRecord
-from penstock.transfer.view import View
+from penstock.transfer.values.task import TaskRecord
+from penstock.transfer.values.view import View
 
 KIND = np.dtype(np.uint32)
 FIRST, LAST = 1000, 1300

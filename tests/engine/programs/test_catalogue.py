@@ -35,7 +35,7 @@ from penstock.engine.programs.php import PHP
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.widest import WidestPath
 from penstock.storage.base.errors import InputError
-from penstock.transfer import layout as transfer_layout
+from penstock.transfer.planning import host_budget as transfer_layout
 from samples import in_memory, on_disk, shape, skewed
 
 SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs")
@@ -71,7 +71,9 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
     def divide(budget: Any, sizes: Any, *, with_weights: bool) -> Any:
         least = budget.fixed + transfer_layout.reader_bytes(budget, 1)
         total = sum((size.neighbor_bytes + size.weight_bytes * with_weights) * size.edges for size in sizes)
-        return transfer_layout.layout(replace(budget, host_memory=least + total // 4), sizes, with_weights=with_weights)
+        return transfer_layout.divide_host_budget(
+            replace(budget, host_memory=least + total // 4), sizes, with_weights=with_weights
+        )
 
     with (
         mock.patch("penstock.engine.equipment.layout", divide),

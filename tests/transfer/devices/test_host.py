@@ -1,0 +1,54 @@
+"""The host as a device, and slabs."""
+
+import numpy as np
+import pytest
+from penstock.storage.base.errors import RunError
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.staging.slab_pool import Slabs
+
+
+def test_the_host_copies_at_once():
+    device: Device = HostDevice("host:1", threads=3)
+    target, stream = device.array(4, np.uint32), device.stream()
+    before = device.event(stream)
+    device.copy_in(target, np.arange(4, dtype=np.uint32), stream)
+    after = device.event(stream)
+    out = np.zeros(4, np.uint32)
+    device.copy_out(out, target, stream)
+    device.wait(after)
+    assert device.done(after)
+    assert device.seconds(before, after) >= 0
+    assert out.tolist() == [0, 1, 2, 3]
+    assert target.ctypes.data % 4096 == 0
+
+
+def test_the_ceiling_holds_and_freeing_makes_room():
+    device = HostDevice(memory_bytes=100)
+    kept = device.array(20, np.uint32)
+    with pytest.raises(RunError, match="--host-memory"):
+        device.array(6, np.uint32)
+    device.free(kept)
+    assert device.used_bytes == 0
+    device.array(25, np.uint32)
+    device.close()
+    assert device.used_bytes == 0
+
+
+def test_slabs_are_allocated_once_and_handed_out_one_to_each():
+    slabs = Slabs(HostDevice(), 2, 10, np.uint32, np.uint8)
+    first, second = slabs.take(False), slabs.take(True)
+    assert slabs.take(False) is None
+    assert first.weights is None
+    assert second.weights.dtype == np.uint8
+    assert not np.shares_memory(first.neighbors, second.neighbors)
+    slabs.give(first)
+    assert np.shares_memory(slabs.take(False).neighbors, first.neighbors)
+    slabs.give(second)
+    with pytest.raises(ValueError, match="not taken"):
+        slabs.give(second)
+
+
+def test_slabs_without_weights_refuse_to_give_them():
+    with pytest.raises(ValueError, match="weights"):
+        Slabs(HostDevice(), 1, 10, np.uint32, None).take(True)

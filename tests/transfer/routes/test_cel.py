@@ -1,0 +1,121 @@
+"""Bundles: marked rows go into as few packs as hold them, whatever their number, and arrive as they are."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.routes import cel
+from penstock.transfer.staging.gather import ActiveRows, count_rows
+from penstock.transfer.staging.gather_buffers import GatherBuffers
+from penstock.transfer.staging.host_to_device import LinkReader
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.slab_pool import Slabs
+from penstock.transfer.values.cost import Cost
+from penstock.transfer.values.task import Demand, Task
+from samples import in_memory, skewed, weighed
+
+PARTITION, CHUNK = 64, 32
+PACKS = 2
+
+
+def stage_of(room: int) -> tuple[PartitionDirectory, EmulatedDevice]:
+    """A graph with a row that is longer than a partition, behind a link; packs and slabs of `room` items."""
+    hub = np.stack([np.full(150, 11), np.arange(150) % 80])
+    edges = weighed(EdgeList(80, *np.concatenate([skewed(80, 350, 3), hub], axis=1)), "uint8")
+    graph, device = in_memory(edges), EmulatedDevice()
+    adjacency = graph.out
+    stage = PartitionDirectory(_Chunked(adjacency), "out", device, PARTITION)
+    stage.reader = LinkReader(device, {"out": adjacency.arrays})
+    stage.slabs = Slabs(device, PACKS, room, graph.vertex_dtype, graph.weight_dtype)
+    stage.packs = GatherBuffers(device, PACKS, room, (graph.vertex_dtype, graph.weight_dtype))
+    return stage, device
+
+
+class _Chunked:
+    """An adjacency with smaller chunks."""
+
+    chunk_edges = CHUNK
+
+    def __init__(self, adjacency: Any) -> None:
+        self._adjacency = adjacency
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adjacency, name)
+
+
+def demand_of(stage: PartitionDirectory, chosen: Any) -> Demand:
+    words = np.zeros(2, np.uint64)
+    np.bitwise_or.at(words, chosen >> 6, np.uint64(1) << (chosen & 63).astype(np.uint64))
+    rows = ActiveRows(words, stage.adjacency.index().arrays())
+    counts = np.array([count_rows(rows, stage.table[k]) for k in range(len(stage.table))], np.int64).T
+    none = np.zeros(len(stage.table), np.int64)
+    return Demand("out", *counts, none, none.astype(float), None, with_weights=True, marks=words)
+
+
+@given(room=st.integers(4, 400), seed=st.integers(0, 99), share=st.sampled_from([0.02, 0.3, 1.0]))
+def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> None:
+    stage, device = stage_of(room)
+    chosen = np.flatnonzero(np.random.default_rng(seed).random(80) < share)
+    demand = demand_of(stage, chosen)
+    found = cel.bundles("cel", demand, stage)
+    assert all(bundle.plan.words <= room for bundle in found)
+    for one, other in itertools.pairwise(found):
+        first = other.plan.place(0)
+        assert one.plan.words + first.a1 + 2 * first.r1 > room
+    demand.marks[:] = 0  # somebody else writes there now
+    arrived: list[tuple[int, int, int]] = []
+    for bundle in found:
+        parcel = cel.causal.start(bundle, demand, stage)
+        view = parcel.view()
+        assert view.record.edges == view.offsets[-1] == view.e1
+        for i, row in enumerate(view.rows.tolist()):
+            span = slice(int(view.offsets[i]), int(view.offsets[i + 1]))
+            arrived += [(row, *pair) for pair in zip(view.neighbors[span], view.weights[span], strict=True)]
+        parcel.release()
+        parcel.release()
+    neighbors, weights = stage.adjacency.arrays
+    starts = stage.adjacency.index().starts(0, 81)
+    wanted = [(v, neighbors[e], weights[e]) for v in chosen.tolist() for e in range(starts[v], starts[v + 1])]
+    assert arrived == wanted
+    assert device.bytes_in == sum(bundle.plan.words * 4 + bundle.plan.edges for bundle in found)
+    assert stage.slabs.free == PACKS
+
+
+def test_waits_for_room_and_takes_none_in_vain() -> None:
+    stage, _ = stage_of(200)
+    demand = demand_of(stage, np.arange(80))
+    found = cel.bundles("cel", demand, stage)
+    assert len(found) > PACKS
+    parcels = [cel.causal.start(bundle, demand, stage) for bundle in found[: PACKS + 1]]
+    assert parcels[PACKS] is None
+    parcels[0].release()
+    assert cel.causal.start(found[PACKS], demand, stage) is not None
+
+
+def test_structural_rows_are_whole() -> None:
+    """Whatever fits a pack: rows that a partition or a pack would cut stay behind."""
+    stage, _ = stage_of(40)
+    passed = np.ones(-(-stage.adjacency.edges // CHUNK), np.uint8)
+    active = demand_of(stage, np.arange(80))
+    found = cel.successors(active, np.arange(len(stage.table)), passed, stage)
+    starts = stage.adjacency.index().starts(0, 81)
+    for bundle in cel.bundles("cel-structural", found, stage):
+        view = cel.structural.start(bundle, found, stage).view()
+        lengths = np.diff(view.offsets.astype(np.int64))
+        np.testing.assert_array_equal(lengths, starts[view.rows + 1] - starts[view.rows])
+        stage.slabs = Slabs(EmulatedDevice(), PACKS, 40, np.uint32, np.uint8)
+        stage.packs = GatherBuffers(EmulatedDevice(), PACKS, 40, (np.uint32, np.uint8))
+    assert found.active_edges.sum() > 0
+
+
+def test_a_plan_has_only_carriers() -> None:
+    stage, _ = stage_of(200)
+    with pytest.raises(RuntimeError, match="carriers go by filter"):
+        cel.causal.start(Task("cel", (0,), Cost()), demand_of(stage, np.arange(3)), stage)

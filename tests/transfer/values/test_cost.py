@@ -1,0 +1,157 @@
+"""The two cost models, against partitions computed by hand on both sides of every threshold."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from penstock.transfer.values.cost import (
+    DECODE,
+    DISK,
+    GATHER,
+    KERNEL,
+    LINK,
+    Cost,
+    Counts,
+    Successors,
+    cel,
+    measured,
+    published,
+)
+from penstock.transfer.values.rates import Rates
+
+MILLION = 1_000_000
+
+
+def counts(a=0, vertices=0, lines=0, edges=MILLION, disk=0, decode=0, read=None, d=4):
+    one = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (edges, a, vertices, lines)]
+    rest = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (a if read is None else read, disk, decode)]
+    return Counts(*one, *rest, edge_bytes=d)
+
+
+def test_published_times_by_hand():
+    # E d = 4e6 bytes in trips of 256 x 128 = 32768: 122.07 -> 123; a d + A d2 = 480000 -> 14.6 -> 15
+    # L = 14592 lines -> 57 trips of 0.625 + 0.375 x 0.1 = 0.6625
+    times = published(counts(100_000, 10_000, 14_592))
+    assert times.filter == [123]
+    assert times.compaction == [15]
+    assert times.zero_copy == pytest.approx([57 * 0.6625])
+
+
+@pytest.mark.parametrize(
+    ("a", "vertices", "lines", "route"),
+    [
+        # beta: 15 < 0.4 x 57 x 0.6625 = 15.1 compacts; one line trip fewer (14.84) does not
+        (100_000, 10_000, 57 * 256, "compaction"),
+        (100_000, 10_000, 56 * 256, "zero-copy"),
+        # alpha: 0.8 x 123 = 98.4; 3211264 bytes are 98 trips, one vertex more makes 99
+        (800_000, 1_408, MILLION, "compaction"),
+        (800_000, 1_409, MILLION, "filter"),
+        # filter against zero-copy, all active (a zero-copy trip is a whole RTT): 123 is not below 123
+        (MILLION, 0, 123 * 256, "zero-copy"),
+        (MILLION, 0, 124 * 256, "filter"),
+    ],
+)
+def test_published_route_on_both_sides_of_each_threshold(a, vertices, lines, route):
+    assert published(counts(a, vertices, lines)).routes().tolist() == [route]
+
+
+def test_published_gamma_is_the_part_that_activity_does_not_change():
+    low = published(counts(0, 0, 2560)).zero_copy
+    high = published(counts(MILLION, 0, 2560)).zero_copy
+    assert low == pytest.approx([10 * 0.625])
+    assert high == pytest.approx([10])
+
+
+def test_published_passes_over_routes_that_do_not_serve_the_device():
+    times = published(counts(100_000, 10_000, 57 * 256))
+    assert times.routes(("filter",)).tolist() == ["filter"]
+    assert times.routes(("filter", "zero-copy")).tolist() == ["zero-copy"]
+
+
+def test_weights_count_as_edge_bytes():
+    assert published(counts(d=8)).filter == [245]  # 8e6 / 32768 = 244.1
+
+
+RATES = Rates(
+    disk_bytes=1e9, decode_bytes=2e9, gather_bytes=4e9, copy_bytes=10e9, copy_latency=1e-5, line_rate=1e8,
+    sector_rate=2e8, kernel_edges=1e9, kernel_latency=1e-6,
+)  # fmt: skip
+
+
+def test_measured_vectors_by_hand():
+    costs = measured(counts(1000, 100, 200, edges=100_000, disk=5e5, decode=4e5), RATES)
+    base = [5e-4, 2e-4, 0, 0, 1e-6 + 1e-6]
+    np.testing.assert_allclose(costs["resident"][0], [0, 0, 0, 0, 2e-6])
+    np.testing.assert_allclose(costs["filter"][0], [*base[:3], 1e-5 + 4e5 / 10e9, base[4]])
+    moved = 1000 * 4 + 100 * 8
+    np.testing.assert_allclose(costs["compaction"][0], [*base[:2], moved / 4e9, 1e-5 + moved / 10e9, base[4]])
+    # runs of 1000 x 4 / 100 = 40 bytes: (40 - 32) / (128 - 32) = 1/12 of the way from a sector to a line
+    per_line = 1 / 2e8 + (1 / 1e8 - 1 / 2e8) / 12
+    np.testing.assert_allclose(costs["zero-copy"][0], [*base[:3], 200 * per_line, base[4]])
+
+
+def test_measured_crosses_between_zero_copy_and_filter_where_the_rates_say():
+    # filter: 1e-5 + 4e6 / 10e9 = 4.1e-4 s; zero-copy at full lines: L x 1e-8, so the even point is 41,000 lines
+    link = measured(counts([1e6, 1e6], [1, 1], [40_900, 41_100], edges=[1e6, 1e6]), RATES)
+    assert link["zero-copy"][0, LINK] < link["filter"][0, LINK]
+    assert link["zero-copy"][1, LINK] > link["filter"][1, LINK]
+
+
+def test_a_host_has_no_link_so_reading_in_place_costs_the_kernel_only():
+    costs = measured(counts(1000, 100, 200), Rates.host(2))
+    assert costs["zero-copy"][0, LINK] == costs["filter"][0, LINK] == 0
+    np.testing.assert_array_equal(costs["zero-copy"], costs["resident"])
+
+
+def test_pulls_that_leave_early_read_fewer_edges():
+    assert measured(counts(1000, 100, read=250), RATES)["resident"][0, KERNEL] == pytest.approx(1e-6 + 2.5e-7)
+
+
+def test_only_chunks_that_are_wanted_and_not_there_are_copied():
+    some = replace(counts(1000, 100, 200, edges=100_000), copied_bytes=np.array([1e5]))
+    link = {route: cost[0, LINK] for route, cost in measured(some, RATES).items()}
+    whole = {route: cost[0, LINK] for route, cost in measured(counts(1000, 100, 200, edges=100_000), RATES).items()}
+    assert link["filter"] == pytest.approx(1e-5 + 1e5 / 10e9)
+    assert {route for route in link if link[route] != whole[route]} == {"filter"}
+
+
+def test_rows_cost_what_was_learnt():
+    costs = measured(counts(1000, 100, read=250), replace(RATES, kernel_rows=1e8))
+    assert costs["filter"][0, KERNEL] == pytest.approx(1e-6 + 2.5e-7 + 1e-6)
+    assert measured(counts(edges=0), replace(RATES, kernel_rows=1e8))["filter"][0, KERNEL] == 0
+
+
+def test_nothing_wanted_costs_nothing():
+    costs = measured(counts(edges=0), RATES)
+    for seconds in costs.values():
+        np.testing.assert_array_equal(seconds, 0)
+
+
+def test_costs_are_vectorized_and_never_negative():
+    random = np.random.default_rng(3)
+    edges = random.integers(1, 10**7, 50)
+    a = (edges * random.random(50)).astype(int)
+    many = measured(counts(a, a // 7, a // 9, edges, a, a), RATES)
+    for i in (0, 17, 49):
+        one = measured(counts(a[i], a[i] // 7, a[i] // 9, edges[i], a[i], a[i]), RATES)
+        for name, seconds in many.items():
+            np.testing.assert_allclose(seconds[i], one[name][0])
+    assert min(seconds.min() for seconds in many.values()) >= 0
+
+
+def test_cel_adds_its_successors_and_takes_away_what_they_save():
+    carrier = np.array([[0.0, 0.0, 0.0, 1e-3, 1e-3]])
+    saved = np.array([[2e-4, 0.0, 0.0, 5e-4, 0.0]])
+    extra = Successors(np.array([10_000.0]), np.array([500.0]), saved)
+    seconds = cel(carrier, extra, counts(), RATES)[0]
+    moved = 10_000 * 4 + 500 * 8
+    assert seconds[DISK] == 0  # never negative
+    assert seconds[DECODE] == 0
+    assert seconds[GATHER] == pytest.approx(moved / 4e9)
+    assert seconds[LINK] == pytest.approx(1e-3 - 5e-4 + moved / 10e9)
+    assert carrier[0, LINK] == 1e-3  # the carrier's own cost is not touched
+
+
+def test_cost_of_a_row():
+    cost = Cost.of(np.array([1.0, 2.0, 3.0, 5.0, 4.0]))
+    assert (cost.disk, cost.kernel, cost.busiest) == (1.0, 4.0, 5.0)

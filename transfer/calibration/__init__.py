@@ -1,0 +1,1 @@
+"""Rates of this machine: copy probe, fitted kernel cost, feedback from records."""

@@ -1,0 +1,154 @@
+"""What was measured of a machine, and the rates that follow from it: one value, kept as one JSON object.
+
+Owns the way from raw tables to `Rates`, for any number of threads and any disk, and the form in which it is stored.
+Refuses facts that it did not write: damaged, foreign or newer ones are one InputError that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.hardware_info import fingerprint
+from penstock.storage.base.rate_sample import RateSample
+from penstock.transfer.calibration.copy_probe import fit_copy_rate
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
+
+FORMAT = 1
+MARK = "penstock_rates"
+Samples = tuple[RateSample, ...]
+LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
+THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
+"""Tables whose `at` is a number of threads, and the rate that each gives."""
+TABLES = ("copy", "lines", "launch", *THREADED)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """One machine's measured rates.
+
+    machine: facts by name, whose fingerprint names the file. threads: how many the rates are for. tables: samples by
+    the names in TABLES ("kernel" of a GPU has one sample, at 0). disks: samples by reads in flight, for every disk that
+    was measured, by its name. missing: what was not measured, and why.
+    """
+
+    machine: Mapping[str, Any]
+    date: str
+    quick: bool
+    seconds: float
+    threads: int
+    rates: Rates
+    tables: Mapping[str, Samples]
+    disks: Mapping[str, Samples] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that stand for the machine."""
+        return fingerprint(self.machine)
+
+    def at(self, threads: int, disk: str | None = None) -> Rates:
+        """Return the rates of a run with so many threads, reading from a disk of that name if it was measured."""
+        changed: dict[str, Any] = {}
+        if threads != self.threads:
+            for table, name in THREADED.items():
+                samples = self.tables.get(table, ())
+                if samples and samples[0].at > 0:
+                    changed[name] = with_threads(samples, threads)
+        if disk is not None and disk in self.disks:
+            changed["disk_bytes"] = fastest(self.disks[disk])
+        return replace(self.rates, **changed)
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON has it; a rate that is infinite (the host has no link) is null."""
+        rates = {f.name: getattr(self.rates, f.name) for f in fields(Rates) if f.name not in LEARNT}
+        return {
+            MARK: FORMAT,
+            "machine": dict(self.machine),
+            "date": self.date,
+            "quick": self.quick,
+            "seconds": self.seconds,
+            "threads": self.threads,
+            "rates": {name: None if value == math.inf else value for name, value in rates.items()},
+            "tables": {name: [asdict(sample) for sample in rows] for name, rows in self.tables.items()},
+            "disks": {name: [asdict(sample) for sample in rows] for name, rows in self.disks.items()},
+            "missing": dict(self.missing),
+        }
+
+    @classmethod
+    def of(cls, facts: Any) -> Calibration:
+        """Make it of facts that were stored. Raises InputError that says what they lack."""
+        if not isinstance(facts, Mapping) or MARK not in facts:
+            raise InputError("these are no rates of Penstock's")
+        if facts[MARK] != FORMAT:
+            raise InputError(f"these rates are of format {facts[MARK]!r}, and this version knows format {FORMAT}")
+        try:
+            return cls(
+                machine=dict(facts["machine"]),
+                date=str(facts["date"]),
+                quick=bool(facts["quick"]),
+                seconds=float(facts["seconds"]),
+                threads=int(facts["threads"]),
+                rates=_rates(facts["rates"]),
+                tables={str(name): _samples(rows) for name, rows in facts["tables"].items()},
+                disks={str(name): _samples(rows) for name, rows in facts["disks"].items()},
+                missing={str(name): str(why) for name, why in facts["missing"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(f"these rates are damaged ({type(error).__name__}: {error})") from error
+
+
+def _rates(stored: Mapping[str, Any]) -> Rates:
+    known = {entry.name for entry in fields(Rates)} - LEARNT
+    if unknown := sorted(set(stored) - known):
+        raise ValueError(f"unknown rates {', '.join(unknown)}")
+    if absent := sorted(known - set(stored)):
+        raise ValueError(f"no {', '.join(absent)}")
+    given: dict[str, Any] = {name: math.inf if value is None else value for name, value in stored.items()}
+    runs = tuple((float(size), float(rate)) for size, rate in given.pop("line_runs"))
+    return Rates(line_runs=runs, **{name: float(value) for name, value in given.items()})
+
+
+def _samples(rows: Iterable[Mapping[str, Any]]) -> Samples:
+    return tuple(RateSample(int(row["at"]), float(row["amount"]), float(row["seconds"])) for row in rows)
+
+
+def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: int) -> Rates:
+    """Return `base` with every rate that was measured in the place of its own; `threads`: those of a run."""
+    found: dict[str, Any] = {}
+    if copies := tables.get("copy"):
+        found["copy_latency"], found["copy_bytes"] = fit_copy_rate(copies)
+    if lines := tables.get("lines"):
+        found["line_runs"] = tuple((float(sample.at), sample.rate) for sample in lines)
+        found["sector_rate"] = _rate_at(lines, SECTOR_BYTES)
+        found["line_rate"] = max(sample.rate for sample in lines if sample.at >= min(LINE_BYTES, lines[-1].at))
+    if launches := tables.get("launch"):
+        found["kernel_latency"] = 1.0 / fastest(launches)
+    for table, name in THREADED.items():
+        if samples := tables.get(table):
+            found[name] = with_threads(samples, threads)
+    if disk:
+        found["disk_bytes"] = fastest(disk)
+    return replace(base, **found)
+
+
+def fastest(samples: Sequence[RateSample]) -> float:
+    """Return the highest rate among samples."""
+    return max(sample.rate for sample in samples)
+
+
+def with_threads(samples: Sequence[RateSample], threads: int) -> float:
+    """Return the highest rate that at most so many threads reach (that of the fewest, if all took more).
+
+    One sample at 0 stands for any number: what was measured does not run on the host's threads.
+    """
+    allowed = [sample.rate for sample in samples if sample.at <= threads]
+    return max(allowed) if allowed else samples[0].rate
+
+
+def _rate_at(samples: Sequence[RateSample], at: int) -> float:
+    """Return the rate of the sample nearest to `at`."""
+    return min(samples, key=lambda sample: abs(sample.at - at)).rate

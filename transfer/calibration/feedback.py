@@ -1,0 +1,325 @@
+"""What the records of an iteration say about the rates: a prediction is compared with what happened, and corrected.
+
+Owns the memory of both: a damped factor for each rate, a law for the kernels of each kind (`kernel_cost_fit.py`), and the rates of
+the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by their number;
+of the disk, the time in which anything was read. Refuses to wait for a device: what its events say is taken when they
+have passed. HyTGraph calibrates its constants once; correcting them during the run is ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.timestamps import DeviceTimestamps
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.task import TaskRecord
+
+Sums = list[tuple[float, float]]
+"""Predicted and measured seconds of each of QUANTITIES."""
+
+QUANTITIES = RESOURCES
+"""What has a factor of its own. That of the kernels stays 1, and what is read in place over the link is not the link's:
+both have laws of their own."""
+CLIP = 64.0
+"""A factor lies between 1/CLIP and CLIP: what is further off is not a rate that is wrong."""
+PRIOR_SECONDS = 1e-3
+"""The given rates weigh as much as an observation of so many seconds."""
+PAUSE = 4e-5
+"""Seconds between two copies, up to which the second took them to start: 14 us on an H200, of 152 for 8 MB."""
+FORGET = 0.9
+"""What is not observed in an iteration keeps so much of its past, so that a route once too slow is tried again."""
+
+
+class Disk(Protocol):
+    """What tells how long a disk was at work (storage/read/reader.py)."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """Return the seconds so far in which at least one read was under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """How many threads decode, and how many gather, at once."""
+
+    decode: int = 1
+    gather: int = 1
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is learnt of the kernels of a program and a kind of walk: by their work, and by what they read in place."""
+
+    kernel: CostFit
+    lines: CostFit
+
+
+@dataclass(frozen=True)
+class Basis:
+    """By what a walk's tasks were foretold: the laws of kernel and lines, `fits` where they are learnt, the factors."""
+
+    fits: Fits | None
+    kernel: CostLaw
+    lines: CostLaw
+    factors: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A walk that is over on the host: its records, how busy the disk was in it, and by what it was foretold."""
+
+    records: list[TaskRecord]
+    disk_share: float
+    basis: Basis
+
+    def passed(self, device: Device) -> bool:
+        """Whether the device has come to its end as well."""
+        return all(device.done(last) for record in reversed(self.records) for _, _, last in record.spans)
+
+
+class Feedback:
+    """Predicted and measured seconds, remembered, and what they make of `rates`.
+
+    corrects: whether `begin` returns corrected rates or those given; measuring goes on either way. disk: None where
+    every edge is in memory. One thread uses it, for one walk at a time. stamps: told of every walk's work over a link.
+    """
+
+    stamps: DeviceTimestamps | None = None
+
+    def __init__(self, rates: Rates, threads: Threads, disk: Disk | None = None, *, corrects: bool = True) -> None:
+        self.given = rates
+        self._threads, self._disk, self._corrects = threads, disk, corrects
+        self._sums: Sums = [(0.0, 0.0)] * len(QUANTITIES)
+        self._factors = [1.0] * len(QUANTITIES)
+        self._fits: dict[tuple[Hashable, Hashable], Fits] = {}
+        self._program: Hashable = None
+        self._begun = self._basis_of(None)
+        self._rates = rates
+        self._noted: deque[Walked] = deque()
+        self._busy = 0.0
+        self._walks = 0
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """By what the seconds of each quantity are multiplied now; for kernels see `kernels` and `lines`."""
+        return dict(zip(QUANTITIES, self._factors, strict=True))
+
+    @property
+    def kernels(self) -> dict[Hashable, CostLaw]:
+        """What was learnt of the kernels of this program, by the kind of walk."""
+        return {kind: fits.kernel.law for (program, kind), fits in self._fits.items() if program == self._program}
+
+    @property
+    def lines(self) -> dict[Hashable, CostLaw]:
+        """The same of what they read in place over the link."""
+        return {kind: fits.lines.law for (program, kind), fits in self._fits.items() if program == self._program}
+
+    def begin(self, device: Device, kind: Hashable = None) -> Rates:
+        """Learn from the walks before, and return the rates for the next one, which begins now.
+
+        kind: of walk; those of one kind have kernels that take alike (a direction, many edges or few).
+        """
+        self.settle(device)
+        if self._disk is not None:
+            self._busy = self._disk.busy_seconds
+        given = CostLaw(self.given.kernel_latency)
+        fits = (
+            self._fits.setdefault((self._program, kind), Fits(CostFit(given), CostFit(given)))
+            if self._corrects
+            else None
+        )
+        basis = self._basis_of(fits)
+        if basis != self._begun:
+            self._begun = basis
+            self._rates = self._corrected()
+        return self._rates
+
+    def _basis_of(self, fits: Fits | None) -> Basis:
+        if fits is None:
+            return Basis(None, CostLaw(self.given.kernel_latency), CostLaw(self.given.line_latency), self._factors)
+        return Basis(fits, fits.kernel.law, fits.lines.law, self._factors)
+
+    @property
+    def basis(self) -> Basis:
+        """By what is foretold now."""
+        return self._begun
+
+    def note(self, records: Sequence[TaskRecord], basis: Basis | None = None) -> None:
+        """Take the records of a walk whose views have all been used; events may still be to come.
+
+        basis: what held when it was planned, None for what holds now.
+        """
+        total = sum(record.disk_seconds for record in records)
+        busy = 0.0 if self._disk is None else self._disk.busy_seconds - self._busy
+        self._noted.append(Walked(list(records), busy / total if total > 0 else 0.0, basis or self.basis))
+        self._walks += 1
+        for record in records:
+            record.walk = self._walks
+        if self._disk is not None:
+            self._busy = self._disk.busy_seconds  # what another device's walk brings from now on is not this one's
+        if self.stamps is not None:
+            self.stamps.note(self._noted[-1].records)
+
+    def settle(self, device: Device) -> None:
+        """Complete the records of walks that the device has passed, in their order, and learn from them."""
+        while self._noted and self._noted[0].passed(device):
+            self._learn(self._noted.popleft(), device)
+
+    def _learn(self, walked: Walked, device: Device) -> None:
+        noted, basis = walked.records, walked.basis
+        starts = gaps(noted, device)
+        for record, start in zip(noted, starts, strict=True):
+            take_times(record, device)
+            record.measured = measured(record, self._threads, walked.disk_share, start)
+        if basis.fits is None:
+            return
+        for fit, law, at in ((basis.fits.kernel, basis.kernel, KERNEL), (basis.fits.lines, basis.lines, LINK)):
+            for task in launches(noted, law, at):
+                fit.saw(*task)
+            fit.learn()
+        new = [(before / by, after) for (before, after), by in zip(observed(noted), basis.factors, strict=True)]
+        self._remember(remembered(self._sums, new))
+
+    def turn_to(self, program: Hashable) -> None:
+        """Go on with what is known of the kernels of another program; of a new one that is nothing."""
+        self._program = program
+
+    def inherit(self, other: Feedback) -> None:
+        """Take over what another has learnt from the same rates."""
+        self._fits = other._fits
+        self._program = other._program
+        self._remember(other._sums)
+
+    def _remember(self, sums: Sums) -> None:
+        self._sums, self._factors = sums, factors(sums)
+
+    def _corrected(self) -> Rates:
+        kernel, lines, given = self._begun.kernel, self._begun.lines, self.given
+        return replace(
+            corrected(given, self._begun.factors),
+            kernel_edges=given.kernel_edges / kernel.slope,
+            kernel_latency=kernel.launch,
+            kernel_rows=_rate(kernel.row),
+            line_rate=given.line_rate / lines.slope,
+            sector_rate=given.sector_rate / lines.slope,
+            line_runs=tuple((length, rate / lines.slope) for length, rate in given.line_runs),
+            line_latency=lines.launch,
+            line_rows=_rate(lines.row),
+        )
+
+
+def _rate(seconds: float) -> float:
+    return 1.0 / seconds if seconds > 0 else float("inf")
+
+
+def gaps(records: Sequence[TaskRecord], device: Device) -> list[float]:
+    """Return, for each record, the seconds that the link stood still before its copy, right behind another's.
+
+    What starting a copy takes is not between its events, all of which have passed. A longer pause is nothing that the
+    link needed.
+    """
+    found, before = [], None
+    for record in records:
+        copies = [span for span in record.spans if span[0] == LINK]
+        pause = device.seconds(before, copies[0][1]) if before is not None and copies else 0.0
+        found.append(pause if 0 < pause < PAUSE else 0.0)
+        before = copies[-1][2] if copies else None
+    return found
+
+
+def take_times(record: TaskRecord, device: Device) -> None:
+    """Add to a record the seconds between its events; those that the device has not passed are dropped."""
+    spans, record.spans = record.spans, ()
+    kernels = [span for span in spans if span[0] == KERNEL and device.done(span[2])]
+    if kernels:
+        record.kernel_seconds = sum(device.seconds(first, last) for _, first, last in kernels)
+    copies = [span for span in spans if span[0] == LINK and device.done(span[2])]
+    record.link_seconds += sum(device.seconds(first, last) for _, first, last in copies)
+
+
+def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap: float = 0.0) -> Cost:
+    """Return what a task took of each resource, in the terms of its prediction.
+
+    disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
+    what the link took to start the copy besides (`gaps`). Where a kernel reads over the link in place and no device
+    says how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
+    """
+    link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
+    predicted = record.predicted
+    if record.route == "zero-copy" and not link and predicted is not None and predicted.link > predicted.kernel:
+        link, kernel = kernel, 0.0
+    return Cost(
+        record.disk_seconds * disk_share,
+        record.decode_seconds / threads.decode,
+        record.gather_seconds / threads.gather,
+        link + gap,
+        kernel,
+    )
+
+
+def observed(records: Iterable[TaskRecord]) -> Sums:
+    """Add up, for each quantity that has a factor, predicted and measured seconds, where there are both."""
+    sums = [(0.0, 0.0)] * len(QUANTITIES)
+    for record in records:
+        if record.predicted is None or record.measured is None:
+            continue
+        for at, (before, after) in enumerate(zip(record.predicted.seconds, record.measured.seconds, strict=True)):
+            by_law = at == KERNEL or (at == LINK and record.route == "zero-copy")
+            if not by_law and before > 0 and after > 0:
+                sums[at] = sums[at][0] + before, sums[at][1] + after
+    return sums
+
+
+def launches(records: Iterable[TaskRecord], law: CostLaw, at: int = KERNEL) -> list[tuple[float, float, float]]:
+    """Return rows, what the given rates said of the work, and seconds of every kernel that was predicted and measured.
+
+    law: by which it was predicted. at: KERNEL, for the edges that it walks, or LINK, for lines that it reads in place.
+    """
+    found = []
+    for record in records:
+        if record.predicted is None or record.measured is None or (at == LINK and record.route != "zero-copy"):
+            continue
+        before, after = record.predicted.seconds[at], record.measured.seconds[at]
+        if before > 0 and after > 0:
+            base = max(0.0, before - law.launch - law.row * record.rows) / law.slope
+            found.append((float(record.rows), base, after))
+    return found
+
+
+def remembered(past: Sums, new: Sums) -> Sums:
+    """Return the sums after an iteration: half of a quantity's past stays where as much of it is new.
+
+    Time is seconds, not iterations: a thousand tiny frontiers outweigh nothing.
+    """
+    found = []
+    for (before, after), (more, took) in zip(past, new, strict=True):
+        stays = 0.5 ** min(more / max(before, 1e-12), 60.0) if more else FORGET
+        found.append((before * stays + more, after * stays + took))
+    return found
+
+
+def factors(sums: Sums) -> list[float]:
+    """Return measured over predicted seconds of each quantity, damped by the prior and clipped."""
+    ratios = ((after + PRIOR_SECONDS) / (before + PRIOR_SECONDS) for before, after in sums)
+    return [min(max(ratio, 1 / CLIP), CLIP) for ratio in ratios]
+
+
+def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
+    """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long."""
+    disk, decode, gather, copy, kernel = factor
+    return replace(
+        rates,
+        disk_bytes=rates.disk_bytes / disk,
+        decode_bytes=rates.decode_bytes / decode,
+        gather_bytes=rates.gather_bytes / gather,
+        copy_bytes=rates.copy_bytes / copy,
+        copy_latency=rates.copy_latency * copy,
+        kernel_edges=rates.kernel_edges / kernel,
+        kernel_latency=rates.kernel_latency * kernel,
+    )

@@ -1,0 +1,1 @@
+"""Devices: the protocol, the host, CUDA, an emulated link, timestamps."""

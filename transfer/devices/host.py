@@ -1,0 +1,129 @@
+"""The host as a device: its kernels read host memory in place, so every copy is a plain one.
+
+Owns the trivial implementation of the device verbs. Refuses allocations above its ceiling.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.transfer.devices.device import Kind
+
+
+class HostDevice:
+    """The CPU cores of this machine, or a share of them.
+
+    `threads` is how many cores its kernels use, `memory_bytes` the ceiling on what `array`
+    allocates.
+    """
+
+    kind: Kind = "host"
+    reads_host = True
+
+    def __init__(self, name: str = "host:0", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
+        self.name = name
+        self.threads = threads
+        self.memory_bytes = memory_bytes
+        self._sizes: dict[int, int] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes allocated by `array` and not freed."""
+        return sum(self._sizes.values())
+
+    def facts(self) -> dict[str, Any]:
+        """Return that it is the host."""
+        return {"kind": self.kind}
+
+    def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Allocate `count` items; pages are touched when written."""
+        return aligned_empty(count, dtype)
+
+    def array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Allocate `count` items; RunError above the ceiling."""
+        size = count * np.dtype(dtype).itemsize
+        if self.used_bytes + size > self.memory_bytes:
+            raise RunError(
+                f"device {self.name} was asked for {size} bytes with {self.used_bytes} of "
+                f"{self.memory_bytes} in use: raise --host-memory"
+            )
+        array = aligned_empty(count, dtype)
+        self._sizes[id(array)] = size
+        return array
+
+    def free(self, array: NDArray[Any]) -> None:
+        """Forget an array made by `array`."""
+        del self._sizes[id(array)]
+
+    def stream(self) -> None:
+        """Return None: the host does everything at once and in order."""
+
+    def copy_in(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+        """Copy now."""
+        np.copyto(target, source)
+
+    def copy_out(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+        """Copy now."""
+        np.copyto(target, source)
+
+    def event(self, stream: None) -> float:
+        """Return the clock: what was asked for before it is done."""
+        return time.perf_counter()
+
+    def done(self, event: float) -> bool:
+        """Return True."""
+        return True
+
+    def wait(self, event: float) -> None:
+        """Return at once."""
+
+    def seconds(self, first: float, last: float) -> float:
+        """Return the seconds between two events."""
+        return last - first
+
+    def use(self) -> None:
+        """Do nothing: the host is always current."""
+
+    def finish(self) -> None:
+        """Do nothing: kernels are done when their call returns."""
+
+    def follow(self, event: float) -> None:
+        """Do nothing: what was asked for is done."""
+
+    def behind(self, stream: None, event: float | None = None) -> None:
+        """Do nothing: kernels are done when their call returns."""
+
+    def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return one array twice."""
+        array = np.zeros(count, dtype=dtype)
+        return array, array
+
+    def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def mapped(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array itself."""
+        return array
+
+    def reading(self, size: int) -> None:
+        """Do nothing: there is no link."""
+
+    def unregister(self, array: NDArray[Any]) -> None:
+        """Do nothing: nothing is page-locked here."""
+
+    def register(self, array: NDArray[Any]) -> None:
+        """Do nothing: the host copies from any memory at full speed."""
+
+    def close(self) -> None:
+        """Forget every array."""
+        self._sizes.clear()

@@ -1,0 +1,79 @@
+"""What a device did, told by this host's clock: spans between two of its events, kept until it has passed them.
+
+Owns the conversion. The device's events tell the seconds between any two of them; one, waited for when the stamps
+begin, ties them to the clock. It is replaced by a later one every second, because a GPU tells times as 32-bit floats of
+milliseconds, which are good to a microsecond for no longer than a few seconds. Refuses to wait for anything else: what
+the device has not passed is taken later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.storage.base.timeline import NO_WORK, Timeline, Work
+from penstock.transfer.devices.device import Device
+from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.task import TaskRecord
+
+RENEW = 1.0
+"""Seconds after which another event ties the device to the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    track: int
+    name: str
+    span: tuple[Any, Any]
+    work: Work
+    iteration: int
+
+
+class DeviceTimestamps:
+    """Spans of one device on their way into a timeline. One thread uses it."""
+
+    def __init__(self, timeline: Timeline, device: Device) -> None:
+        self.timeline = timeline
+        self._device = device
+        self._pending: deque[_Pending] = deque()
+        self._tie = device.event(None)
+        device.wait(self._tie)
+        self._at = time.perf_counter()
+
+    def add(self, track: int, name: str, span: tuple[Any, Any], work: Work = NO_WORK) -> None:
+        """Keep a span between two events for `take`."""
+        self._pending.append(_Pending(track, name, span, work, self.timeline.iteration))
+
+    def note(self, records: Iterable[TaskRecord]) -> None:
+        """Keep what the tasks of a walk sent over the link; called before the seconds of their events are taken."""
+        track = self.timeline.track("link", f"to {self._device.name}")
+        for record in records:
+            size = record.bytes_link
+            for resource, first, last in record.spans:
+                if resource == LINK:
+                    self.add(track, record.route, (first, last), work_of(record, size))
+                    size = 0  # a task of several copies is told once how much they carried
+
+    def take(self) -> None:
+        """Put into the timeline what the device has passed, in the order in which it was added."""
+        while self._pending and self._device.done(self._pending[0].span[1]):
+            kept = self._pending.popleft()
+            began, ended = kept.span
+            seconds = max(0.0, self._device.seconds(began, ended))
+            self.timeline.add(kept.track, kept.name, self._moment(began), seconds, kept.work, kept.iteration)
+
+    def _moment(self, event: Any) -> float:
+        since = self._device.seconds(self._tie, event)
+        moment = self._at + since
+        if since > RENEW:
+            self._tie, self._at = event, moment
+        return moment
+
+
+def work_of(record: TaskRecord, size: int = 0) -> Work:
+    """What a task was for: its active edges, its partitions, and `size` bytes."""
+    first = record.partitions[0] if record.partitions else -1
+    return Work(size, record.edges, first, len(record.partitions))

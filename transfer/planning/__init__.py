@@ -1,0 +1,1 @@
+"""Pure decisions: plans, balance, combination, division of host and device budgets."""

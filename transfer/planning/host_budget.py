@@ -1,0 +1,148 @@
+"""How a host memory budget is divided: partition size, slabs, reads in flight and cache slots.
+
+Owns the arithmetic, as a pure function. Refuses a budget below the least that works, with the sum that shows
+it and the smallest --host-memory that would do. What is left after state and index goes first to what makes
+the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
+
+MIB = 1 << 20
+READ_BYTES = (4 << 20) + (8 << 10)
+DECODE_BYTES = 3 << 20
+SLABS = (4, 3, 2)
+READS = (8, 4, 2, 1)
+SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class AdjacencySize:
+    """What one adjacency of the graph needs: edges, and bytes of a neighbor and of a weight."""
+
+    edges: int
+    neighbor_bytes: int
+    weight_bytes: int = 0
+    chunk_edges: int = 262_144
+
+    def edge_bytes(self, with_weights: bool) -> int:
+        """Bytes of an edge over the arrays that a run reads."""
+        return self.neighbor_bytes + (self.weight_bytes if with_weights else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class HostBudgetRequest:
+    """What there is to divide, in bytes: `host_memory` in all, `fixed` of it taken (state, index ...).
+
+    `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
+    `stripes`: every one has its own reads in flight.
+    """
+
+    host_memory: int
+    fixed: int
+    partition_bytes: int = 32 << 20
+    workers: int = 1
+    stripes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HostBudget:
+    """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache.
+
+    spare: bytes of the budget that nothing takes.
+    """
+
+    partition_edges: int
+    slabs: int
+    slots: int
+    reads_in_flight: int
+    whole: bool
+    edge_bytes: int
+    spare: int = 0
+
+    @property
+    def ahead(self) -> int:
+        """Tasks being read at once."""
+        return max(2, self.slabs)
+
+    @property
+    def slab_bytes(self) -> int:
+        """Bytes of all slabs."""
+        return self.slabs * self.partition_edges * self.edge_bytes
+
+
+def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[AdjacencySize], *, with_weights: bool) -> HostBudget:
+    """Divide a budget over the adjacencies that a run reads; BudgetError when it cannot work.
+
+    The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
+    """
+    edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
+    chunk = max((size.chunk_edges for size in sizes), default=262_144)
+    edges = sum(size.edges for size in sizes)
+    left = budget.host_memory - budget.fixed
+    for step in _steps(budget.partition_bytes, sizes, chunk):
+        entries = sum(ceil(size.edges / step) for size in sizes)
+        for reads in READS:
+            room = left - reader_bytes(budget, reads)
+            if edges * edge_bytes <= room:
+                return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes)
+            fitted = _slabs(room, step * edge_bytes, frugal=step > chunk or reads > 1)
+            if fitted:
+                slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
+                spare = room - (fitted + slots) * step * edge_bytes
+                return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare)
+    least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
+    raise _too_small(budget, least, chunk * edge_bytes)
+
+
+def check_fixed(budget: HostBudgetRequest) -> None:
+    """Refuse a budget that is too small for what is taken already, where no edge is read. Raises BudgetError."""
+    if budget.fixed > budget.host_memory:
+        raise BudgetError("--host-memory", _takes(budget), -(-budget.fixed // MIB))
+
+
+def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> Iterator[int]:
+    """Partition sizes in edges, whole chunks, from what was asked for down to one chunk."""
+    neighbor_bytes = max((size.neighbor_bytes for size in sizes), default=4)
+    chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
+    while chunks > 1:
+        yield chunks * chunk
+        chunks //= 2
+    yield chunk
+
+
+def reader_bytes(budget: HostBudgetRequest, reads: int) -> int:
+    """Return what a reader holds at most: a buffer for each read under way or being decoded, and scratch.
+
+    This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
+    """
+    threads = budget.stripes * (reads + -(-budget.workers // budget.stripes))
+    return threads * READ_BYTES + budget.workers * DECODE_BYTES
+
+
+def _slabs(room: int, slab_bytes: int, *, frugal: bool) -> int:
+    """Return how many slabs fit, 0 for none; `frugal`: in the pipeline's share, as smaller ones may yet fit."""
+    limit = SHARE * room if frugal else room
+    return next((count for count in SLABS if count * slab_bytes <= limit), 0)
+
+
+def _too_small(budget: HostBudgetRequest, least: int, chunk_bytes: int) -> BudgetError:
+    reading = (
+        f", and reading the graph takes at least {format_bytes(least)} ({format_bytes(reader_bytes(budget, 1))} for "
+        f"{budget.workers} decoding threads and {budget.stripes} read queues, {SLABS[-1]} slabs of "
+        f"{format_bytes(chunk_bytes)})"
+    )
+    return BudgetError("--host-memory", _takes(budget) + reading, -(-(budget.fixed + least) // MIB))
+
+
+def _takes(budget: HostBudgetRequest) -> str:
+    return (
+        f"--host-memory {format_bytes(budget.host_memory)} is too small: vertex state and index take "
+        f"{format_bytes(budget.fixed)}"
+    )

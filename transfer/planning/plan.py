@@ -1,0 +1,170 @@
+"""From demand to a plan: which route brings each partition, which travel together, and in what order.
+
+Owns the decision, as one pure function: numbers in, tasks out. Refuses to touch a device, a file or a clock.
+Every partition with demand is in exactly one task. Order: what is resident first, so that kernels have work
+while the disk starts; then what needs no disk; then the rest, ascending or by pending value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.transfer.planning.balance import balance
+from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.residency import Residency
+from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
+
+Bools = NDArray[np.bool_]
+CARRIERS = {"cel": "filter", "cel-structural": "filter"}
+"""Routes of what is added during the walk, and by which one its carriers travel."""
+GATHER_GAIN = 0.7
+"""Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
+
+
+def make_plan(
+    demand: Demand, table: PartitionTable, residency: Residency, rates: Rates, options: TransferOptions
+) -> Plan:
+    """Return the tasks of one iteration over one adjacency.
+
+    `residency` says where its edges lie for this very demand. A wholly resident adjacency is one task; its
+    demand may then hold totals (arrays of one item) instead of one item per partition.
+    """
+    if residency.whole:
+        return whole_plan(demand, table, rates)
+    numbers = np.flatnonzero(demand.wanted)
+    if not len(numbers):
+        return Plan(demand.direction, ())
+    counts = _counts(demand, table, residency, numbers)
+    costs = measured(counts, rates, options.combine)
+    words = _words(demand, table, numbers) if demand.packable else None
+    capacity = options.partition_edges * options.combine
+    packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
+    routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options)
+    unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
+    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity, demand.waiting)
+    groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
+    chosen = np.empty((len(numbers), len(RESOURCES)))
+    for route in costs:
+        chosen[routes == route] = costs[route][routes == route]
+    seconds = _together(groups, chosen, rates, options.combine)
+    tasks = [Task(group.route, group.partitions, Cost.of(row)) for group, row in zip(groups, seconds, strict=True)]
+    order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
+    return Plan(demand.direction, tuple(tasks[i] for i in order))
+
+
+def whole_plan(demand: Demand, table: PartitionTable, rates: Rates) -> Plan:
+    """Return the one task of a wholly resident adjacency; it asks nothing of the demand but its edges."""
+    if not len(table):
+        return Plan(demand.direction, ())
+    active = table.edges if demand.whole else int(demand.active_edges.sum())
+    if not active:
+        return Plan(demand.direction, ())
+    cost = Cost(kernel=rates.kernel_latency + active / rates.kernel_edges)
+    return Plan(demand.direction, (Task("resident", table.numbers, cost),), whole=True)
+
+
+def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers: Ints) -> Counts:
+    active = table.lengths if demand.whole else demand.active_edges
+    read = active if demand.read_edges is None else demand.read_edges
+
+    def of(values: NDArray[np.int64] | Floats) -> Floats:
+        return values[numbers].astype(np.float64)
+
+    return Counts(
+        edges=of(table.lengths),
+        active_edges=of(active),
+        active_vertices=np.ones(len(numbers)) if demand.whole else of(demand.active_vertices),  # a sweep is one run
+        lines=of(demand.lines),
+        read_edges=of(read),
+        disk_bytes=of(residency.disk_bytes),
+        decode_bytes=of(residency.decode_bytes),
+        edge_bytes=residency.edge_bytes,
+        copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
+    )
+
+
+def _routes(
+    models: tuple[Counts, dict[str, Floats], Rates], resident: Bools, packable: Bools, options: TransferOptions
+) -> NDArray[np.str_]:
+    """Name the route of every wanted partition: what is resident stays so, whatever is forced.
+
+    models: what HyTGraph's looks at, ours, and its rates. packable: which may be compacted; others travel whole where
+    that was the choice.
+    """
+    counts, costs, rates = models
+    carried = tuple(name for name in options.routes if name != "resident" and name in costs)
+    if options.route not in ("auto", "resident"):
+        chosen = np.full(len(resident), CARRIERS.get(options.route, options.route))
+    elif len(carried) == 1:
+        chosen = np.full(len(resident), carried[0])
+    elif options.model == "published":
+        chosen = published(counts).routes(carried)
+    else:
+        chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
+    chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
+    return np.where(resident, "resident", chosen)
+
+
+def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) -> dict[str, Floats]:
+    """The costs as tasks will run: launches shared (one for all that is read in place, one a full slab).
+
+    A kernel that reads in place is at work for as long as the link is, and no other kernel meanwhile.
+    """
+    shares = {"zero-copy": 1 / max(1, len(costs["zero-copy"])), "filter": 1 / options.combine}
+    found = dict(costs)
+    for route, share in shares.items():
+        found[route] = costs[route].copy()
+        found[route][:, KERNEL] -= (1 - share) * np.minimum(rates.kernel_latency, costs[route][:, KERNEL])
+    link = found["zero-copy"][:, LINK]
+    link -= (1 - shares["zero-copy"]) * np.minimum(rates.line_latency, link)
+    found["zero-copy"][:, KERNEL] = np.maximum(found["zero-copy"][:, KERNEL], link)
+    return found
+
+
+def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:
+    """The routes with the shortest sum on the busiest resource; gathering only where it saves a good part of it."""
+    allowed = np.ones((len(carried), len(resident)), dtype=bool)
+    table = np.stack([costs[name] for name in carried])
+    table[:, resident] = costs["resident"][resident]
+    if "compaction" not in carried:
+        return np.array(carried)[balance(table, allowed)]
+    gathers, places = carried.index("compaction"), np.arange(len(resident))
+    allowed[gathers] = packable
+    with_it = balance(table, allowed)
+    allowed[gathers] = False
+    without = balance(table, allowed)
+    before, after = (table[routes, places].sum(axis=0).max() for routes in (without, with_it))
+    return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
+
+
+def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
+    """What each wanted partition takes of a slab, at most, when it is compacted: its edges, two words for each row."""
+    if demand.whole:
+        return np.asarray(table.lengths + 2 * (table.v1 - table.v0) + 1)
+    return np.asarray((demand.active_edges + 2 * demand.active_vertices + 1)[numbers])
+
+
+def _together(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
+    """Add up the partitions of every task, float64[groups, 5]: one launch, one copy."""
+    firsts = np.array([group.first for group in groups])
+    counts = np.diff(np.r_[firsts, len(rows)])
+    seconds = np.add.reduceat(rows, firsts, axis=0)
+    seconds[:, KERNEL] -= (counts - 1) * rates.kernel_latency
+    names = np.array([group.route for group in groups])
+    seconds[:, LINK] += np.where(names == "filter", rates.copy_latency * (1 - counts / together), 0.0)
+    seconds[:, LINK] -= np.where(names == "compaction", rates.copy_latency * (counts - 1), 0.0)
+    seconds[:, LINK] -= np.where(names == "zero-copy", rates.line_latency * (counts - 1), 0.0)
+    return np.maximum(seconds, 0.0)
+
+
+def _order(groups: list[PartitionGroup], disk_bytes: Floats, pending: Floats, priority: bool) -> list[int]:
+    """Return the order of the groups: resident, then without disk, then the rest."""
+    firsts = np.array([group.first for group in groups])
+    resident = np.array([group.route == "resident" for group in groups])
+    from_disk = np.add.reduceat(disk_bytes, firsts) > 0
+    rank = np.where(resident, 0, np.where(from_disk, 2, 1))
+    value = np.add.reduceat(pending, firsts) if priority else np.zeros(len(groups))
+    return [int(at) for at in np.lexsort((firsts, -value, rank))]

@@ -1,0 +1,56 @@
+"""The routes by name, and which devices each serves.
+
+Owns the list; a new route is one file and one line here. Refuses names that are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol, cast
+
+from penstock.storage.base.errors import InputError
+from penstock.transfer.routes import cel, compaction, resident, zero_copy
+from penstock.transfer.routes import filter as filter_route
+from penstock.transfer.staging.in_flight import Transfer
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.values.task import Demand, Task
+
+
+class Route(Protocol):
+    """How edges reach a device: a module, or an object, with these four names."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which plans know it."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of device that it serves."""
+
+    @property
+    def staged(self) -> bool:
+        """Return whether it brings edges into slabs; else kernels read them where they lie."""
+
+    def start(self, task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
+        """Start bringing a task's edges; None when there is no slab for them yet."""
+
+
+_ALL = (resident, filter_route, compaction, zero_copy, cel.causal, cel.structural)
+ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in _ALL}
+
+
+def route(name: str) -> Route:
+    """Return a route by name; InputError for an unknown one."""
+    if name not in ROUTES:
+        raise InputError(f"route {name!r} is not known; choose one of {', '.join(ROUTES)}")
+    return ROUTES[name]
+
+
+def serving(kind: str, *, slabs: bool = True) -> tuple[str, ...]:
+    """Return the names of the routes that serve a kind of device; slabs: whether it has any."""
+    return tuple(route.name for route in ROUTES.values() if kind in route.kinds and (slabs or not route.staged))
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """Return names of routes in the order of the list, each once; what is not in it follows, by name."""
+    return [name for name in ROUTES if name in names] + sorted(set(names) - set(ROUTES))

@@ -1,0 +1,1 @@
+"""Buffers and copies between disk, host memory and device."""

@@ -1,0 +1,1 @@
+"""The values that transfer passes around: tasks, views, options, costs, rates, records."""

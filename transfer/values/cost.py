@@ -1,0 +1,189 @@
+"""What it costs to bring a partition by each route: HyTGraph's model and the measured one.
+
+Owns both formulas, as pure functions over arrays with one entry per partition; transfer/README.md
+derives them. Refuses nothing: its callers check rates and counts. `published` is HyTGraph's
+Algorithm 1 with its constants; `measured` gives seconds on each resource, so that a plan can
+balance the resources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.transfer.values.rates import Rates
+
+Floats = NDArray[np.float64]
+_Some = Floats | np.float64
+
+RESOURCES = ("disk", "decode", "gather", "link", "kernel")
+DISK, DECODE, GATHER, LINK, KERNEL = range(5)
+
+REQUESTS = 256  # HyTGraph's MR: outstanding memory requests in one round trip
+REQUEST_BYTES = 128  # its m: bytes of one request
+GAMMA = 0.625  # its gamma: what of a zero-copy round trip the active share does not change
+ALPHA = 0.8  # compaction must beat filter by this factor
+BETA = 0.4  # and zero-copy by this one
+INDEX_BYTES = 8  # d2: one entry of a compacted index
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds on each resource; the resources work at the same time."""
+
+    disk: float = 0.0
+    decode: float = 0.0
+    gather: float = 0.0
+    link: float = 0.0
+    kernel: float = 0.0
+
+    @property
+    def busiest(self) -> float:
+        """Seconds of the resource that works longest."""
+        return max(self.seconds)
+
+    @property
+    def seconds(self) -> tuple[float, float, float, float, float]:
+        """The seconds in the order of RESOURCES."""
+        return self.disk, self.decode, self.gather, self.link, self.kernel
+
+    @classmethod
+    def of(cls, seconds: Floats) -> Cost:
+        """Make a cost of a float64 array of shape (5,), in the order of RESOURCES."""
+        return cls(*(float(value) for value in seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the models ask of each partition: arrays of shape (p,), all float64.
+
+    `edges` E and `active_edges` a, `active_vertices` A, `lines` L (128-byte lines of the active
+    rows over every edge array read); `read_edges`: those a kernel is expected to read (fewer than
+    a where pulls leave early); `disk_bytes`, `decode_bytes`: still to be read from disk, and what
+    they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
+    brings, its wanted chunks that are not on the device yet; None for all of its edges.
+    """
+
+    edges: Floats
+    active_edges: Floats
+    active_vertices: Floats
+    lines: Floats
+    read_edges: Floats
+    disk_bytes: Floats
+    decode_bytes: Floats
+    edge_bytes: int
+    index_bytes: int = INDEX_BYTES
+    copied_bytes: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """What CEL adds to its carrier: arrays of shape (p,).
+
+    `edges` S and `vertices` Sv gathered with the carrier; `saved`: float64[p, 5] seconds per
+    resource that those successors would cost in the next iteration if they did not travel now.
+    """
+
+    edges: Floats
+    vertices: Floats
+    saved: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """HyTGraph's three transfer times in round trips (RTT = 1), arrays of shape (p,)."""
+
+    filter: Floats
+    compaction: Floats
+    zero_copy: Floats
+
+    def routes(self, served: tuple[str, ...] = ("filter", "compaction", "zero-copy")) -> NDArray[np.str_]:
+        """Return the route that Algorithm 1 takes for each partition, as an array of names.
+
+        Routes that do not serve the device are passed over: they count as taking forever.
+        """
+        times = {"filter": self.filter, "compaction": self.compaction, "zero-copy": self.zero_copy}
+        full, packed, in_place = (t if name in served else np.full_like(t, np.inf) for name, t in times.items())
+        compact = (packed < ALPHA * full) & (packed < BETA * in_place)
+        return np.where(compact, "compaction", np.where(full < in_place, "filter", "zero-copy"))
+
+
+def published(counts: Counts) -> Published:
+    """Return HyTGraph's transfer times; a partition without edges costs nothing by any route."""
+    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
+    share = counts.active_edges / np.maximum(counts.edges, 1.0)
+    trip = GAMMA + (1.0 - GAMMA) * share
+    return Published(
+        filter=_round_trips(counts.edges * counts.edge_bytes),
+        compaction=_round_trips(moved),
+        zero_copy=np.ceil(counts.lines / REQUESTS) * trip,
+    )
+
+
+def _round_trips(size: Floats) -> Floats:
+    return np.ceil(size / (REQUEST_BYTES * REQUESTS))
+
+
+def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Floats]:
+    """Return, by route name, seconds as float64[p, 5] in the order of RESOURCES.
+
+    `together`: partitions that share a copy, and with it the copy's latency, where they are copied whole. Every route
+    but `resident` also carries the disk and decode seconds of what the host cache lacks.
+    """
+    full = counts.edges * counts.edge_bytes if counts.copied_bytes is None else counts.copied_bytes
+    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
+    runs = np.maximum(counts.active_vertices, 1.0)
+    run_bytes = counts.active_edges * counts.edge_bytes / runs
+    base = _base(counts, rates)
+    resident = base.copy()
+    resident[:, [DISK, DECODE]] = 0.0
+    filtered, compacted, in_place = base.copy(), base.copy(), base.copy()
+    filtered[:, LINK] = copy_seconds(full, rates, together)
+    compacted[:, GATHER] = moved / rates.gather_bytes
+    compacted[:, LINK] = copy_seconds(moved, rates)
+    in_place[:, LINK] = line_seconds(counts.lines, counts.active_vertices, run_bytes, rates)
+    return {
+        "resident": resident,
+        "filter": filtered,
+        "compaction": compacted,
+        "zero-copy": in_place,
+    }
+
+
+def _base(counts: Counts, rates: Rates) -> Floats:
+    base = np.zeros((len(counts.edges), len(RESOURCES)))
+    base[:, DISK] = counts.disk_bytes / rates.disk_bytes
+    base[:, DECODE] = counts.decode_bytes / rates.decode_bytes
+    launched = counts.read_edges > 0
+    rows = counts.active_vertices / rates.kernel_rows
+    base[:, KERNEL] = counts.read_edges / rates.kernel_edges + launched * (rates.kernel_latency + rows)
+    return base
+
+
+def copy_seconds(size: Floats, rates: Rates, together: int = 1) -> Floats:
+    """Return the seconds of copying `size` bytes over the link, `together` of them at once; nothing takes no time."""
+    return np.asarray((size > 0) * (rates.copy_latency / together) + size / rates.copy_bytes, dtype=np.float64)
+
+
+def line_seconds(lines: _Some, rows: _Some, run_bytes: _Some, rates: Rates) -> Floats:
+    """Return the seconds of one kernel each that reads `lines` lines of `rows` active rows in place.
+
+    Arrays of shape (p,) or (), as is the answer; `run_bytes` as in `Rates.line_seconds`.
+    """
+    read = rates.line_seconds(lines, run_bytes) + rows / rates.line_rows
+    return np.asarray(read + (lines > 0) * rates.line_latency, dtype=np.float64)
+
+
+def cel(carrier: Floats, successors: Successors, counts: Counts, rates: Rates) -> Floats:
+    """Return the cost of a carrier with its successors, float64[p, 5], never negative.
+
+    `carrier` is its own cost as given by `measured`. The successors add gather and link (their
+    copy is the carrier's: no second latency) and take away what they would cost in the next
+    iteration.
+    """
+    moved = successors.edges * counts.edge_bytes + successors.vertices * counts.index_bytes
+    cost = carrier - successors.saved
+    cost[:, GATHER] += moved / rates.gather_bytes
+    cost[:, LINK] += moved / rates.copy_bytes
+    return np.maximum(cost, 0.0)
