@@ -9,29 +9,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.engine.checkpoint import Checkpoints
-    from penstock.engine.entry import run
-    from penstock.engine.program import LARGEST, VERTEX, Field, Global, Program, Start
-    from penstock.engine.result import Result
+    from penstock.engine.api import run
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.session import Session
+    from penstock.engine.state.result import Result
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
     from penstock.storage.format.graph import Graph
 
 _HOMES = {
-    "Checkpoints": "penstock.engine.checkpoint",
-    "Field": "penstock.engine.program",
-    "Global": "penstock.engine.program",
+    "Checkpoints": "penstock.engine.checkpoint.checkpoint",
+    "Field": "penstock.engine.program.program",
+    "Global": "penstock.engine.program.program",
     "Graph": "penstock.storage.format.graph",
-    "LARGEST": "penstock.engine.program",
-    "Program": "penstock.engine.program",
-    "Result": "penstock.engine.result",
+    "LARGEST": "penstock.engine.program.program",
+    "Program": "penstock.engine.program.program",
+    "Result": "penstock.engine.state.result",
     "Session": "penstock.engine.session",
-    "Start": "penstock.engine.program",
-    "VERTEX": "penstock.engine.program",
+    "Start": "penstock.engine.program.program",
+    "VERTEX": "penstock.engine.program.program",
     "from_edges": "penstock.storage.convert.from_arrays",
     "from_scipy": "penstock.storage.convert.from_arrays",
     "from_table": "penstock.storage.convert.from_arrays",
-    "run": "penstock.engine.entry",
+    "run": "penstock.engine.api",
 }
 
 __all__ = [

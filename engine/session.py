@@ -17,28 +17,37 @@ from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
-from penstock.engine import corners, forest, numbers, rows
-from penstock.engine.asks import Asks, Planned, Setting, asks_of, check_on, planned, sent_along, tried
-from penstock.engine.checkpoint import Checkpoints
-from penstock.engine.config import Config
-from penstock.engine.equipment import Equipment, Holdings, host_rates
-from penstock.engine.forecast import Forecast, forecast
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
+from penstock.engine.execution.kernel_profiler import KernelProfiler
+from penstock.engine.execution.loop import Loop, Worker, may_wait
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.host_rows import HostRowKernels
 from penstock.engine.kernels.reference import ReferenceKernels
 from penstock.engine.kernels.reference_rows import ReferenceRowKernels
-from penstock.engine.linked import LinkedEquipment, device_of
-from penstock.engine.loop import Loop, Worker, may_wait
-from penstock.engine.owned import Held
-from penstock.engine.place import link_rates, room_for
-from penstock.engine.placed import PlacedState
-from penstock.engine.program import Program, author_function, has_phases, needs_rows
-from penstock.engine.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.requirements_types import Needs
-from penstock.engine.result import Result
-from penstock.engine.state import State, fields_for
-from penstock.engine.trace import IterationRecord
-from penstock.engine.watch import Watch
+from penstock.engine.planning.forecast import Forecast, forecast
+from penstock.engine.planning.requirements import (
+    PlannedRun,
+    RunRequirements,
+    RunSetting,
+    check_program_on,
+    plan_memory,
+    requirements_of,
+    retried,
+    sending_adjacency,
+)
+from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
+from penstock.engine.resources.closing import SessionResources
+from penstock.engine.resources.config import Config
+from penstock.engine.resources.device_memory_plan import link_rates, memory_for
+from penstock.engine.resources.device_resources import DeviceResources, device_of
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
+from penstock.engine.resources.requirements_types import MemoryRequest
+from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.result import Result
+from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.base.turns import Turns
@@ -54,7 +63,7 @@ MARKED = 1 << 22  # vertices that are marked together
 class Session:
     """One graph, opened for running programs; a context manager.
 
-    options: see `Config`. timeline: takes what is done when (`watch.py`). Raises InputError for unknown
+    options: see `Config`. timeline: takes what is done when (`kernel_profiler.py`). Raises InputError for unknown
     options, and for those that would change nothing on the device. Threads may share a session: their runs take turns.
     One that is dropped without `close` closes itself; a forked process opens its own.
     """
@@ -66,17 +75,17 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
         self._turns = Turns("Session")
-        self._held = Held(self._device, self._kernels)
+        self._held = SessionResources(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
-        self._watch = None if timeline is None else Watch(timeline, self._device)
+        self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
-        self._prepared: Needs | None = None
-        self._planned: Needs | None = None
+        self._prepared: MemoryRequest | None = None
+        self._planned: MemoryRequest | None = None
 
     def __enter__(self) -> Session:
         return self
@@ -93,7 +102,7 @@ class Session:
             self._indexes.clear()
 
     @property
-    def _equipment(self) -> Equipment | None:
+    def _equipment(self) -> HostResources | None:
         return self._held.equipment
 
     @property
@@ -107,7 +116,7 @@ class Session:
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
 
     @property
-    def holdings(self) -> Holdings | None:
+    def holdings(self) -> HeldBytes | None:
         """Which edges have room to stay where, None before the first run."""
         return None if self._equipment is None else self._equipment.holdings
 
@@ -141,7 +150,7 @@ class Session:
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
-        self._planned = planned(self.graph, program, self._setting).needs
+        self._planned = plan_memory(self.graph, program, self._setting).needs
         with checkpoints or nullcontext():
             if checkpoints is not None:
                 program = checkpoints.begin(program, self.graph, self.config)
@@ -165,8 +174,10 @@ class Session:
         setting = self._setting_of(checkpoints=False)
         with self._turns.mine():
             try:
-                alone = [planned(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs]
-                together = reduce(Needs.joined, alone)
+                alone = [
+                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs
+                ]
+                together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
             except BudgetError:
                 self._prepared = None  # whoever runs or foretells one of them is told which, and the least budget
@@ -180,8 +191,10 @@ class Session:
         """
         program = program.form(self.graph, self.config.mode)
         with self._turns.mine():
-            found = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
-            told = forecast(self.graph, self.config, self._device, Planned(found.asks, self._with_others(found.needs)))
+            found = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            told = forecast(
+                self.graph, self.config, self._device, PlannedRun(found.asks, self._with_others(found.needs))
+            )
         return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
@@ -191,7 +204,7 @@ class Session:
         self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
-                check_on(self.graph, phase)
+                check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints)
                 check_sufficed(phase, values)
@@ -230,7 +243,7 @@ class Session:
             if checkpoints is not None:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
-            numbers.look(program, first, len(records))
+            nan_check.check_nan_now(program, first, len(records))
             yield record
         if self._device is not None:
             self._device.finish()
@@ -241,7 +254,7 @@ class Session:
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         values = first.host_fields()
-        numbers.check_numbers(program, values, loop.iteration)
+        nan_check.check_nan(program, values, loop.iteration)
         found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
@@ -249,11 +262,11 @@ class Session:
     def _story(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
         """How the program's iterations go."""
         if program.combine == "union":
-            return forest.grow(loop)
+            return union_find.link_components(loop)
         messages = self._setting.messages
         if author_function(program, "corner") is not None:
-            return corners.meet(loop, self._setting.room_bytes, messages)
-        return rows.sweep(loop, messages) if needs_rows(program) else loop.iterate()
+            return triangles.count_triangles(loop, self._setting.room_bytes, messages)
+        return whole_rows.run_whole_rows(loop, messages) if needs_rows(program) else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
         """Give every device the first values and the first frontier; whether that is every vertex."""
@@ -305,14 +318,14 @@ class Session:
             workers.append(Worker(state, seen, lanes, against))
         forced = next(iter(directions)) if len(directions) == 1 else None
         rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
-        sent = sent_along(self.graph, program)
+        sent = sending_adjacency(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
 
-    def _state(self, program: Program, kernels: Any, given: dict[str, Any]) -> State | PlacedState:
+    def _state(self, program: Program, kernels: Any, given: dict[str, Any]) -> State | DeviceState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if isinstance(kernels, HostKernels | ReferenceKernels):
             return State(program, kernels.author, 0, count, dtype, given)
-        return PlacedState(program, kernels.author, (0, count), dtype, self._device)
+        return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Any:
         key = type(program), weighted
@@ -339,28 +352,30 @@ class Session:
         emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
         return self._device is None or emulated or self.config.kernels == "reference"
 
-    def _setting_of(self, *, checkpoints: bool) -> Setting:
+    def _setting_of(self, *, checkpoints: bool) -> RunSetting:
         device_bytes = None if self._device is None else self._device.memory_bytes
-        return Setting(self.config, device_bytes, 0 if self._timeline is None else self._timeline.nbytes, checkpoints)
+        return RunSetting(
+            self.config, device_bytes, 0 if self._timeline is None else self._timeline.nbytes, checkpoints
+        )
 
-    def _asks(self, program: Program) -> Asks:
-        return asks_of(self.graph, program, self._setting, self._whole)
+    def _asks(self, program: Program) -> RunRequirements:
+        return requirements_of(self.graph, program, self._setting, self._whole)
 
     def _check_told(self, program: Program) -> None:
         """Refuse a phase that nobody told of and that needs more than there is. Raises BudgetError."""
 
-        def attempt(setting: Setting) -> int:
-            needs = asks_of(self.graph, program, setting, self._whole).needs
+        def attempt(setting: RunSetting) -> int:
+            needs = requirements_of(self.graph, program, setting, self._whole).needs
             needs = needs if self._planned is None else self._planned.joined(needs)
-            return room_for(self.graph, setting.config, needs, setting.device_bytes)
+            return memory_for(self.graph, setting.config, needs, setting.device_bytes)
 
-        tried(self._setting, attempt)
+        retried(self._setting, attempt)
 
-    def _room(self, needs: Needs) -> int:
+    def _room(self, needs: MemoryRequest) -> int:
         """How much room there is for edges (`place.room_for`). Raises BudgetError."""
-        return room_for(self.graph, self.config, needs, self._setting.device_bytes)
+        return memory_for(self.graph, self.config, needs, self._setting.device_bytes)
 
-    def _with_others(self, needs: Needs, old: Needs | None = None) -> Needs:
+    def _with_others(self, needs: MemoryRequest, old: MemoryRequest | None = None) -> MemoryRequest:
         """These needs, and those of programs that ran or will run here, as far as the budget has room for them."""
         others = [] if self._prepared is None else [self._prepared.joined(needs)]
         for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
@@ -371,7 +386,7 @@ class Session:
             needs = both
         return needs
 
-    def _make_room(self, needs: Needs) -> None:
+    def _make_room(self, needs: MemoryRequest) -> None:
         """Prepare for a run before it takes any memory; what earlier ones keep gives way where it must."""
         if needs.adjacencies:
             self._equip(needs)
@@ -379,7 +394,7 @@ class Session:
             self._equipment.close()
             self._held.equipment = None
 
-    def _equip(self, needs: Needs, program: Program | None = None) -> Equipment:
+    def _equip(self, needs: MemoryRequest, program: Program | None = None) -> HostResources:
         """What the runs share, made anew where this run needs other directions, weights, or more state."""
         needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
@@ -394,9 +409,9 @@ class Session:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                made = Equipment(self.graph, self.config, needs, self._timeline)
+                made = HostResources(self.graph, self.config, needs, self._timeline)
             else:
-                made = LinkedEquipment(self.graph, self.config, needs, self._device, self._timeline)
+                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)

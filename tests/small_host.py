@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from penstock.engine import Graph, equipment, place
+from penstock.engine import Graph
+from penstock.engine.resources import device_memory_plan, host_resources
 from penstock.transfer.planning.host_budget import HostBudget
 
 CHUNK = 32
@@ -34,5 +35,5 @@ def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, sl
 
 def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> None:
     """Let the host's budget be divided so, whether it computes or feeds a device."""
-    for owner in (equipment, place):
+    for owner in (host_resources, device_memory_plan):
         patch.setattr(owner, "divide", divide)

@@ -112,8 +112,8 @@ class Here:
 
 def _here(place: Place, graph: Graph, note: Note) -> Here:
     """The device that the options name. Raises InputError where it is not here."""
-    from penstock.engine.config import Config
-    from penstock.engine.linked import device_of
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import device_of
     from penstock.tools.rates import Choice, rates_for
     from penstock.transfer.values.rates import Rates
 

@@ -19,7 +19,7 @@ from penstock.tools.output import Speaker, pairs, seconds, table
 from penstock.tools.progress import waiting
 
 if TYPE_CHECKING:
-    from penstock.engine.calibrate import Material
+    from penstock.engine.calibration.calibrate import Material
     from penstock.transfer.calibration.calibration import Calibration
     from penstock.transfer.devices.device import Device
 
@@ -45,7 +45,7 @@ def command(device: str, place: Path | None, quick: bool, force: bool, speaker: 
       penstock calibrate --quick --json
       penstock calibrate --file /mnt/ssd --force
     """
-    from penstock.engine.calibrate import device_named, machine_facts
+    from penstock.engine.calibration.calibrate import device_named, machine_facts
     from penstock.storage.base.hardware_info import fingerprint
 
     with closing(device_named(device)) as opened:
@@ -70,7 +70,7 @@ def _stored(path: Path, *, quick: bool) -> Calibration | None:
 
 def _measure(device: Device, known: Calibration | None, material: Material, *, quick: bool) -> Calibration:
     """New rates; or the known ones, with those of a disk that is new to them."""
-    from penstock.engine.calibrate import Effort, calibrate, disk_rates
+    from penstock.engine.calibration.calibrate import Effort, calibrate, disk_rates
     from penstock.storage.base.time_budget import TimeBudget
 
     effort = Effort.quick() if quick else Effort.full()
@@ -86,7 +86,7 @@ def _measure(device: Device, known: Calibration | None, material: Material, *, q
 @contextmanager
 def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
-    from penstock.engine.calibrate import Material
+    from penstock.engine.calibration.calibrate import Material
     from penstock.storage.format.graph import Graph
     from penstock.storage.read.disk_probe import write_probe
 

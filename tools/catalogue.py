@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.entry import make
-from penstock.engine.program import Program
+from penstock.engine.api import make
+from penstock.engine.program.program import Program
 from penstock.engine.programs.table import named
 from penstock.engine.session import Session
 from penstock.storage.convert.from_arrays import from_edges
@@ -21,7 +21,7 @@ from penstock.tools.loaded import in_memory
 from penstock.tools.peers import DAMPING, TOLERANCE, Task, Values
 
 if TYPE_CHECKING:
-    from penstock.engine.result import Result
+    from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
 STARTS = 4

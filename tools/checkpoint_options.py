@@ -1,6 +1,6 @@
 """Owns `--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints is told to end.
 
-What a checkpoint is and when one is due is the engine's (engine/checkpoint.py). Refuses a job of several programs: a
+What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several programs: a
 folder of checkpoints is one program's.
 """
 
@@ -18,9 +18,9 @@ from penstock.tools.options import FOLDER, option, taking
 from penstock.tools.stop import Stopped, gently
 
 if TYPE_CHECKING:
-    from penstock.engine.checkpoint import Checkpoints
-    from penstock.engine.result import Result
-    from penstock.engine.trace import IterationRecord
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.result import Result
 
 Steps = Generator["IterationRecord", None, "Result"]
 
@@ -51,7 +51,7 @@ class Checkpointing:
         """The run's checkpoints, None without --checkpoint. Raises InputError for an interval that is none."""
         if self.folder is None:
             return None
-        from penstock.engine.checkpoint import Checkpoints
+        from penstock.engine.checkpoint.checkpoint import Checkpoints
 
         return Checkpoints(self.folder, self.every, resume=self.resume)
 

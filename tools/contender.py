@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from penstock.engine.program import Program
+from penstock.engine.program.program import Program
 from penstock.engine.programs import bfs, pagerank, sssp, wcc
-from penstock.engine.result import Result
 from penstock.engine.session import Session
+from penstock.engine.state.result import Result
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph

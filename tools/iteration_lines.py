@@ -21,7 +21,7 @@ from penstock.tools.progress import Update, count, on_terminal, progress
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
-    from penstock.engine.trace import IterationRecord
+    from penstock.engine.state.records import IterationRecord
 
 AT_ONCE = 12
 """Iterations of a program that have a line of their own whatever they take."""

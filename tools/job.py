@@ -23,7 +23,7 @@ from penstock.tools.programs import find_program, make_program
 from penstock.tools.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
 
 if TYPE_CHECKING:
-    from penstock.engine.program import Program
+    from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
@@ -45,7 +45,7 @@ class Step:
 
     def heading(self, program: Program, graph: Graph, place: Path) -> str:
         """The first line of its answer: what runs on which file, and how edges count where the graph has weights."""
-        from penstock.engine.program import weighted
+        from penstock.engine.program.program import weighted
 
         counts = "" if graph.weight_dtype is None else ", weighted," if weighted(program, graph) else ", unweighted,"
         return f"{self.title}{counts} on {place}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from io import FileIO
 
     from penstock.engine.session import Session
-    from penstock.engine.trace import IterationRecord
+    from penstock.engine.state.records import IterationRecord
     from penstock.storage.base.timeline import Timeline
 
 FORMAT = 1

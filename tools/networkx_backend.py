@@ -18,7 +18,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.result import Result
+    from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
 Node = Hashable
@@ -87,7 +87,7 @@ class PenstockGraph:
 
     def run(self, program: Any, options: dict[str, Any]) -> Result:
         """Run a program."""
-        from penstock.engine.entry import run
+        from penstock.engine.api import run
 
         return run(program, self.graph, **options)
 

@@ -14,7 +14,7 @@ from penstock.tools.execution import Wanted
 from penstock.tools.output import pairs, seconds, table
 
 if TYPE_CHECKING:
-    from penstock.engine.result import Result
+    from penstock.engine.state.result import Result
 
 
 @dataclass(frozen=True)

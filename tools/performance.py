@@ -24,11 +24,11 @@ from penstock.tools.rates import Used, rates_for
 from penstock.tools.run_directory import Record, check_folder, recording
 
 if TYPE_CHECKING:
-    from penstock.engine.checkpoint import Checkpoints
-    from penstock.engine.program import Program
-    from penstock.engine.result import Result
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.program.program import Program
     from penstock.engine.session import Session
-    from penstock.engine.trace import IterationRecord
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.result import Result
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from penstock.tools import authored
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
-    from penstock.engine.program import Program
+    from penstock.engine.program.program import Program
 
 
 def find_program(name: str) -> type[Program]:
@@ -31,7 +31,7 @@ def find_program(name: str) -> type[Program]:
     Raises:
         InputError: there is none, or the user's file cannot be loaded.
     """
-    from penstock.engine.program import Program
+    from penstock.engine.program.program import Program
     from penstock.engine.programs.table import named
 
     place, colon, class_name = name.rpartition(":")
@@ -114,8 +114,8 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
     Raises:
         InputError: one that it does not take, or one that it needs and did not get; slips in it (`engine.slips`).
     """
-    from penstock.engine.entry import limited_from_outside, make
-    from penstock.engine.slips import check_slips
+    from penstock.engine.api import limited_from_outside, make
+    from penstock.engine.program.program_lint import lint_program
 
     takes = inspect.signature(kind).parameters
     anything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
@@ -129,7 +129,7 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
         if named and parameter.default is parameter.empty and needed not in parameters:
             raise InputError(f"{name} needs {_option(needed)}")
     made = make(kind, parameters)
-    check_slips(made)
+    lint_program(made)
     return made
 
 

@@ -21,7 +21,7 @@ from penstock.storage.base.user_cache import user_cache
 from penstock.tools.output import plain, seconds
 
 if TYPE_CHECKING:
-    from penstock.engine.config import Config
+    from penstock.engine.resources.config import Config
     from penstock.storage.format.graph import Graph
     from penstock.transfer.calibration.calibration import Calibration
     from penstock.transfer.devices.device import Device
@@ -101,9 +101,9 @@ def rates_for(graph: Graph, options: Mapping[str, Any], choice: Choice, note: No
     There is need where edges cross a link, or come from disk because host memory does not hold them, and no rates are
     stored for this machine. `note` takes a line for people. Raises InputError for a bad --rates file or bad options.
     """
-    from penstock.engine.calibrate import Material
-    from penstock.engine.config import Config
-    from penstock.engine.linked import device_of, fits
+    from penstock.engine.calibration.calibrate import Material
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import device_of, fits
     from penstock.transfer.devices.host import HostDevice
 
     config = Config.of(**options)
@@ -136,7 +136,7 @@ class _Run:
 
 def _found(run: _Run, choice: Choice, note: Note) -> tuple[Calibration | None, Path | None]:
     """The stored rates of this machine, or new ones where they are needed."""
-    from penstock.engine.calibrate import machine_facts
+    from penstock.engine.calibration.calibrate import machine_facts
     from penstock.storage.base.hardware_info import fingerprint
 
     try:
@@ -165,7 +165,7 @@ def _stored(path: Path, note: Note) -> Calibration | None:
 
 
 def _measured(run: _Run, note: Note) -> tuple[Calibration, Path | None]:
-    from penstock.engine.calibrate import Effort, calibrate
+    from penstock.engine.calibration.calibrate import Effort, calibrate
     from penstock.storage.base.budget import available_memory
 
     effort = Effort.quick(min(run.config.memory_bytes, available_memory()))
@@ -185,7 +185,7 @@ def _measured(run: _Run, note: Note) -> tuple[Calibration, Path | None]:
 
 def _with_disk(known: Calibration, material: Any, note: Note) -> Calibration:
     """Rates with those of the disk that the graph lies on, which they lack: measured now, and stored."""
-    from penstock.engine.calibrate import Effort, disk_rates
+    from penstock.engine.calibration.calibrate import Effort, disk_rates
     from penstock.storage.base.time_budget import TimeBudget
 
     try:

@@ -1,6 +1,6 @@
 """Owns the dry run: what a job would take of memory, bytes and seconds, said before it runs.
 
-The arithmetic is the engine's own (`engine/forecast.py`); here it becomes words. Checks all that a run checks before it
+The arithmetic is the engine's own (`engine/planning/forecast.py`); here it becomes words. Checks all that a run checks before it
 starts: programs, options, outputs, the graph file's table of contents. Refuses to read edges, to convert, to measure
 the machine, and to promise what only a run can tell.
 """
@@ -17,7 +17,7 @@ from penstock.tools.rates import Used, rates_for
 from penstock.tools.run_directory import check_folder
 
 if TYPE_CHECKING:
-    from penstock.engine.forecast import Forecast, Memory, Sweep
+    from penstock.engine.planning.forecast import Forecast, Memory, Sweep
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"

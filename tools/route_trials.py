@@ -23,9 +23,9 @@ from penstock.transfer.calibration.prediction_error import accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.program import Program
-    from penstock.engine.result import Result
-    from penstock.engine.trace import IterationRecord
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
     from penstock.transfer.values.task import TaskRecord
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.config import Config
+from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.engine.vertices import vertex_column
+from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
 from penstock.tools.route_programs import Labels, Levels
 from penstock.transfer.routes.cel import NAMES as FOLLOWING
@@ -28,8 +28,8 @@ from penstock.transfer.routes.registry import ROUTES, serving
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.program import Program
-    from penstock.engine.result import Result
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
 PROGRAMS = ("bfs", "sssp", "pagerank", "wcc")

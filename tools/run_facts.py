@@ -35,7 +35,7 @@ def effective(job: Job, session: Session, used: Used) -> str:
 
 def facts_of(session: Session) -> dict[str, Any]:
     """What a run was made with, and on."""
-    from penstock.engine.calibrate import machine_facts
+    from penstock.engine.calibration.calibrate import machine_facts
     from penstock.storage.format.fingerprint import fingerprint
     from penstock.transfer.devices.host import HostDevice
 

@@ -1,1 +1,1 @@
-"""Kernels: the few loops over edges and vertices into which an author's functions are compiled."""
+"""Compiled kernels: reference (plain Python), host (Numba), CUDA (numba-cuda)."""

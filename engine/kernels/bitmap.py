@@ -11,9 +11,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.intrinsics import atomic_or, lowest_bit, pop_count
+from penstock.engine.program.bindings import Author
 
 ONE = np.uint64(1)
 SIX = np.uint64(6)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.intrinsics import atomic_add
+from penstock.engine.program.bindings import Author
 
 
 @inline

@@ -24,7 +24,7 @@ from penstock.engine.kernels.cuda_simulated import Shared, run_block
 from penstock.engine.kernels.cuda_sort import sort_in_place
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.author import Compile
+    from penstock.engine.program.bindings import Compile
 
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 BLOCK = 8 if SIMULATED else 256

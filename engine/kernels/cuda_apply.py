@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_parts import BIT, FIVE, NONE, all_threads, degree_of, global_thread, lowest_bit, mark
-from penstock.engine.program import Program, arguments, author_function
+from penstock.engine.program.bindings import Author
+from penstock.engine.program.program import Program, arguments, author_function
 
 ROW = np.int64(0)
 """Of a thread's own shares, which `accumulate` takes for a table."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_blocks import position, row_at, row_from
 from penstock.engine.kernels.cuda_parts import ONE
+from penstock.engine.program.bindings import Author
 
 SHORT = TILE // 2
 """Messages of a row that is sorted with its neighbors, and of a window in which such rows begin."""

@@ -5,17 +5,17 @@ has: so they are kept as they lie in the buffer, by counting what is before them
 threads takes an edge, walks the shorter of its ends' rows and searches the longer one by halves (Fox, Green, Gabert,
 An, Bader, HPEC 2018, compare the ways). Parallel edges count once, self-loops not at all.
 
-    kept = first (uint64), starts, middles, targets, arcs     see `kept.PlacedRows`
+    kept = first (uint64), starts, middles, targets, arcs     see `kept.DeviceOrientedRows`
 """
 
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, PER_THREAD, SIMULATED, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_blocks import middle_of, position, row_at, tile_rows_of
 from penstock.engine.kernels.cuda_parts import ONE, all_threads, global_thread
 from penstock.engine.kernels.cuda_vertices import block_sum
+from penstock.engine.program.bindings import Author
 
 GROUP = np.int64(4 if SIMULATED else 8)
 """Threads that intersect the rows of an edge's ends."""

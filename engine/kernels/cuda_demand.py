@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_parts import (
     BIT,
@@ -16,6 +15,7 @@ from penstock.engine.kernels.cuda_parts import (
     lowest_bit,
     row_start,
 )
+from penstock.engine.program.bindings import Author
 
 ZERO = np.int64(0)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, LANES, PER_THREAD, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_parts import (
     ONE,
@@ -23,6 +22,7 @@ from penstock.engine.kernels.cuda_parts import (
     row_start,
     tell_sum,
 )
+from penstock.engine.program.bindings import Author
 
 RUN = 4
 """Lines that a group of threads takes at a time."""

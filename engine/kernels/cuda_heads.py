@@ -1,4 +1,4 @@
-"""Copying the heads of rows out of a view on a GPU; see `engine/heads.py`. A thread takes a row."""
+"""Copying the heads of rows out of a view on a GPU; see `engine/state/row_prefix_cache.py`. A thread takes a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of one program on a GPU: the methods of `host.py`, over a PlacedState.
+"""The kernels of one program on a GPU: the methods of `host.py`, over a DeviceState.
 
 Owns how work is cut for the device, and the few numbers that come back to the host: one small read after each
 select, one after each demand. Everything else is only launched. Refuses programs with vector fields in messages by
@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import cuda_apply as applies
 from penstock.engine.kernels import cuda_demand, cuda_heads, cuda_packed, cuda_passed, cuda_pull, cuda_rounds
 from penstock.engine.kernels import cuda_edges as edges
 from penstock.engine.kernels import cuda_forest as forest_kernels
 from penstock.engine.kernels import cuda_stretch as stretches
 from penstock.engine.kernels import cuda_vertices as vertices
-from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.cuda import (
     BLOCK,
     LANES,
@@ -40,17 +38,19 @@ from penstock.engine.kernels.cuda_queue import GROUP_SHIFT
 from penstock.engine.kernels.forest import most_frequent
 from penstock.engine.kernels.host import explain
 from penstock.engine.kernels.passed import Passed, everywhere
-from penstock.engine.placed import TALLIES
-from penstock.engine.program import arguments, author_function, fields_of
-from penstock.engine.stretch import Bounds, Stretch
+from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.program import arguments, author_function, fields_of
+from penstock.engine.state.device_state import TALLIES
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.heads import RowHeads
-    from penstock.engine.placed import PlacedState
-    from penstock.engine.program import Program
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import DeviceState
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
     from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
@@ -120,7 +120,7 @@ class CudaKernels:
             found = self._indexes[id(index)] = PlacedIndex(index, arrays, starts)
         return found
 
-    def select(self, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+    def select(self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
         words, base, skew = len(state.active.words), np.uint64(state.first), np.int64(0)
         blocks = -(-words // BLOCK)
@@ -147,7 +147,7 @@ class CudaKernels:
         listed = 0 < count <= len(state.vertices)
         return Frontier(count, total, listed=listed, rest=float(state.told_rest[0]))
 
-    def send(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+    def send(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, where the program says so and `apply` has not done it."""
         whole, ahead, state.sent_ahead = frontier.everything, state.sent_ahead, None
         if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
@@ -157,7 +157,7 @@ class CudaKernels:
                 state.sent, np.uint64(state.first),
             )  # fmt: skip
 
-    def push(self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+    def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
         known = self.placed(index)
         common = state.arrays, scalars, state.sent, state.target, state.touched.words, np.uint64(state.first)
@@ -183,7 +183,7 @@ class CudaKernels:
                 state.active.words, whole, *common,
             )  # fmt: skip
 
-    def push_again(self, view: View, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+    def push_again(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""
         known, base, edges_of = self.placed(index), np.uint64(state.first), self._edges_of(view)
         rows, e1 = self._rows_of(view), np.int64(view.e1)
@@ -198,7 +198,7 @@ class CudaKernels:
         )  # fmt: skip
 
     def take_passed(
-        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float, where: Passed
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float, where: Passed
     ) -> NDArray[np.uint32]:
         """Take what is pending and lies in passed chunks; marks in host memory, valid until the next such take."""
         again, table = self._take(state.pending.words, state, index, (scalars, limit), where)
@@ -207,7 +207,7 @@ class CudaKernels:
         return self._to_pinned("taken", again) if where.table.any() else np.zeros(len(again), np.uint32)
 
     def _take(
-        self, within: Any, state: PlacedState, index: Index, due: tuple[Any, float], where: Passed
+        self, within: Any, state: DeviceState, index: Index, due: tuple[Any, float], where: Passed
     ) -> tuple[Any, Any]:
         scalars, limit = due
         again = self._buffer("again", len(state.pending.words), np.uint32)
@@ -223,7 +223,7 @@ class CudaKernels:
         return again, table
 
     def push_pending(
-        self, view: View, state: PlacedState, index: Index, scalars: tuple[Any, ...], limit: float
+        self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float
     ) -> None:
         """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
         assert view.rows is not None, "the view brings rows"
@@ -257,8 +257,14 @@ class CudaKernels:
         return self._fits and frontier.listed and few
 
     def stretch(
-        self, view: View, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: Bounds
-    ) -> Stretch:
+        self,
+        view: View,
+        state: DeviceState,
+        frontier: Frontier,
+        index: Index,
+        scalars: tuple[Any, ...],
+        bounds: FusedLimits,
+    ) -> FusedIterations:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
         apart, (told, told_here, limit, limit_here) = state.incoming is not None, self._told()
         control, lowest = self._buffer("control", 32, np.int64), self._buffer("lowest", 3, np.float64)
@@ -280,10 +286,12 @@ class CudaKernels:
         )  # fmt: skip
         self.device.finish()
         done = told[1 : 1 + 2 * int(told[0])].reshape(-1, 2).tolist()
-        return Stretch([(vertices, edges) for vertices, edges in done], max(limit[0], np.nextafter(limit[1], np.inf)))
+        return FusedIterations(
+            [(vertices, edges) for vertices, edges in done], max(limit[0], np.nextafter(limit[1], np.inf))
+        )
 
     def pull(
-        self, view: View, state: PlacedState, frontier: Frontier, indices: tuple[Index, Index],
+        self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],
         scalars: tuple[Any, ...], skip: int = 0,
     ) -> None:  # fmt: skip
         """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
@@ -309,22 +317,22 @@ class CudaKernels:
             state.touched.words, np.uint64(state.first), *tally,
         )  # fmt: skip
 
-    def note_found(self, state: PlacedState) -> None:
+    def note_found(self, state: DeviceState) -> None:
         """Remember who has a message now; `skip` then passes them over."""
         self._buffer("again", len(state.touched.words), np.uint32)[...] = state.touched.words
 
-    def _passed(self, state: PlacedState, skip: int) -> tuple[Any, Any]:
+    def _passed(self, state: DeviceState, skip: int) -> tuple[Any, Any]:
         words = state.touched.words
         return np.int64(skip), self._buffer("again", len(words), np.uint32) if skip else words
 
-    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+    def keep_heads(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy what the view holds of the heads of its rows."""
         self._call(
             "keep_heads", blocks_for(view.v1 - view.v0), self._edges_of(view), np.int64(view.e1), self._rows_of(view),
             self.placed(index).arrays, self.placed(heads.index).arrays, np.int64(heads.each), heads.neighbors,
         )  # fmt: skip
 
-    def apply(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+    def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
         whole, words = frontier.everything, (state.touched.words, state.active.words, state.pending.words)
         blocks = self._blocks_of_all(state) if whole else blocks_for(len(words[0]))
@@ -338,7 +346,7 @@ class CudaKernels:
             state.touched.clear()
             self._fold(state, shares)
 
-    def reduce(self, state: PlacedState, index: Index, scalars: tuple[Any, ...]) -> None:
+    def reduce(self, state: DeviceState, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' values in `state.partial`."""
         count, blocks = state.last - state.first, self._blocks_of_all(state)
         shares = self._shares_of(blocks)
@@ -349,7 +357,7 @@ class CudaKernels:
         self._fold(state, shares)
 
     def count_active(
-        self, state: PlacedState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
+        self, state: DeviceState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
     ) -> None:  # fmt: skip
         """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8, both of the host."""
@@ -361,7 +369,7 @@ class CudaKernels:
         self._read(counted, (table, chunks))
 
     def add_pending(
-        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], partition_edges: int,
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], partition_edges: int,
         values: NDArray[np.float64],
     ) -> None:  # fmt: skip
         """Add the active vertices' pending values to `values`, float64[partitions] of the host, where rows begin."""
@@ -375,7 +383,7 @@ class CudaKernels:
         self.device.finish()
 
     def count_wanting(
-        self, state: PlacedState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
         table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip as in `pull`."""
@@ -387,7 +395,7 @@ class CudaKernels:
         )  # fmt: skip
         self._read(counted, (table, chunks))
 
-    def link_heads(self, view: View, state: PlacedState, index: Index, each: int) -> None:
+    def link_heads(self, view: View, state: DeviceState, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
         self._call(
             "link_heads", blocks_for(view.v1 - view.v0), self._edges_of(view), np.int64(view.e1), self._rows_of(view),
@@ -395,7 +403,7 @@ class CudaKernels:
         )  # fmt: skip
 
     def link_rows(
-        self, view: View, state: PlacedState, index: Index, done_each: int, skipped: Any, symmetric: bool
+        self, view: View, state: DeviceState, index: Index, done_each: int, skipped: Any, symmetric: bool
     ) -> None:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
@@ -408,14 +416,14 @@ class CudaKernels:
             known.starts, np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
         )  # fmt: skip
 
-    def mark_outside(self, state: PlacedState, index: Index, giant: Any) -> None:
+    def mark_outside(self, state: DeviceState, index: Index, giant: Any) -> None:
         """Make pending every vertex that has edges and lies outside the tree `giant`; forest compressed."""
         self._call(
             "mark_outside", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays[0],
             np.uint64(giant), state.pending.words, np.uint64(state.first),
         )  # fmt: skip
 
-    def link_listed(self, view: View, state: PlacedState, frontier: Frontier, index: Index, giant: Any) -> None:
+    def link_listed(self, view: View, state: DeviceState, frontier: Frontier, index: Index, giant: Any) -> None:
         """Link the rows of the view that lie outside the tree `giant`, which are the frontier's."""
         if not frontier.listed:
             self.link_rows(view, state, index, 0, giant, True)
@@ -426,20 +434,20 @@ class CudaKernels:
             np.int64(frontier.vertices), state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
-    def join_forests(self, state: PlacedState, other: PlacedState) -> None:
+    def join_forests(self, state: DeviceState, other: DeviceState) -> None:
         """Join in `state` what is joined in `other`."""
         self._call("merge_forests", blocks_for(state.last - state.first), state.arrays[0], other.arrays[0])
 
-    def compress(self, state: PlacedState) -> None:
+    def compress(self, state: DeviceState) -> None:
         """Let every vertex point to its root."""
         self._call("compress", blocks_for(state.last - state.first), state.arrays[0])
 
-    def largest_tree(self, state: PlacedState) -> tuple[int, float]:
+    def largest_tree(self, state: DeviceState) -> tuple[int, float]:
         """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
         forest = state.arrays[0]
         return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
 
-    def marks(self, state: PlacedState) -> NDArray[np.uint32]:
+    def marks(self, state: DeviceState) -> NDArray[np.uint32]:
         """The bitmap of the active vertices, in host memory; valid until the next select."""
         return self._to_pinned("active", state.active.words)
 
@@ -452,7 +460,7 @@ class CudaKernels:
         self.device.finish()
         return known[: len(words)]
 
-    def mark(self, state: PlacedState, active: Any) -> None:
+    def mark(self, state: DeviceState, active: Any) -> None:
         """Make these vertices (integers of the host or the device, less `first`) pending."""
         positions = self.device.to_device(active).astype(np.uint64)
         self._call("mark_all", blocks_for(len(positions)), positions, state.pending.words)
@@ -471,7 +479,7 @@ class CudaKernels:
         columns = max(1, len(self.author.totals))
         return self._buffer("shares of blocks", blocks * columns, np.float64).reshape(blocks, columns)
 
-    def _fold(self, state: PlacedState, shares: Any) -> None:
+    def _fold(self, state: DeviceState, shares: Any) -> None:
         """Add these shares up, float64[any, globals], to be read in `state.partial`; does not wait."""
         if self.author.totals:
             self._call("fold", 1, shares, state.partial_here)
@@ -481,7 +489,7 @@ class CudaKernels:
         """What `send` reads besides fields, where a sweep may do it for the next one; None where it may not."""
         return None if self._steady is None else tuple(float(scalars[at]) for at in self._steady)
 
-    def _blocks_of_all(self, state: PlacedState) -> int:
+    def _blocks_of_all(self, state: DeviceState) -> int:
         """Blocks for a loop over all vertices."""
         return blocks_for(state.last - state.first, many_blocks())
 

@@ -4,10 +4,10 @@ neighboring edges; two searches of the whole index bound those of a tile's edges
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, PER_THREAD, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import ZERO, make_relax
 from penstock.engine.kernels.cuda_parts import degree_of, is_marked
+from penstock.engine.program.bindings import Author
 
 
 @device

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import Kernel, kernel
 from penstock.engine.kernels.cuda_demand import count_row
 from penstock.engine.kernels.cuda_parts import BIT, FIVE, NONE, ONE, all_threads, global_thread, lowest_bit, row_start
+from penstock.engine.program.bindings import Author
 
 
 def make_take_passed(author: Author) -> Kernel:

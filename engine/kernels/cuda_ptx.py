@@ -14,8 +14,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from penstock.engine.kernels.author import digest_of
 from penstock.engine.kernels.cuda_sort import sort_in_place
+from penstock.engine.program.bindings import digest_of
 from penstock.storage.base.kernel_cache import keep, take, versions
 
 Compile = Callable[[], str]

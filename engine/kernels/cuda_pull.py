@@ -6,11 +6,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, TILE, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import COMBINE, ZERO, tile_bounds
 from penstock.engine.kernels.cuda_parts import ONE, is_marked, mark, row_start, tell_sum
 from penstock.engine.kernels.cuda_tile import BOTH, MERGE, ROOM, make_add_rows, make_bring, make_fill, spot
+from penstock.engine.program.bindings import Author
 
 
 def make_gather(author: Author, weighted: bool) -> Any:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, SIMULATED, cuda, device
 from penstock.engine.kernels.cuda_parts import BIT, FIVE, NONE, ONE, all_threads, global_thread, lowest_bit, row_start
+from penstock.engine.program.bindings import Author
 
 GROUP = np.int64(4 if SIMULATED else 8)
 """Edges of a piece, which as many threads take."""

@@ -1,4 +1,4 @@
-"""A GPU's kernels for programs on whole rows: the methods of `host_rows.py`, over a PlacedState and a device's buffers.
+"""A GPU's kernels for programs on whole rows: the methods of `host_rows.py`, over a DeviceState and a device's buffers.
 
 The same as `cuda_kernels.py` otherwise. Owns how the rows of a block are cut for the device; nothing but the Globals'
 sums, once an iteration, comes back to the host.
@@ -11,23 +11,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.block import start
 from penstock.engine.kernels import cuda_bitonic as bitonic
 from penstock.engine.kernels import cuda_corners as corners
 from penstock.engine.kernels import cuda_rows as rows
 from penstock.engine.kernels import cuda_vectors as vectors
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import LANES, TILE, Kernel, blocks_for, most_blocks
 from penstock.engine.kernels.cuda_kernels import _MADE, CudaKernels, PlacedIndex, lines_of_run, tiles_of
-from penstock.engine.program import author_function, fields_of
+from penstock.engine.program.bindings import Author
+from penstock.engine.program.program import author_function, fields_of
+from penstock.engine.state.row_blocks import start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.block import Block
-    from penstock.engine.frontier import Frontier
-    from penstock.engine.kept import PlacedRows
-    from penstock.engine.placed import PlacedState
-    from penstock.engine.program import Program
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import DeviceState
+    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.oriented_rows import DeviceOrientedRows
+    from penstock.engine.state.row_blocks import RowBlock
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -58,7 +58,7 @@ class CudaRowKernels(CudaKernels):
         super().close()
 
     def collect(
-        self, view: View, state: PlacedState, block: Block, walk: int, out: Index, scalars: tuple[Any, ...],
+        self, view: View, state: DeviceState, block: RowBlock, walk: int, out: Index, scalars: tuple[Any, ...],
         buffer: Any,
     ) -> None:  # fmt: skip
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
@@ -68,7 +68,7 @@ class CudaRowKernels(CudaKernels):
         )
 
     def apply_rows(
-        self, state: PlacedState, following: tuple[Any, ...], block: Block, out: Index, scalars: tuple[Any, ...],
+        self, state: DeviceState, following: tuple[Any, ...], block: RowBlock, out: Index, scalars: tuple[Any, ...],
         buffer: Any,
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals are added up.
@@ -84,23 +84,23 @@ class CudaRowKernels(CudaKernels):
         if block.last == state.last:
             self._fold(state, self._open)
 
-    def clear_partial(self, state: PlacedState) -> None:
+    def clear_partial(self, state: DeviceState) -> None:
         """Set the Globals' shares to what changes nothing."""
         self._open = self._shares()
 
-    def copy_rows(self, view: View, block: Block, walk: int, buffer: Any) -> None:
+    def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         blocks, part = self._part(view, block, walk)
         self._call("copy_rows", blocks, *part, buffer)
 
-    def count_neighbors(self, block: Block, buffer: Any, neighbors: Any) -> None:
+    def count_neighbors(self, block: RowBlock, buffer: Any, neighbors: Any) -> None:
         """neighbors[v], zero before, = distinct neighbors of the block's rows, the vertices themselves not counted."""
         count = block.messages
         self._call(
             "count_neighbors", _tiles(0, count), self._layout(block), buffer, np.int64(count), neighbors, np.uint64(0)
         )
 
-    def keep(self, block: Block, buffer: Any, neighbors: Any, kept: PlacedRows) -> None:
+    def keep(self, block: RowBlock, buffer: Any, neighbors: Any, kept: DeviceOrientedRows) -> None:
         """Append to `kept` the edges that belong to the block's rows."""
         count = block.messages
         tiles = count // TILE + 1
@@ -115,7 +115,12 @@ class CudaRowKernels(CudaKernels):
         self._call("keep_rows", blocks, layout, buffer, number, ranks, totals, np.int64(row), kept.arrays)
 
     def meet(
-        self, ones: PlacedRows, others: PlacedRows, each: int, state: PlacedState, scalars: tuple[Any, ...]
+        self,
+        ones: DeviceOrientedRows,
+        others: DeviceOrientedRows,
+        each: int,
+        state: DeviceState,
+        scalars: tuple[Any, ...],
     ) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
         edges = min(len(ones.targets), most_blocks() * TILE)  # more than that stride
@@ -125,7 +130,7 @@ class CudaRowKernels(CudaKernels):
         )  # fmt: skip
 
     def pull_vectors(
-        self, view: View, state: PlacedState, indices: tuple[Index, Index], scalars: tuple[Any, ...]
+        self, view: View, state: DeviceState, indices: tuple[Index, Index], scalars: tuple[Any, ...]
     ) -> None:
         """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         into, out = (self.placed(index) for index in indices)
@@ -135,7 +140,7 @@ class CudaRowKernels(CudaKernels):
             into.arrays, into.starts, out.arrays, state.arrays, scalars, state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
-    def apply(self, state: PlacedState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+    def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn summed messages into new values; of vectors, on all vertices."""
         if not self._width:
             super().apply(state, frontier, index, scalars)
@@ -147,7 +152,7 @@ class CudaRowKernels(CudaKernels):
         )  # fmt: skip
         self._fold(state, shares)
 
-    def _part(self, view: View, block: Block, walk: int) -> tuple[int, tuple[Any, ...]]:
+    def _part(self, view: View, block: RowBlock, walk: int) -> tuple[int, tuple[Any, ...]]:
         """Blocks of threads for the edges of the view that belong to the block, and what says which these are."""
         first, last = block.edges(walk)
         low = max(first, view.e0)
@@ -164,14 +169,14 @@ class CudaRowKernels(CudaKernels):
         if view.record.route == "zero-copy" and high > low:
             view.record.lines_read += ((high - 1) // LANES - low // LANES + 1) * lines_of_run(view.neighbors)
 
-    def _layout(self, block: Block) -> tuple[Any, ...]:
+    def _layout(self, block: RowBlock) -> tuple[Any, ...]:
         """A block as kernels take it (`cuda_blocks.py`)."""
         arrays = [self.placed(index).arrays for index in block.indexes]
         origin = sum(start(index, block.first) for index in block.indexes)
         span = np.uint64(block.first), np.uint64(block.last)
         return arrays[0], arrays[-1], np.bool_(len(arrays) > 1), *span, np.int64(origin)
 
-    def _sort(self, block: Block, buffer: Any) -> None:
+    def _sort(self, block: RowBlock, buffer: Any) -> None:
         """Sort every row's messages."""
         count = block.messages
         windows = -(-count // bitonic.SHORT)
@@ -189,7 +194,7 @@ class CudaRowKernels(CudaKernels):
             if 1 << gap == TILE:
                 self._call("merge_near", blocks, chunks, buffer, np.int64(run))
 
-    def _chunks(self, block: Block) -> NDArray[np.int64]:
+    def _chunks(self, block: RowBlock) -> NDArray[np.int64]:
         """Chunks of the block's long rows, int64 (n, 3): where each begins, where its row begins and where it ends."""
         vertices, places, lengths = self._long_rows(block.indexes)
         here = slice(*np.searchsorted(vertices, (block.first, block.last)).tolist())

@@ -7,11 +7,11 @@ thread takes a row; where the author sorts it, that has been done before, by all
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, PER_THREAD, TILE, Kernel, cuda, kernel
 from penstock.engine.kernels.cuda_blocks import place_of, position
 from penstock.engine.kernels.cuda_edges import ZERO, tile_bounds
 from penstock.engine.kernels.cuda_parts import ONE, all_threads, degree_of, find_row, global_thread
+from penstock.engine.program.bindings import Author
 
 
 def make_collect(author: Author, weighted: bool) -> Kernel:

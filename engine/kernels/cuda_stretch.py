@@ -29,7 +29,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, Kernel, compile_author, cuda, device, kernel_together
 from penstock.engine.kernels.cuda_apply import make_renew
 from penstock.engine.kernels.cuda_edges import make_reach
@@ -52,7 +51,8 @@ from penstock.engine.kernels.cuda_queue import (
     reserve,
     turns,
 )
-from penstock.engine.program import Program, arguments, author_function
+from penstock.engine.program.bindings import Author
+from penstock.engine.program.program import Program, arguments, author_function
 
 MOST_ITERATIONS = 1024
 MOST_EDGES = 1 << 16
@@ -155,7 +155,7 @@ def make_settle(author: Author, apart: bool) -> Any:
 
 
 def make_stretch(author: Author, weighted: bool, apart: bool) -> Kernel:
-    """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `PlacedState`.
+    """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `DeviceState`.
 
     frontier: the list and its length. bounds int64[5]: iterations, edges, alpha, unexplored, before; limits float64[2]:
     limit, bucket (see `stretch.Bounds`). marks: bitmaps pending, joined (empty). queues: pieces (owners uint64[n],

@@ -10,10 +10,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, PER_THREAD, TILE, cuda, device
 from penstock.engine.kernels.cuda_edges import ZERO
 from penstock.engine.kernels.cuda_parts import ONE, degree_of, find_row, is_marked, row_start
+from penstock.engine.program.bindings import Author
 
 PART_SHIFT = np.int64(PER_THREAD.bit_length() - 1)
 PART_LAST = np.int64(PER_THREAD - 1)

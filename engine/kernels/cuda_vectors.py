@@ -10,11 +10,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, TILE, Kernel, compile_author, cuda, device, kernel
 from penstock.engine.kernels.cuda_edges import ZERO, tile_bounds
 from penstock.engine.kernels.cuda_parts import ONE, all_threads, degree_of, global_thread, row_start
-from penstock.engine.program import Program, fields_of
+from penstock.engine.program.bindings import Author
+from penstock.engine.program.program import Program, fields_of
 
 PIECE = 8
 """Numbers of the vectors that are summed over threads together: shared memory has room for so many of each."""

@@ -9,7 +9,6 @@ block sums the counts up, and each block then writes its vertices where they bel
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.cuda import BLOCK, LANE_SHIFT, Kernel, cuda, device, kernel
 from penstock.engine.kernels.cuda_parts import (
     BIT,
@@ -22,6 +21,7 @@ from penstock.engine.kernels.cuda_parts import (
     mark,
     row_start,
 )
+from penstock.engine.program.bindings import Author
 
 INFINITE = np.float64(np.inf)
 ZERO = np.int64(0)

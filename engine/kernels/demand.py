@@ -9,10 +9,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.intrinsics import atomic_add, lowest_bit
+from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
 
@@ -79,7 +79,7 @@ def make_add_pending(author: Author, key: str) -> Any:
 
 @kernel("keep_heads")
 def keep_heads(neighbors, view, rows, index, head_index, each, heads):  # type: ignore[no-untyped-def]
-    """Copy what edges [e0, e1) hold of the first `each` edges of rows [v0, v1) (`engine/heads.py`)."""
+    """Copy what edges [e0, e1) hold of the first `each` edges of rows [v0, v1) (`engine/state/row_prefix_cache.py`)."""
     bases, offsets, shift = index
     head_bases, head_offsets, head_shift = head_index
     e0, e1 = view

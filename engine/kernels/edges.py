@@ -16,11 +16,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import is_marked, mark, row_start
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.combiners import COMBINE, MERGE, make_absorb
 from penstock.engine.kernels.intrinsics import atomic_add
+from penstock.engine.program.bindings import Author
 
 ONE = np.uint64(1)
 

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import demand as demand_kernels
 from penstock.engine.kernels import edges as edge_kernels
 from penstock.engine.kernels import forest, packed, passed, rounds
 from penstock.engine.kernels import host_stretch as stretches
 from penstock.engine.kernels import vertices as vertex_kernels
-from penstock.engine.kernels.author import Author, bind
 from penstock.engine.kernels.bitmap import make_enumerate, make_select
 from penstock.engine.kernels.cached import Kernel, inline
 from penstock.engine.kernels.workers import check_workers
-from penstock.engine.stretch import Bounds, Stretch
+from penstock.engine.program.bindings import Author, bind
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.heads import RowHeads
-    from penstock.engine.program import Program
-    from penstock.engine.state import Bitmap, State
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.engine.state.state import Bitmap, State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -97,8 +97,8 @@ class HostKernels:
         return self._fits and self._small >= stretches.PATIENCE and frontier.listed and few
 
     def stretch(
-        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: Bounds
-    ) -> Stretch:
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
+    ) -> FusedIterations:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
         apart = state.incoming is not None
         told = np.empty((min(bounds.iterations, stretches.MOST_ITERATIONS), 2), dtype=np.int64)
@@ -110,7 +110,7 @@ class HostKernels:
         )  # fmt: skip
         done = [(vertices, edges) for vertices, edges in told[:number].tolist()]
         state.walked = sum(done[-1])
-        return Stretch(done, limit)
+        return FusedIterations(done, limit)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -293,7 +293,7 @@ class HostKernels:
     def _passed(self, state: State, skip: int) -> tuple[int, Any]:
         return skip, state.again if skip else state.touched.words
 
-    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+    def keep_heads(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy what the view holds of the heads of its rows."""
         self._call(
             "keep_heads", view.v1 - view.v0 < SMALL, view.neighbors, (view.e0, view.e1), (view.v0, view.v1),

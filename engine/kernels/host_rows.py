@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.block import offsets
 from penstock.engine.kernels import corners, rows, vectors
 from penstock.engine.kernels.cached import Kernel
 from penstock.engine.kernels.host import SMALL, HostKernels, kernel_index
+from penstock.engine.state.row_blocks import offsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.block import Block
-    from penstock.engine.kept import KeptRows
-    from penstock.engine.state import State
+    from penstock.engine.state.oriented_rows import OrientedRows
+    from penstock.engine.state.row_blocks import RowBlock
+    from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -26,7 +26,7 @@ class HostRowKernels(HostKernels):
     """Compiled kernels for one program on whole rows."""
 
     def collect(
-        self, view: View, state: State, block: Block, walk: int, out: Index, scalars: tuple[Any, ...],
+        self, view: View, state: State, block: RowBlock, walk: int, out: Index, scalars: tuple[Any, ...],
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
@@ -39,7 +39,7 @@ class HostRowKernels(HostKernels):
         )  # fmt: skip
 
     def apply_rows(
-        self, state: State, following: tuple[Any, ...], block: Block, out: Index, scalars: tuple[Any, ...],
+        self, state: State, following: tuple[Any, ...], block: RowBlock, out: Index, scalars: tuple[Any, ...],
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
@@ -53,7 +53,7 @@ class HostRowKernels(HostKernels):
         """Set the Globals' shares to what changes nothing."""
         self._fill_partial(state)
 
-    def copy_rows(self, view: View, block: Block, walk: int, buffer: NDArray[Any]) -> None:
+    def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         bounds, edges = self._part(view, block, walk)
         threads, cut = self._cut(bounds[1] - bounds[0])
@@ -62,11 +62,11 @@ class HostRowKernels(HostKernels):
             offsets(block), walk > 0, threads, cut, buffer,
         )  # fmt: skip
 
-    def count_neighbors(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
+    def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
         """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
         self._call("count_neighbors", block.messages < SMALL, *self._sets(block), buffer, neighbors)
 
-    def keep(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: KeptRows) -> None:
+    def keep(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: OrientedRows) -> None:
         """Append to `kept` the edges that belong to the block's rows."""
         counts = np.zeros(block.last - block.first, dtype=np.int64)
         sets, small = self._sets(block), block.messages < SMALL
@@ -74,7 +74,7 @@ class HostRowKernels(HostKernels):
         starts, targets, arcs = kept.extend(counts)
         self._call("keep_rows", small, *sets, buffer, neighbors, starts, targets, arcs)
 
-    def meet(self, ones: KeptRows, others: KeptRows, each: int, state: State, scalars: tuple[Any, ...]) -> None:
+    def meet(self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
         threads, small = self.threads, len(ones.targets) < SMALL
         self._call(
@@ -97,16 +97,16 @@ class HostRowKernels(HostKernels):
         )  # fmt: skip
         self._call("settle_vectors", True, heads, state.incoming, base)
 
-    def _part(self, view: View, block: Block, walk: int) -> tuple[tuple[int, int], Any]:
+    def _part(self, view: View, block: RowBlock, walk: int) -> tuple[tuple[int, int], Any]:
         """The edges of the view that belong to the block."""
         first, last = block.edges(walk)
         low = max(first, view.e0)
         return (low, max(low, min(last, view.e1))), self._edges_of(view)
 
-    def _rows(self, view: View, block: Block) -> tuple[np.uint64, np.uint64]:
+    def _rows(self, view: View, block: RowBlock) -> tuple[np.uint64, np.uint64]:
         return np.uint64(block.first), np.uint64(block.last)
 
-    def _sets(self, block: Block) -> tuple[Any, ...]:
+    def _sets(self, block: RowBlock) -> tuple[Any, ...]:
         """First row, positions, and where the second walk's neighbors begin in each row."""
         positions = offsets(block)
         first = block.indexes[0].degrees(block.first, block.last)

@@ -22,15 +22,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import LOW, ONE, SIX, degree_of, is_marked, row_start
 from penstock.engine.kernels.cached import Kernel, inline, kernel
 from penstock.engine.kernels.combiners import ALONE
 from penstock.engine.kernels.intrinsics import lowest_bit
-from penstock.engine.program import Program, arguments, author_function
+from penstock.engine.program.bindings import Author
+from penstock.engine.program.program import Program, arguments, author_function
 
 if TYPE_CHECKING:
-    from penstock.engine.stretch import Bounds
+    from penstock.engine.state.fused_limits import FusedLimits
 
 MOST_ITERATIONS = 1024
 MOST_EDGES = 1 << 14
@@ -285,7 +285,7 @@ def make_stretch(author: Author, weighted: bool, apart: bool, key: str) -> Kerne
     return stretch
 
 
-def numbers_of(bounds: Bounds, iterations: int) -> tuple[tuple[np.int64, ...], tuple[np.float64, ...]]:
+def numbers_of(bounds: FusedLimits, iterations: int) -> tuple[tuple[np.int64, ...], tuple[np.float64, ...]]:
     """Bounds as the kernel takes them, for at most so many iterations."""
     edges = min(bounds.edges, MOST_EDGES)
     whole = iterations, edges, bounds.alpha, bounds.unexplored, bounds.before, bounds.unvisited

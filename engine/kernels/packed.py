@@ -12,11 +12,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import degree_of, is_marked
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.edges import make_relax
 from penstock.engine.kernels.intrinsics import atomic_add
+from penstock.engine.program.bindings import Author
 
 
 @inline

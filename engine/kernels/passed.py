@@ -13,11 +13,11 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import ONE, SIX, row_start
 from penstock.engine.kernels.cached import kernel
 from penstock.engine.kernels.demand import count_row
 from penstock.engine.kernels.intrinsics import lowest_bit
+from penstock.engine.program.bindings import Author
 
 
 @dataclass

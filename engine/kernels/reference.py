@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.frontier import Frontier
-from penstock.engine.kernels.author import bind
 from penstock.engine.kernels.passed import Passed
-from penstock.engine.state import Bitmap
+from penstock.engine.program.bindings import bind
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Bitmap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.heads import RowHeads
-    from penstock.engine.program import Program
-    from penstock.engine.state import State
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -271,7 +271,7 @@ class ReferenceKernels:
     def _found(self, state: State, skip: int) -> set[int]:
         return set(marked(Bitmap(state.again, state.touched.summary))) if skip else set()
 
-    def keep_heads(self, view: View, index: Index, heads: RowHeads) -> None:
+    def keep_heads(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy what the view holds of the heads of its rows."""
         for e, u in self._sources(view, index):
             start, at = row(index, u)[0], row(heads.index, u)[0]

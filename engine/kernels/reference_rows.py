@@ -10,14 +10,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.block import offsets
 from penstock.engine.kernels.reference import ReferenceKernels, row
+from penstock.engine.state.row_blocks import offsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.block import Block
-    from penstock.engine.kept import KeptRows
-    from penstock.engine.state import State
+    from penstock.engine.state.oriented_rows import OrientedRows
+    from penstock.engine.state.row_blocks import RowBlock
+    from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -26,7 +26,7 @@ class ReferenceRowKernels(ReferenceKernels):
     """The kernels of one program on whole rows, in plain Python."""
 
     def collect(
-        self, view: View, state: State, block: Block, walk: int, out: Index, scalars: tuple[Any, ...],
+        self, view: View, state: State, block: RowBlock, walk: int, out: Index, scalars: tuple[Any, ...],
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
@@ -35,7 +35,7 @@ class ReferenceRowKernels(ReferenceKernels):
             buffer[place] = self._value(view, e, (u, v), out, state, scalars, 0)
 
     def apply_rows(
-        self, state: State, following: tuple[Any, ...], block: Block, out: Index, scalars: tuple[Any, ...],
+        self, state: State, following: tuple[Any, ...], block: RowBlock, out: Index, scalars: tuple[Any, ...],
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
@@ -52,17 +52,17 @@ class ReferenceRowKernels(ReferenceKernels):
         """Set the Globals' shares to what changes nothing."""
         self._fill_partial(state)
 
-    def copy_rows(self, view: View, block: Block, walk: int, buffer: NDArray[Any]) -> None:
+    def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         for place, e, _ in self._places(view, block, walk):
             buffer[place] = view.neighbors[e - view.e0]
 
-    def count_neighbors(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
+    def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
         """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
         for v, found in self._sets(block, buffer):
             neighbors[v] = len(found)
 
-    def keep(self, block: Block, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: KeptRows) -> None:
+    def keep(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: OrientedRows) -> None:
         """Append to `kept` the edges that belong to the block's rows."""
         for v, found in self._sets(block, buffer):
             mine = {w: ways for w, ways in sorted(found.items()) if (neighbors[v], v) < (neighbors[w], w)}
@@ -70,7 +70,7 @@ class ReferenceRowKernels(ReferenceKernels):
             targets[starts[0] :] = list(mine)
             arcs[starts[0] :] = list(mine.values())
 
-    def meet(self, ones: KeptRows, others: KeptRows, each: int, state: State, scalars: tuple[Any, ...]) -> None:
+    def meet(self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
         assert state.incoming is not None
         corner, far = self.author.calls["corner"], dict(_kept(others))
@@ -99,7 +99,7 @@ class ReferenceRowKernels(ReferenceKernels):
         weight = view.weights[e - view.e0].item() if self.weighted and view.weights is not None else 1
         return self.author.calls["edge"](state.arrays, scalars, sent, *ends, weight, end - start, state.first)
 
-    def _places(self, view: View, block: Block, walk: int) -> Iterator[tuple[int, int, int]]:
+    def _places(self, view: View, block: RowBlock, walk: int) -> Iterator[tuple[int, int, int]]:
         """(place in the buffer, edge, row) of every edge of the view that belongs to the block."""
         places = offsets(block)
         for v in range(block.first, block.last):
@@ -108,7 +108,7 @@ class ReferenceRowKernels(ReferenceKernels):
             for e in range(max(start, view.e0), min(end, view.e1)):
                 yield int(at) + e, e, v
 
-    def _sets(self, block: Block, buffer: NDArray[Any]) -> Iterator[tuple[int, dict[int, int]]]:
+    def _sets(self, block: RowBlock, buffer: NDArray[Any]) -> Iterator[tuple[int, dict[int, int]]]:
         """Every row of the block with its distinct neighbors and how many of the walks led to each."""
         places = offsets(block)
         for v in range(block.first, block.last):
@@ -122,7 +122,7 @@ class ReferenceRowKernels(ReferenceKernels):
             yield v, found
 
 
-def _kept(rows: KeptRows) -> Iterator[tuple[int, dict[int, int]]]:
+def _kept(rows: OrientedRows) -> Iterator[tuple[int, dict[int, int]]]:
     for at, (first, last) in enumerate(zip(rows.starts[:-1].tolist(), rows.starts[1:].tolist(), strict=True)):
         yield (
             rows.first + at,

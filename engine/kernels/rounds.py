@@ -11,10 +11,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import ONE, SIX, row_start
 from penstock.engine.kernels.cached import kernel
 from penstock.engine.kernels.intrinsics import lowest_bit, pop_count
+from penstock.engine.program.bindings import Author
 
 
 def make_take(author: Author, key: str) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import ONE, degree_of, row_start
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.edges import find_row
 from penstock.engine.kernels.intrinsics import atomic_add
+from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.author import Author
 from penstock.engine.kernels.bitmap import LOW, ONE, SIX, degree_of
 from penstock.engine.kernels.cached import inline, kernel
 from penstock.engine.kernels.intrinsics import lowest_bit
+from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
 

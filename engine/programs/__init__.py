@@ -1,1 +1,1 @@
-"""The programs that come with Penstock, one small file each."""
+"""One file per algorithm."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, PositiveCount
-from penstock.engine.program import Field, Program, Start
-from penstock.engine.vertices import internal_ids, original_order
+from penstock.engine.program.parameters import Count, PositiveCount
+from penstock.engine.program.program import Field, Program, Start
+from penstock.engine.program.vertex_ids import internal_ids, original_order
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

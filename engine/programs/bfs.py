@@ -14,8 +14,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.vertices import in_original_order, internal_ids, original_order, original_ranks, original_values
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
+from penstock.engine.program.vertex_ids import (
+    in_original_order,
+    internal_ids,
+    original_order,
+    original_ranks,
+    original_values,
+)
 from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count
-from penstock.engine.program import VERTEX, Field, Global, Program, Start
-from penstock.engine.vertices import original_order, vertex_names
+from penstock.engine.program.parameters import Count
+from penstock.engine.program.program import VERTEX, Field, Global, Program, Start
+from penstock.engine.program.vertex_ids import original_order, vertex_names
 from penstock.storage.format.graph import Graph
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Global, Program, Start, weighted
+from penstock.engine.program.program import Field, Global, Program, Start, weighted
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import scaled
 from penstock.storage.base.errors import InputError

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, NonNegative, Positive, PositiveCount, Share
-from penstock.engine.program import Field, Global, Program, Start
-from penstock.engine.vertices import internal_id, original_order
+from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
+from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.vertex_ids import internal_id, original_order
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
 if TYPE_CHECKING:
-    from penstock.engine.result import Result
+    from penstock.engine.state.result import Result
 
 
 class CollaborativeFiltering(Program):

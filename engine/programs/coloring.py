@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.vertices import shuffled
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
+from penstock.engine.program.vertex_ids import shuffled
 from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Program
+from penstock.engine.program.program import Field, Program
 from penstock.storage.format.graph import Graph
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, NonNegative
-from penstock.engine.program import Field, Program, Start
+from penstock.engine.program.parameters import Count, NonNegative
+from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.format.graph import Graph

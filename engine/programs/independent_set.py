@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import VERTEX, Field, Program, Start
-from penstock.engine.vertices import shuffled
+from penstock.engine.program.program import VERTEX, Field, Program, Start
+from penstock.engine.program.vertex_ids import shuffled
 from penstock.storage.format.graph import Graph
 
 UNDECIDED, INSIDE, OUTSIDE = 2, 1, 0

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, Finite, NonNegative
-from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.program.parameters import Count, Finite, NonNegative
+from penstock.engine.program.program import Field, Global, Program, Start
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph

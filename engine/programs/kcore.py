@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count
-from penstock.engine.program import Field, Program, Start
+from penstock.engine.program.parameters import Count
+from penstock.engine.program.program import Field, Program, Start
 from penstock.storage.format.graph import Graph
 
 

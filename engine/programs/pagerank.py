@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Program, weighted
+from penstock.engine.program.program import Field, Program, weighted
+from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight
-from penstock.engine.vertices import vertex_column
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, NonNegative, Share
-from penstock.engine.program import Field, Global, Program, Start
+from penstock.engine.program.parameters import Count, NonNegative, Share
+from penstock.engine.program.program import Field, Global, Program, Start
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.shares import Given, shares_of
 from penstock.engine.programs.weights import counts_by_weight

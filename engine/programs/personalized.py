@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.engine.parameters import Count, NonNegative, Share
-from penstock.engine.program import Program
+from penstock.engine.program.parameters import Count, NonNegative, Share
+from penstock.engine.program.program import Program
+from penstock.engine.program.vertex_ids import originals_of
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.vertices import originals_of
 from penstock.storage.format.graph import Graph
 
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Count, NonNegative, Share
-from penstock.engine.program import Field, Global, Program, Start, weighted
+from penstock.engine.program.parameters import Count, NonNegative, Share
+from penstock.engine.program.program import Field, Global, Program, Start, weighted
+from penstock.engine.program.vertex_ids import internal_id
 from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.weights import OutgoingWeight, counts_by_weight
-from penstock.engine.vertices import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.parameters import Width
-from penstock.engine.program import LARGEST, Field, Program, Start
+from penstock.engine.program.parameters import Width
+from penstock.engine.program.program import LARGEST, Field, Program, Start
+from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.engine.vertices import internal_ids
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
 

@@ -9,7 +9,7 @@ self-loops not at all.
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.program import Field, Program
+from penstock.engine.program.program import Field, Program
 
 
 class Triangles(Program):

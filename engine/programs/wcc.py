@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import VERTEX, Field, Program, Start
-from penstock.engine.vertices import smallest_members
+from penstock.engine.program.program import VERTEX, Field, Program, Start
+from penstock.engine.program.vertex_ids import smallest_members
 from penstock.storage.format.graph import Graph
 
 

@@ -8,7 +8,7 @@ to the program whose phase this is. Parallel edges count each; an unweighted gra
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.program import Field, Program
+from penstock.engine.program.program import Field, Program
 from penstock.storage.base.errors import InputError
 
 

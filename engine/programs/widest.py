@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program import Field, Program, Start
+from penstock.engine.program.program import Field, Program, Start
+from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.engine.vertices import internal_ids
 from penstock.storage.format.graph import Graph
 
 WIDEST = np.int64(2**63 - 1)

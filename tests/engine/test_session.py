@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from faults import open_files, python
 from penstock.engine import Field, Graph, Program, Session, Start, run
-from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
 from samples import in_memory, on_disk, shape
 

@@ -12,17 +12,17 @@ from checkers import EdgeList, check_sssp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
+from penstock.engine.execution.loop import may_wait
 from penstock.engine.kernels import cuda as seam
-from penstock.engine.loop import may_wait
-from penstock.engine.program import Program
+from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.engine.result import Result
 from penstock.engine.session import Session
+from penstock.engine.state.result import Result
 from penstock.transfer import waiting
 from samples import in_memory, on_disk, shape, skewed, weighed
 from small_host import small_memory

@@ -21,14 +21,14 @@ if not hasattr(np, "row_stack"):
 
 import cupy
 from penstock.engine.kernels import cuda_kernels
-from penstock.engine.program import Program
+from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.result import Result
 from penstock.engine.session import Session
+from penstock.engine.state.result import Result
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.synthetic import BATCH_EDGES, rmat

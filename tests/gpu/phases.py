@@ -17,9 +17,9 @@ from typing import Any
 import cupy
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import cuda_kernels, cuda_vertices
-from penstock.engine.placed import PlacedBitmap
-from penstock.engine.program import Program
+from penstock.engine.program.program import Program
 from penstock.engine.session import Session
+from penstock.engine.state.device_state import DeviceBitmap
 from penstock.storage.format.graph import Graph
 from penstock.transfer.staging.host_to_device import Link
 
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 WRAPPED = (
     (cuda_kernels.CudaKernels, "_shares"),
     (cuda_kernels.CudaKernels, "_fold"),
-    (PlacedBitmap, "clear"),
+    (DeviceBitmap, "clear"),
 )
 """What the engine does by CuPy: methods that are watched like kernels, where there are such."""
 

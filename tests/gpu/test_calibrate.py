@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from penstock.engine.calibrate import Effort, Material, calibrate
+from penstock.engine.calibration.calibrate import Effort, Material, calibrate
 from penstock.engine.kernels.cuda_probes import CudaProbes
 from penstock.engine.kernels.probes import RUNS, Runs
 from penstock.transfer.devices.cuda import CudaDevice

@@ -1,4 +1,4 @@
-"""A run that was cut off on a GPU goes on there or on the cores, and vice versa (tests/engine/test_checkpoint.py)."""
+"""A run that was cut off on a GPU goes on there or on the cores, and vice versa (tests/engine/checkpoint/test_checkpoint.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checkers import EdgeList
 from penstock.engine import Graph, Session, run
-from penstock.engine.checkpoint import Checkpoints
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles

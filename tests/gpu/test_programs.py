@@ -11,8 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from checkers import EdgeList
-from penstock.engine import Field, Program, block, run
-from penstock.engine.block import Block
+from penstock.engine import Field, Program, run
 from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -34,6 +33,8 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
+from penstock.engine.state import row_blocks
+from penstock.engine.state.row_blocks import RowBlock
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.cuda import CudaDevice
@@ -114,9 +115,15 @@ def test_whole_rows_in_blocks_and_strips(directed: bool, route: str, tmp_path: P
     edges = weighed(EdgeList(3000, *skewed(3000, 60_000, 5), None, directed), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1 << 10)
     with (
-        mock.patch("penstock.engine.corners.strip_edges", return_value=20_000),
-        mock.patch("penstock.engine.rows.room", lambda indexes, most: block.room(indexes, 5000)),
-        mock.patch("penstock.engine.corners.room", lambda indexes, most: block.room(indexes, 5000)),
+        mock.patch("penstock.engine.execution.triangles.strip_edges", return_value=20_000),
+        mock.patch(
+            "penstock.engine.execution.whole_rows.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 5000),
+        ),
+        mock.patch(
+            "penstock.engine.execution.triangles.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 5000),
+        ),
         Session(graph, device="cuda:0", partition_bytes=1 << 13, route=route, device_edge_memory=1 << 17) as session,
         Session(graph, device="cpu") as host,
     ):
@@ -140,7 +147,7 @@ def test_rows_of_any_length_are_sorted(dtype: type[np.generic]) -> None:
     kernels.use()
     values = random.integers(-30_000 if np.dtype(dtype).kind != "u" else 0, 30_000, ends[-1]).astype(dtype)
     buffer = device.to_device(values)
-    kernels._sort(Block(0, len(lengths), (index,)), buffer)
+    kernels._sort(RowBlock(0, len(lengths), (index,)), buffer)
     found = device.to_host(buffer)
     for first, last in pairwise(ends):
         np.testing.assert_array_equal(found[first:last], np.sort(values[first:last]))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from checkers import EdgeList, check_sssp
-from penstock.engine import Graph, place, run
+from penstock.engine import Graph, run
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.transfer import waiting
 from penstock.transfer.planning.host_budget import HostBudget
@@ -27,7 +28,7 @@ def test_the_answer_is_the_same_and_some_wait(route: str, tmp_path: Path, monkey
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         return HostBudget(PARTITION, 3, 6, 2, False, 5)
 
-    monkeypatch.setattr(place, "divide", divide)
+    monkeypatch.setattr(device_memory_plan, "divide_host_memory", divide)
     monkeypatch.setattr(waiting, "WORTH", 0.0)
     monkeypatch.setattr(waiting, "THIN", 1e12)
     edges = weighed(EdgeList(20_000, *skewed(20_000, 400_000, 5), None, True), "uint8")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from commands import answered
-from penstock.engine import calibrate as story
-from penstock.engine import timing
+from penstock.engine.calibration import calibrate as story
+from penstock.engine.calibration import probes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.hardware_info import disk_of
 from penstock.storage.base.rate_sample import RateSample
@@ -41,7 +41,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (story, "LEAST_ARENA", 1 << 16),
         (story, "QUICK_SECONDS", 20.0),
         (story.Effort, "full", classmethod(lambda cls: cls(None, 0.01, 1 << 16))),
-        (timing, "REPEATS", 1),
+        (probes, "REPEATS", 1),
         (shown, "PROBE_BYTES", 1 << 20),
         (story, "disk_rates", disk),
     ]:

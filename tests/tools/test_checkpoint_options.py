@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Graph, Session
-from penstock.engine.checkpoint import Checkpoints
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli

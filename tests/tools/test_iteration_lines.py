@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.engine.trace import IterationRecord
+from penstock.engine.state.records import IterationRecord
 from penstock.tools.iteration_lines import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
 from samples import on_disk, shape

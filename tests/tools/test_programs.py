@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from penstock.engine.program import Program
+from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 from penstock.tools.programs import find_program, make_program, parse_setting, read_weights
 
 OWN = """
-from penstock.engine.program import Program, Field
+from penstock.engine.program.program import Program, Field
 import numpy as np
 
 class Hops(Program):
@@ -20,7 +20,7 @@ class Hops(Program):
 
 
 PHASED = """
-from penstock.engine.program import Program, Field
+from penstock.engine.program.program import Program, Field
 import numpy as np
 
 class Phased(Program):

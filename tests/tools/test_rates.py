@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.engine import calibrate as story
-from penstock.engine import timing
+from penstock.engine.calibration import calibrate as story
+from penstock.engine.calibration import probes
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.hardware_info import disk_of
 from penstock.storage.base.rate_sample import RateSample
@@ -220,7 +220,7 @@ def test_a_run_measures_says_so_and_tells_machines(
     monkeypatch.setattr(story, "calibrate", REAL)
     monkeypatch.setattr(story, "QUICK_ARENA", 1 << 16)
     monkeypatch.setattr(story, "QUICK_SECONDS", 20.0)  # whatever else this machine does meanwhile
-    monkeypatch.setattr(timing, "REPEATS", 1)
+    monkeypatch.setattr(probes, "REPEATS", 1)
     path = tmp_path / "g.h5"
     on_disk(shape("skewed"), path, chunk_edges=64)
     command = ["run", "wcc", str(path), "--device", "emulated", "--json"]

@@ -14,10 +14,10 @@ import pytest
 from checkers import EdgeList
 from commands import answered
 from penstock.engine import run
-from penstock.engine.config import Config
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.trace import IterationRecord
+from penstock.engine.resources.config import Config
+from penstock.engine.state.records import IterationRecord
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli, route_trials
 from penstock.tools.route_options import CASES, PortionType

@@ -11,12 +11,12 @@ import pytest
 from checkers import EdgeList
 from numba import cuda
 from penstock.engine import run
-from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels.cuda_kernels import CudaKernels
-from penstock.engine.placed import PlacedState
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
+from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.frontier import Frontier
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
@@ -92,7 +92,7 @@ def test_pulls_of_any_piece_of_the_edges(cuts: tuple[int, ...], whole: bool) -> 
     edges = shape("skewed")
     graph, device, program = in_memory(edges), EmulatedDevice(), PageRank()
     kernels = CudaKernels(program, graph.vertex_dtype, False, device, {})
-    state = PlacedState(program, kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
+    state = DeviceState(program, kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
     state.accumulate_apart()
     random = np.random.default_rng(len(cuts))
     state.sent[:] = random.integers(0, 1 << 20, graph.vertices)
@@ -121,7 +121,7 @@ def test_select_lists_in_ascending_order() -> None:
     edges = shape("skewed")
     graph, device = in_memory(edges), EmulatedDevice()
     kernels = CudaKernels(BFS(0), graph.vertex_dtype, False, device, {})
-    state = PlacedState(BFS(0), kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
+    state = DeviceState(BFS(0), kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
     chosen = np.array([150, 3, 64, 0, 199, 31, 32])
     kernels.mark(state, chosen)
     index = graph.out.index()

@@ -11,7 +11,7 @@ from penstock.engine import run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import cuda_apply
 from penstock.engine.kernels.cuda_kernels import CudaKernels
-from penstock.engine.program import Field, Program
+from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import ResidualPageRank

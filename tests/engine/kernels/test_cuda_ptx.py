@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.kernels import cuda_ptx
-from penstock.engine.kernels.author import bind
+from penstock.engine.program.bindings import bind
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.base.user_cache import kernel_folder

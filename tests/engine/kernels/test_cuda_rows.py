@@ -16,14 +16,15 @@ from catalogue import CASES, ROWS, near
 from checkers import EdgeList
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from penstock.engine import Session, block, run
-from penstock.engine.block import Block
+from penstock.engine import Session, run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import cuda_bitonic
 from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 from penstock.engine.kernels.cuda_sort import sort_in_place
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.state import row_blocks
+from penstock.engine.state.row_blocks import RowBlock
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.emulated import EmulatedDevice
 from samples import in_memory, on_disk, shape, skewed
@@ -43,9 +44,15 @@ def hub(*, directed: bool) -> EdgeList:
 def small_blocks() -> Iterator[None]:
     """Blocks of one long row or several short ones, and strips of a few edges."""
     with (
-        mock.patch("penstock.engine.corners.strip_edges", return_value=30),
-        mock.patch("penstock.engine.rows.room", lambda indexes, most: block.room(indexes, 40)),
-        mock.patch("penstock.engine.corners.room", lambda indexes, most: block.room(indexes, 40)),
+        mock.patch("penstock.engine.execution.triangles.strip_edges", return_value=30),
+        mock.patch(
+            "penstock.engine.execution.whole_rows.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 40),
+        ),
+        mock.patch(
+            "penstock.engine.execution.triangles.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 40),
+        ),
     ):
         yield
 
@@ -121,7 +128,7 @@ def test_rows_of_any_length_are_sorted(sides: int) -> None:
         ends = np.concatenate([[0], np.cumsum(lengths[first:last])])
         buffer = random.integers(0, 50, ends[-1]).astype(np.uint32)
         wanted = np.concatenate([np.sort(buffer[a:b]) for a, b in pairwise(ends)])
-        kernels._sort(Block(first, last, indexes), buffer)
+        kernels._sort(RowBlock(first, last, indexes), buffer)
         np.testing.assert_array_equal(buffer, wanted)
 
 

@@ -9,9 +9,9 @@ import pytest
 from checkers import EdgeList
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import cuda_stretch
-from penstock.engine.kernels.author import bind
 from penstock.engine.kernels.cuda_kernels import CudaKernels
-from penstock.engine.program import Program
+from penstock.engine.program.bindings import bind
+from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP

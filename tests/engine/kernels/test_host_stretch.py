@@ -14,12 +14,12 @@ import pytest
 from checkers import EdgeList
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine.checkpoint import Checkpoints
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution.loop import Loop
 from penstock.engine.kernels import host_stretch
-from penstock.engine.kernels.author import bind
 from penstock.engine.kernels.host import HostKernels
-from penstock.engine.loop import Loop
-from penstock.engine.program import Program
+from penstock.engine.program.bindings import bind
+from penstock.engine.program.program import Program
 from penstock.engine.programs.betweenness import AddDependencies, Betweenness, CountPaths
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.kcore import Coreness
@@ -27,9 +27,9 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import ReachForward
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.result import Result
 from penstock.engine.session import Session
-from penstock.engine.state import State, state_bytes
+from penstock.engine.state.result import Result
+from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
 from samples import in_memory, shape, skewed, weighed
 from trials import Patient, Wandering, check, program_of
@@ -245,7 +245,7 @@ def test_the_bounds_of_priorities_are_counted_as_memory() -> None:
     for program, kept in ((BFS(0), False), (SSSP(0), True)):
         author = bind(program, UINT32, lambda function: function, plain=False)
         state = State(program, author, 0, 10000, UINT32)
-        with mock.patch("penstock.engine.state.author_function", return_value=None):
+        with mock.patch("penstock.engine.state.state.author_function", return_value=None):
             bare = state_bytes(program, 10000, UINT32, apart=False)
         more = state_bytes(program, 10000, UINT32, apart=False) - bare
         assert more == kept * sum(lows.nbytes for lows in state.lows)

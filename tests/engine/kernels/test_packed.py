@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from checkers import EdgeList
 from numpy.typing import NDArray
-from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import host
-from penstock.engine.kernels.author import scalar_values
 from penstock.engine.kernels.cuda_kernels import CudaKernels
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.reference import ReferenceKernels, marked
-from penstock.engine.placed import PlacedState
-from penstock.engine.program import Field, Program
+from penstock.engine.program.bindings import scalar_values
+from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.state import State
+from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import State
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -78,7 +78,7 @@ def made(kind: str, threads: int, program: Program, graph: Graph) -> tuple[Any, 
     state: Any
     if kind == "cuda":
         kernels = CudaKernels(program, graph.vertex_dtype, weighted, EmulatedDevice(), {})
-        state = PlacedState(program, kernels.author, (0, VERTICES), graph.vertex_dtype, kernels.device)
+        state = DeviceState(program, kernels.author, (0, VERTICES), graph.vertex_dtype, kernels.device)
     else:
         kernels = {"reference": ReferenceKernels, "host": HostKernels}[kind](
             program, graph.vertex_dtype, weighted, threads

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine.frontier import Frontier
 from penstock.engine.kernels import host
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.reference import ReferenceKernels, marked
-from penstock.engine.program import Field, Program
+from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.state import State
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import State
 from penstock.storage.format.index import Index, from_offsets
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View

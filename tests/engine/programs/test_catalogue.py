@@ -21,8 +21,8 @@ import pytest
 import verifiers as right
 from catalogue import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
 from checkers import EdgeList, check_pagerank
-from penstock.engine import Program, Session, block, run
-from penstock.engine.entry import make
+from penstock.engine import Program, Session, run
+from penstock.engine.api import make
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -34,6 +34,7 @@ from penstock.engine.programs.kcore import KCore
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.widest import WidestPath
+from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
 from samples import in_memory, on_disk, shape, skewed
@@ -76,10 +77,16 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
         )
 
     with (
-        mock.patch("penstock.engine.equipment.layout", divide),
-        mock.patch("penstock.engine.corners.strip_edges", return_value=40),
-        mock.patch("penstock.engine.rows.room", lambda indexes, most: block.room(indexes, 64)),
-        mock.patch("penstock.engine.corners.room", lambda indexes, most: block.room(indexes, 64)),
+        mock.patch("penstock.engine.resources.host_resources.layout", divide),
+        mock.patch("penstock.engine.execution.triangles.strip_edges", return_value=40),
+        mock.patch(
+            "penstock.engine.execution.whole_rows.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 64),
+        ),
+        mock.patch(
+            "penstock.engine.execution.triangles.block_capacity",
+            lambda indexes, most: row_blocks.block_capacity(indexes, 64),
+        ),
         Session(graph, partition_bytes=200) as session,
     ):
         for name in ("coreness", "scc", "betweenness", *ROWS):

@@ -10,9 +10,9 @@ import pytest
 from checkers import EdgeList, check_bfs
 from penstock.engine import Graph, from_edges, run
 from penstock.engine.kernels import cuda as seam
+from penstock.engine.program.vertex_ids import in_original_order
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.table import PROGRAMS, named
-from penstock.engine.vertices import in_original_order
 from samples import skewed, weighed
 
 VERTICES, SOURCE = 60, 41

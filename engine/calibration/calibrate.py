@@ -1,0 +1,255 @@
+"""Measure this machine: the story of one calibration, from an arena of random ids to rates.
+
+One arena in host memory serves every probe: its bytes are copied to the device, its lines are read in place, its words
+are the ids that the pull sweeps over and that are gathered. Each probe has a share of the time and begins only if what
+it may take at its worst (compiling its kernel included) is left; otherwise `Calibration.missing` says so and its rate
+is the built-in one. Owns the order and the shares. Refuses to store anything (tools/rates.py does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.calibration import probes as timing
+from penstock.engine.kernels.probes import HostProbes, Probes
+from penstock.storage.base import hardware_info
+from penstock.storage.base.budget import available_memory, cores
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.rate_sample import RateSample, doublings
+from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.format.graph import Graph
+from penstock.storage.read.decode_probe import PLACES, chunks_of, decode_rates, made_chunks
+from penstock.storage.read.disk_probe import BLOCK_BYTES, measure
+from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
+from penstock.transfer.calibration.copy_probe import copy_rates
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.values.rates import Rates
+
+QUICK_SECONDS = 1.5
+"""Of all probes together; what is left of two seconds is for loading this, finding the device, storing the result."""
+QUICK_ARENA = 64 << 20
+ARENA = 1 << 30
+LEAST_ARENA = 1 << 20
+COMPILE_SECONDS = 0.4
+"""What a probe's kernel may take to compile, the first time on a machine."""
+FIRST_COMPILE_SECONDS = 0.9
+"""What a GPU's first may, which wakes its compiler."""
+DECODE_SECONDS = 1.0
+"""What the decoder may."""
+MOST_VERTICES = 1 << 24
+"""Those that a pull reads from: 8 bytes each, more than caches hold."""
+CHUNKS = 8
+QUEUES = (1, 2, 4, 8, 16)
+LEAST_BLOCKS = 16
+"""Files of fewer blocks say nothing about their disk."""
+LEFT_OUT = "no time left"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure: `seconds` in all (None: no limit), `each` probe's share, bytes of the arena.
+
+    The memory taken is up to two and a half times the arena's.
+    """
+
+    seconds: float | None
+    each: float
+    arena_bytes: int
+
+    @classmethod
+    def quick(cls, memory_bytes: int | None = None) -> Effort:
+        """At most two seconds in all. memory_bytes: a ceiling (what is free), of which a third is taken at most."""
+        return cls(QUICK_SECONDS, 0.1, _power_below(QUICK_ARENA, memory_bytes))
+
+    @classmethod
+    def full(cls, memory_bytes: int | None = None) -> Effort:
+        """About a second for each probe, and for each number of threads."""
+        return cls(None, 1.0, _power_below(ARENA, memory_bytes))
+
+
+def _power_below(wanted: int, memory_bytes: int | None) -> int:
+    """Return `wanted`, or an eighth of the memory rounded down to a power of two, but never below LEAST_ARENA."""
+    eighth = (available_memory() if memory_bytes is None else memory_bytes) // 8
+    return max(LEAST_ARENA, min(wanted, 1 << max(0, eighth.bit_length() - 1)))
+
+
+@dataclass(frozen=True)
+class Material:
+    """What to measure besides the device: a graph whose frames are decoded, files whose disk is read; both optional."""
+
+    graph: Graph | None = None
+    files: Sequence[Path] = ()
+
+    @classmethod
+    def of(cls, graph: Graph) -> Material:
+        """A graph on disk and the files that hold its edges; nothing of a graph in memory."""
+        return cls(graph, graph.files[1:] or graph.files)
+
+    @property
+    def disk(self) -> str:
+        """The name under which the files' disk is measured: several disks that are read at once count as one."""
+        return "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
+
+
+@dataclass
+class _Found:
+    """What has been measured so far."""
+
+    clock: TimeBudget
+    tables: dict[str, Samples] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, table: str, seconds: float, probe: Callable[[], Samples]) -> None:
+        """Run a probe if `seconds` are left for it, and keep what it finds."""
+        if not self.clock.allows(seconds):
+            self.missing[table] = LEFT_OUT
+            return
+        try:
+            samples = probe()
+        except InputError as error:
+            self.missing[table] = str(error)
+            return
+        if samples:
+            self.tables[table] = samples
+        else:
+            self.missing[table] = LEFT_OUT
+
+
+def machine_facts(device: Device) -> dict[str, Any]:
+    """Return what the rates depend on: this machine and the device."""
+    return hardware_info.facts() | {"device": device.facts()}
+
+
+def device_named(name: str) -> Device:
+    """Return the device "auto" (the first GPU if there is one), "cpu" or "cuda:N". InputError where it is not here."""
+    if name == "auto":
+        name = "cuda:0" if cuda.count() else "cpu"
+    return HostDevice(threads=cores()) if name == "cpu" else cuda.CudaDevice(cuda.number_of(name))
+
+
+def calibrate(
+    device: Device,
+    effort: Effort,
+    material: Material,
+    *,
+    cuda_kernels: bool = False,
+    clock: TimeBudget | None = None,
+) -> Calibration:
+    """Measure everything that `Rates` holds, on one device and on every core of this host.
+
+    cuda_kernels: run the GPU's kernels on an emulated device too (under numba's simulator). clock: in the place of one
+    of `effort.seconds` from now. The device stays open. Raises RunError when a copy or a read fails.
+    """
+    found, threads = _Found(clock or TimeBudget(effort.seconds)), cores()
+    device.use()
+    if device.reads_host:  # what comes from disk matters most where nothing crosses a link, and least where it does
+        _measure_storage(material, effort, found)
+    with _probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda") as probes:
+        arena = _measure_device(device, probes, effort, found)
+    if not device.reads_host:
+        _measure_storage(material, effort, found)
+    found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(HostDevice(), arena, effort.each, found.clock))
+    disk = found.tables.pop("disk", ())
+    base = Rates.host(threads) if device.reads_host else Rates.pcie5(threads)
+    return Calibration(
+        machine=machine_facts(device),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        quick=effort.seconds is not None,
+        seconds=found.clock.spent,
+        threads=threads,
+        rates=derive(base, found.tables, disk, threads),
+        tables=found.tables,
+        disks={material.disk: disk} if disk else {},
+        missing=found.missing,
+    )
+
+
+@contextmanager
+def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Iterator[Probes]:
+    if not cuda_kernels:
+        yield HostProbes(threads)
+        return
+    from penstock.engine.kernels.cuda_probes import CudaProbes  # numba.cuda only where a device is used
+
+    probes = CudaProbes(device)
+    try:
+        yield probes
+    finally:
+        probes.close()
+
+
+def _measure_device(device: Device, probes: Probes, effort: Effort, found: _Found) -> NDArray[np.uint32]:
+    """Copies, lines in place, the pull and its launch: whatever runs between the arena and the device."""
+    clock, size = found.clock, min(effort.arena_bytes, _power_below(effort.arena_bytes, device.memory_bytes))
+    vertices = min(MOST_VERTICES, size // 8)
+    arena = neighbors = timing.arena_of(device, size, vertices)
+    travel = 0.0
+    if not device.reads_host:
+        neighbors = device.array(len(arena), np.uint32)
+        ends = neighbors.view(np.uint8), arena.view(np.uint8)
+        found.keep("copy", 0.0, lambda: copy_rates(device, *ends, effort.each, clock))
+        words = device.mapped(arena)
+        found.keep("lines", FIRST_COMPILE_SECONDS, lambda: timing.lines(device, probes, words, effort.each, clock))
+        travel = size / fastest(found.tables["copy"]) if "copy" in found.tables else 0.0
+
+    def sweep() -> Samples:
+        if neighbors is not arena:
+            stream = device.stream()
+            device.copy_in(neighbors, arena, stream)
+            device.follow(device.event(stream))
+        values = device.to_device(np.ones(vertices))
+        return timing.pull(device, probes, (neighbors, values), effort.each, clock)
+
+    found.keep("kernel", COMPILE_SECONDS + travel, sweep)
+    if "kernel" in found.tables:  # the same kernel, with nothing to do
+        found.keep("launch", 0.0, lambda: timing.launch(device, probes, effort.each, clock))
+    else:
+        found.missing["launch"] = LEFT_OUT
+    return arena
+
+
+def _measure_storage(material: Material, effort: Effort, found: _Found) -> None:
+    found.keep("disk", 0.0, lambda: disk_rates(material, effort, found.clock))
+    found.keep("decode", DECODE_SECONDS, lambda: decode_rates_of(material, effort, found.clock))
+
+
+def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples:
+    """Bytes per second of direct reads of a block each, by reads in flight.
+
+    Raises InputError where no files are named, they are too short, or their file system takes no direct reads.
+    """
+    if not material.files:
+        raise InputError("no file or folder on the disk is named")
+    size = sum(file.stat().st_size // BLOCK_BYTES * BLOCK_BYTES for file in material.files)
+    if size < LEAST_BLOCKS * BLOCK_BYTES:
+        raise InputError(f"{material.files[0]} is too short to tell: {LEAST_BLOCKS} MiB are needed")
+    share, samples = effort.each * 2 / len(QUEUES), []
+    for in_flight in QUEUES:
+        if in_flight > 1 and in_flight * BLOCK_BYTES > effort.arena_bytes:
+            break
+        rate = measure(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
+        if rate.bytes:
+            samples.append(RateSample(in_flight, rate.bytes, rate.seconds))
+    return tuple(samples)
+
+
+def decode_rates_of(material: Material, effort: Effort, clock: TimeBudget) -> Samples:
+    """Decoded bytes per second by threads: of the graph's own chunks, or of made ones where there is time to encode.
+
+    Raises InputError where there is neither.
+    """
+    chunks = [] if material.graph is None else chunks_of(material.graph, CHUNKS)
+    if not chunks and effort.seconds is not None:
+        raise InputError("no graph file is named whose chunks could be decoded")
+    held = PLACES * BLOCK_BYTES  # what a thread decodes into
+    threads = [count for count in doublings(cores()) if count * held <= effort.arena_bytes]
+    return decode_rates(chunks or made_chunks(CHUNKS), threads or [1], effort.each / 2, clock)

@@ -1,0 +1,135 @@
+"""How each probe of a device is timed: the arena, the best of several runs, and one table for each rate.
+
+Owns the time of kernels (`kernels/probes.py` owns their work): seconds are the device's own, from events around a
+launch, but for the launch itself, which is the host's time to give many. Refuses to decide which probes run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.probes import ROW_EDGES, RUNS, Probes
+from penstock.storage.base.budget import cores
+from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
+from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.format.index import from_degrees
+from penstock.transfer.calibration.calibration import Samples
+from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.staging.compacted_layout import compacted_layout
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.staging.gather_buffers import MOST_THREADS, GatherBuffers
+from penstock.transfer.values.task import partitions
+
+PART_ROWS = 1 << 16
+"""Rows of a partition of the gathering probe: 4 MiB of neighbors."""
+
+REPEATS = 7
+BATCH = 32
+"""Launches that are timed together."""
+
+
+def arena_of(device: Device, size: int, vertices: int) -> NDArray[np.uint32]:
+    """Return `size` bytes of random ids below `vertices` (a power of two), in memory the device copies from fast."""
+    arena = device.host_array(size // 4, np.uint32)
+    arena.view(np.uint64)[:] = np.random.default_rng(1).integers(0, 1 << 64, size // 8, np.uint64)
+    arena &= np.uint32(vertices - 1)
+    return arena
+
+
+def best_seconds(device: Device, work: Callable[[], Any], seconds: float, clock: TimeBudget) -> float:
+    """Run once untimed (kernels are compiled, pages touched), then up to REPEATS times within `seconds`; the best."""
+    work()
+    device.finish()
+    best, repeats, until = float("inf"), 0, clock.until(seconds)
+    while repeats < REPEATS and (not repeats or clock.now() + best < until):
+        began = device.event(None)
+        work()
+        ended = device.event(None)
+        device.wait(ended)
+        best = min(best, device.seconds(began, ended))
+        repeats += 1
+    return max(LEAST_SECONDS, best)
+
+
+def lines(device: Device, probes: Probes, words: Any, seconds: float, clock: TimeBudget) -> Samples:
+    """Lines per second read in place at ascending addresses, by the bytes of a run; `words`: uint32, mapped."""
+    samples: list[RateSample] = []
+    for runs in RUNS:
+        count = runs.lines_in(len(words) * 4)
+        if count and (not samples or clock.left > 0):
+            work = partial(probes.read, words, runs, count)
+            samples.append(RateSample(runs.bytes, count, best_seconds(device, work, seconds / len(RUNS), clock)))
+    return tuple(samples)
+
+
+def pull(device: Device, probes: Probes, arrays: tuple[Any, Any], seconds: float, clock: TimeBudget) -> Samples:
+    """Edges per second of a sweep over (neighbors, values): by threads of the host's, one sample at 0 on a GPU."""
+    edges, samples = len(arrays[0]), list[RateSample]()
+    for threads in doublings(cores()) if probes.threaded else (0,):
+        if not samples or clock.left > 0:
+            work = partial(probes.pull, *arrays, edges, threads)
+            samples.append(RateSample(threads, edges, best_seconds(device, work, seconds, clock)))
+    return tuple(samples)
+
+
+def launch(device: Device, probes: Probes, seconds: float, clock: TimeBudget) -> Samples:
+    """Launches per second, BATCH of them one after the other without waiting; the best batch."""
+    probes.launch()
+    device.finish()
+    best, repeats, until = float("inf"), 0, clock.until(seconds)
+    while repeats < REPEATS and (not repeats or clock.now() < until):
+        began = clock.now()
+        for _ in range(BATCH):
+            probes.launch()
+        device.finish()
+        best = min(best, clock.now() - began)
+        repeats += 1
+    return (RateSample(BATCH, BATCH, best),)
+
+
+def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: TimeBudget) -> Samples:
+    """Bytes per second of every other row of `source`, gathered by the threads of route compaction, by their number."""
+    samples = list[RateSample]()
+    work = gathering(source)
+    for threads in doublings(min(cores(), MOST_THREADS)):
+        if not samples or clock.left > 0:
+            packs = GatherBuffers(HostDevice(), 0, 0, (np.uint32, None), threads)
+            took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
+            packs.close()
+            samples.append(RateSample(threads, work.size, took))
+    return tuple(samples)
+
+
+class GatherWork(NamedTuple):
+    """What threads share when they gather: `parts` to call, in any order; `target` of `size` bytes, which they fill."""
+
+    parts: Sequence[Callable[[], None]]
+    target: NDArray[np.uint32]
+    size: int
+
+
+def _all_of(packs: GatherBuffers, work: GatherWork) -> None:
+    for done in [packs.submit(part) for part in work.parts]:
+        done.result()
+
+
+def gathering(source: NDArray[np.uint32]) -> GatherWork:
+    """Every other row of ROW_EDGES edges, in partitions of PART_ROWS rows; `source` holds two rows or more."""
+    rows = len(source) // ROW_EDGES // 2 * 2
+    index = from_degrees(rows, lambda: iter((np.full(rows, ROW_EDGES),)))
+    active = ActiveRows(np.full(-(-rows // 32), 0x55555555, np.uint32), index.arrays())
+    edges = GatherSource(source, None, 0)
+    table = partitions(index, "out", rows * ROW_EDGES, PART_ROWS * ROW_EDGES, ROW_EDGES)
+    counts = [count_rows(active, table[number]) for number in range(len(table))]
+    plan = compacted_layout(*np.array(counts).T)
+    target = np.empty(plan.words, np.uint32)
+    whole = (*plan.slices(target), None)
+    parts = [
+        partial(gather_rows, active, table[number], edges, plan.place(number), whole) for number in range(len(table))
+    ]
+    return GatherWork(parts, target, target.nbytes)

@@ -1,0 +1,1 @@
+"""Checkpoints of a run: when, what, and whether one fits another run."""

@@ -1,0 +1,246 @@
+"""The story of a run's checkpoints: when one is due, what is in it, how a run goes on from it.
+
+    iteration ends -> due? -> fields, frontier, numbers, attributes into a file -> the one before the last goes
+    start -> newest whole file -> the same run? -> attributes -> the phase that was at work -> its loop and its states
+
+A checkpoint is made between two iterations, where a run is smallest (`snapshot.py`). Storage owns the file
+(`storage/checkpoint/file.py`); refused is another run's (`run_fingerprint.py`). That a vertex program's state between supersteps is
+all there is to save is Pregel's idea (Malewicz et al., SIGMOD 2010, section 4.2).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.engine.checkpoint.interval import CheckpointInterval
+from penstock.engine.checkpoint.run_fingerprint import RecordingAttributes, differences, run_fingerprint
+from penstock.engine.checkpoint.snapshot import Fields, RestoredRun, arrays_of, numbers_of, restore
+from penstock.engine.program.program import Program, resumable
+from penstock.engine.state.records import CheckpointRecord
+from penstock.engine.state.state import fields_for
+from penstock.storage.base.errors import InputError, PenstockError, UnsyncedError
+from penstock.storage.checkpoint.folder import CheckpointFolder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.resources.config import Config
+    from penstock.storage.format.graph import Graph
+
+_log = logging.getLogger("penstock.engine.checkpoint.checkpoint")
+STORY = {"identity", "ran", "level", "attributes", "phase", "phase_identity", "phase_attributes", "loop"}
+"""What a checkpoint tells besides its arrays; see `Checkpoints._told`."""
+
+
+class Checkpoints:
+    """The checkpoints of one run, in a folder of their own.
+
+    folder: is made where it is missing. every: see `Interval.of`; None: 5 minutes, and a sixtieth of the time at most.
+    resume: go on from the newest whole one, begin anew where there is none; without it, a folder that holds checkpoints
+    is refused. As a context it holds the folder's lock from the first `begin` in it to the end. notes: where the run
+    goes on, or that it begins. ran: iterations in all, those before the run was resumed included; began: those before.
+    last: the record of the last attempt.
+    Raises InputError for an interval that is none.
+    """
+
+    def __init__(self, folder: Path | str, every: str | int | None = None, *, resume: bool = False) -> None:
+        self.folder = CheckpointFolder(folder)
+        self.interval = CheckpointInterval.of(every)
+        self.resume = resume
+        self.notes: list[str] = []
+        self.ran = self.began = 0
+        self.last: CheckpointRecord | None = None
+        self._asked = False
+        self._since, self._at = 0, time.perf_counter()
+        self._identity: dict[str, Any] = {}
+        self._watched: list[RecordingAttributes] = []  # the program, and the phase at work
+        self._phase = -1
+        self._earlier: list[dict[str, NDArray[Any]]] = []  # what programs ended with that others ran in the stead of
+        self._from: RestoredRun | None = None
+        self._depth = 0
+
+    def __enter__(self) -> Self:
+        """Note that one more block uses the folder: the run, or whoever clears the checkpoints after it."""
+        self._depth += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Release the folder with the outermost block; input that was refused leaves no empty folder."""
+        self._depth -= 1
+        if not self._depth:
+            self.folder.lock.release()
+            if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
+                self.folder.abandon()
+
+    def ask(self) -> None:
+        """Make a checkpoint after this iteration, whenever the next one would be due. May be called by a signal."""
+        self._asked = True
+
+    def clear(self) -> None:
+        """Remove the run's checkpoints: its answer is where it should be. Raises RunError."""
+        self.folder.clear()
+
+    # How a run begins, or goes on.
+
+    def check(self) -> None:
+        """Refuse to begin a run in a folder that holds another run's state, or is in use. Raises InputError."""
+        self.folder.lock.check()
+        if not self.resume and self.folder.numbers():
+            raise InputError(
+                f"{self.folder.path} holds checkpoints of a run that did not end: --resume goes on with it; to begin "
+                "anew remove them, or name another folder"
+            )
+
+    def begin(self, program: Program, graph: Graph, config: Config) -> Program:
+        """Find out where to begin; returns the program to run: this one, or the one that was running in its stead.
+
+        To be called again for a program that runs in another's stead.
+        Raises InputError: the program cannot be kept or its phases not be resumed; the folder cannot be used, or holds
+        checkpoints and `resume` was not said, or only damaged ones, or those of another run.
+        """
+        if not resumable(program):
+            raise InputError(
+                f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "
+                "it cannot be resumed: add it, as engine/README.md says, or run without checkpoints"
+            )
+        self._watched = [RecordingAttributes.begin(program)]
+        if self._identity:
+            return program
+        self._identity = run_fingerprint(program, graph, config)
+        self.folder.prepare()
+        self.check()
+        self._at = time.perf_counter()
+        self._from = self._newest() if self.resume else None
+        return program if self._from is None else self._continued(program, graph, config, self._from)
+
+    def _newest(self) -> RestoredRun | None:
+        """The newest whole checkpoint, if it is of this run."""
+        kept, wrong = self.folder.newest()
+        if kept is None:
+            if wrong:
+                raise InputError(
+                    f"no checkpoint in {self.folder.path} is whole ({'; '.join(wrong)}); remove them to begin anew"
+                )
+            self.notes.append(f"there is no checkpoint in {self.folder.path}: the run begins")
+            return None
+        if kept.story.keys() != STORY:
+            raise InputError(f"{kept.path} is no checkpoint of a run; remove it")
+        found = differences(kept.story["identity"], self._identity)
+        if found:
+            raise InputError(
+                f"{kept.path} is of another run: {'; '.join(found)}; run as then to go on with it, or name another "
+                "--checkpoint folder"
+            )
+        for one in wrong:
+            _log.warning("passed over %s", one)
+        self.notes.append(f"goes on from {kept.path}, after iteration {kept.story['ran']}")
+        return RestoredRun(kept)
+
+    def _continued(self, program: Program, graph: Graph, config: Config, resumed: RestoredRun) -> Program:
+        """The program that was running, with the attributes that it had."""
+        story = resumed.story
+        for level in range(story["level"]):
+            values = fields_for(program, graph.vertices, graph.vertex_dtype)
+            for name, array in values.items():
+                resumed.fill(f"earlier/{level}/{name}", array)
+            wider = self.widen(program, values)
+            if wider is None:
+                raise resumed.damaged(f"{type(program).__name__} asked for another program then, and does not now")
+            program = wider.form(graph, config.mode)
+        self._watched = [RecordingAttributes.begin(program)]
+        self._watched[0].restore(story["attributes"])
+        self._phase, self.ran, self.began = story["phase"], story["ran"], story["ran"]
+        return program
+
+    def widen(self, program: Program, values: dict[str, NDArray[Any]]) -> Program | None:
+        """What `program.instead` says of the values it ended with, which are kept if it says anything."""
+        wider = program.instead(values)
+        if wider is not None:
+            self._earlier.append(values)
+        return wider
+
+    def phases(self, graph: Graph, shared: dict[str, NDArray[Any]]) -> Iterator[Program]:
+        """The program's phases that are left; shared: its fields. Raises RunError where they are others than before.
+
+        Fields are read twice: the program may look at them to find its phase, and may set them up anew on the way.
+        """
+        program, resumed = self._watched[0].program, self._from
+        first = 0
+        if resumed is not None:
+            first = self._phase
+            resumed.fill_shared(shared)
+        self._phase = first - 1
+        for phase in program.phases(graph, shared, first) if first else program.phases(graph, shared):
+            self._phase += 1
+            self._watched[1:] = [RecordingAttributes.begin(phase)]
+            if resumed is not None and self._phase == first:
+                self._go_on_in(phase, resumed)
+                resumed.fill_shared(shared)
+            yield phase
+
+    def _go_on_in(self, phase: Program, resumed: RestoredRun) -> None:
+        watched, before = self._watched[1], resumed.story["phase_identity"]
+        if watched.identity != before:
+            raise resumed.damaged(
+                f"phase {self._phase} was {before['name']} and is {type(phase).__name__}, or one with other parameters"
+                "; phases(first) has to begin with the phase of that number"
+            )
+        watched.restore(resumed.story["phase_attributes"])
+
+    def restore(self, loop: Loop, shared: Fields) -> bool:
+        """Bring the first loop to where the run was, with the first device's fields; False: it has to begin."""
+        resumed, self._from = self._from, None
+        if resumed is not None:
+            restore(loop, shared, resumed)
+        return resumed is not None
+
+    # What is done after every iteration.
+
+    def after(self, loop: Loop, shared: Fields) -> CheckpointRecord | None:
+        """Note that an iteration has ended; make a checkpoint if one is due, and return its record.
+
+        What goes wrong is in the record: the run goes on, the checkpoints before are still there, and the next attempt
+        is made when the next one is due.
+        """
+        self.ran += 1
+        self._since += 1
+        began = time.perf_counter()
+        took = 0.0 if self.last is None else self.last.seconds
+        if not loop.settled or not (self._asked or self.interval.due(self._since, began - self._at, took)):
+            return None
+        size, trouble = 0, ""
+        try:
+            size = self.folder.write(self.ran, self._told(loop), self._arrays(loop, shared))
+        except PenstockError as error:
+            trouble = str(error)
+            what = "checkpoint" if isinstance(error, UnsyncedError) else "no checkpoint"
+            _log.warning("%s after iteration %d: %s; the run goes on", what, self.ran, trouble)
+        self._since, self._at = 0, time.perf_counter()
+        self.last = CheckpointRecord(self.folder.file(self.ran), self.ran, size, self._at - began, trouble)
+        if size:
+            _log.info("checkpoint after iteration %d: %d bytes, %.3f s", self.ran, size, self.last.seconds)
+        return self.last
+
+    def _told(self, loop: Loop) -> dict[str, Any]:
+        """Everything but the arrays."""
+        phase = self._watched[1] if len(self._watched) > 1 else None
+        return {
+            "identity": self._identity,
+            "ran": self.ran,
+            "level": len(self._earlier),
+            "attributes": self._watched[0].changed(),
+            "phase": self._phase,
+            "phase_identity": None if phase is None else phase.identity,
+            "phase_attributes": {} if phase is None else phase.changed(),
+            "loop": numbers_of(loop),
+        }
+
+    def _arrays(self, loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
+        yield from arrays_of(loop, shared)
+        for level, fields in enumerate(self._earlier):
+            for name, values in fields.items():
+                yield f"earlier/{level}/{name}", values

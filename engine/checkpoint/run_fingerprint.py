@@ -1,0 +1,233 @@
+"""What makes two runs the same run, so that one may go on with the other's checkpoint; and what differs, in words.
+
+The same graph (`storage/format/fingerprint.py`), the same program (the text of its functions, layout and comments aside, with
+its parameters), the same options that change what is computed, a Penstock whose runs mean the same. Budgets, threads,
+routes, devices and the place of files do not count: answers are the same across them.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from types import CodeType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from penstock.engine.program.json_values import from_json_value, to_json_value
+from penstock.engine.program.program import Field, Global, Program
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
+    from penstock.storage.format.graph import Graph
+
+MEANING = 1
+"""Raised by a change after which a run that is continued would not end as one that ran through."""
+OPTIONS = ("mode", "direction")
+"""Options that change what is computed, not only how."""
+LONGEST = 60
+
+Fingerprint = dict[str, Any]
+
+
+def run_fingerprint(program: Program, graph: Graph, config: Config) -> Fingerprint:
+    """Who a run is, as plain JSON. Raises InputError for a program with an attribute that JSON cannot hold."""
+    return {
+        "penstock": _version(),
+        "meaning": MEANING,
+        "graph": fingerprint(graph),
+        "program": program_fingerprint(program),
+        "options": {name: getattr(config, name) for name in OPTIONS},
+    }
+
+
+def program_fingerprint(program: Program) -> Fingerprint:
+    """A program's name, the digest of its text, and its attributes."""
+    return {
+        "name": type(program).__qualname__,
+        "text": text_digest(type(program)),
+        "parameters": attributes(program),
+    }
+
+
+def attributes(program: Program) -> dict[str, Any]:
+    """What is stored on a program, as plain JSON. Raises InputError for what cannot be kept."""
+    found = {}
+    for name, value in vars(program).items():
+        try:
+            found[name] = to_json_value(value)
+        except TypeError as error:
+            raise InputError(
+                f"{type(program).__name__}.{name} is or holds {error}, which a checkpoint cannot keep: it keeps "
+                "numbers, texts, NumPy arrays, and lists, tuples, sets, dictionaries of them; run without checkpoints"
+            ) from None
+    return found
+
+
+@dataclass
+class RecordingAttributes:
+    """A program whose attributes a checkpoint keeps: those that are not as they were at first."""
+
+    program: Program
+    identity: dict[str, Any]
+
+    @classmethod
+    def begin(cls, program: Program) -> RecordingAttributes:
+        """Note its attributes as they are."""
+        return cls(program, program_fingerprint(program))
+
+    def changed(self) -> dict[str, Any]:
+        """The attributes that are others now, as plain JSON."""
+        first = self.identity["parameters"]
+        now = attributes(self.program)
+        return {name: value for name, value in now.items() if name not in first or first[name] != value}
+
+    def restore(self, changed: Mapping[str, Any]) -> None:
+        """Give them the values that they had."""
+        vars(self.program).update({name: from_json_value(value) for name, value in changed.items()})
+
+
+def differences(there: Fingerprint, here: Fingerprint) -> list[str]:
+    """What the run of a checkpoint had otherwise than this one, in words; nothing where they are the same run."""
+    if there["meaning"] != here["meaning"]:
+        return [
+            f"it was written by Penstock {there['penstock']} (meaning {there['meaning']}), and this is "
+            f"{here['penstock']} (meaning {here['meaning']}), which would not continue it rightly"
+        ]
+    found = []
+    for name in ("vertices", "edges", "directed", "content"):
+        if there["graph"][name] != here["graph"][name]:
+            found.append(f"its graph has {name} {there['graph'][name]}, this one {here['graph'][name]}")
+    found += _other_program(there["program"], here["program"])
+    for name in OPTIONS:
+        if there["options"][name] != here["options"][name]:
+            found.append(f"it ran with {name} {there['options'][name]}, this run has {here['options'][name]}")
+    return found
+
+
+def _other_program(there: Fingerprint, here: Fingerprint) -> list[str]:
+    if there["name"] != here["name"]:
+        return [f"it is of the program {there['name']}, this is {here['name']}"]
+    if there["text"] != here["text"]:
+        return [f"the functions of {here['name']} were others"]
+    had, have = there["parameters"], here["parameters"]
+    return [
+        f"its {name} was {_short(had.get(name))}, here it is {_short(have.get(name))}"
+        for name in sorted({*had, *have})
+        if name not in had or name not in have or had[name] != have[name]
+    ]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def text_digest(program: type[Program]) -> str:
+    """Digest of everything the author wrote: declarations and functions, with what they use of their own module.
+
+    Taken once a process, for a file that is edited while its program runs has other texts than what runs.
+    """
+    return _digest_of(cast("Any", program))
+
+
+@functools.cache
+def _digest_of(program: Any) -> str:
+    return hashlib.sha256(_declared(program, set()).encode()).hexdigest()[:32]
+
+
+def _declared(program: type[Program], seen: set[int]) -> str:
+    """A text of a class and of those it derives from; "" once it was seen."""
+    lines = []
+    for base in program.__mro__[: program.__mro__.index(Program)]:
+        if id(base) not in seen:
+            seen.add(id(base))
+            written = {name: value for name, value in vars(base).items() if name == "__init__" or name[:2] != "__"}
+            lines += [f"{name}={_described(value, seen)}" for name, value in sorted(written.items())]
+    return "\n".join(lines)
+
+
+def _described(value: Any, seen: set[int]) -> str:
+    """A text of a class's attribute, the same in every process."""
+    function = inspect.unwrap(getattr(value, "__func__", value))
+    if _is_program(value):
+        return _declared(value, seen)
+    if isinstance(value, Global):
+        return f"Global {value.dtype} {value.combine} {_described(value.function, seen)}"
+    if isinstance(value, Field):
+        return f"Field {value.dtype!r} {value.fill!r} {value.shape} {value.constant} {value.output} {value.unreached!r}"
+    if isinstance(value, tuple):
+        return f"({', '.join(_described(item, seen) for item in value)})"
+    if not inspect.isfunction(function):
+        return repr(value) if isinstance(value, int | float | str | np.generic | None) else type(value).__name__
+    if id(function) in seen:
+        return ""
+    seen.add(id(function))
+    inside = (f"{name}={_described(held, seen)}" for name, held in _reads(function))
+    return f"{_text(function)} {' '.join(inside)}"
+
+
+def _reads(function: Any) -> Iterator[tuple[str, Any]]:
+    """What a function finds by name: functions and programs of its own module, and plain constants."""
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    found |= {name: cell.cell_contents for name, cell in cells}
+    for name, value in sorted(found.items()):
+        value = inspect.unwrap(value) if callable(value) else value
+        ours = inspect.isfunction(value) or _is_program(value)
+        if (ours and value.__module__ == function.__module__) or isinstance(value, int | float | str | np.generic):
+            yield name, value
+
+
+def _is_program(value: Any) -> bool:
+    return inspect.isclass(value) and issubclass(value, Program)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code and that of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _text(function: Callable[..., Any]) -> str:
+    """The source of a function without comments, layout and docstrings; its bytecode where there is none of its own."""
+    tree = _tree(function)
+    if tree is None:
+        return " ".join(_of_bytecode(code) for code in _codes(function.__code__))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def _tree(function: Callable[..., Any]) -> ast.Module | None:
+    """A function's source, parsed; None without any. A lambda's is a line that may hold several."""
+    if function.__name__ == "<lambda>":
+        return None
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+
+
+def _of_bytecode(code: CodeType) -> str:
+    constants = [sorted(map(repr, held)) if isinstance(held, frozenset) else held for held in code.co_consts]
+    plain = [held for held in constants if not isinstance(held, CodeType)]
+    return f"{code.co_code.hex()} {code.co_names} {plain}"
+
+
+def _version() -> str:
+    try:
+        return version("penstock")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,128 @@
+"""What a loop is between two iterations, as numbers and arrays; and a new loop brought to where another was.
+
+Accumulators hold the combiner's identity then (but where triangles have met in part), and indexes and caches come from
+the graph: neither is kept. Arrays are those of host memory whatever the device, so that a run may go on on another one.
+Owns the names in a checkpoint of a loop; refuses arrays that are not of this run's dtypes and shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.state.frontier import Frontier
+from penstock.storage.base.errors import RunError
+from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop
+
+MARKED = 1 << 22
+"""Vertices whose bits are unpacked together."""
+_JSON_FIELDS = (
+    "iteration",
+    "totals",
+    "unexplored",
+    "unvisited",
+    "limit",
+    "direction",
+    "everything",
+    "converged",
+    "finished",
+    "met",
+)
+
+Fields = Mapping[str, "NDArray[Any]"]
+
+
+class RestoredRun:
+    """A whole checkpoint from which a run goes on; story: what was written beside the arrays."""
+
+    def __init__(self, kept: Checkpoint) -> None:
+        self._kept = kept
+        self.path: Path = kept.path
+        self.story: dict[str, Any] = kept.story
+
+    def fill(self, name: str, out: NDArray[Any]) -> None:
+        """Read an array into `out`. Raises RunError where it is not there, or not of that dtype and shape."""
+        try:
+            self._kept.fill(name, out)
+        except (CheckpointError, OSError) as error:
+            raise self.damaged(str(error)) from error
+
+    def fill_shared(self, shared: Fields) -> None:
+        """Read the fields that a program shares with its phases, whether or not the phase at work had them."""
+        for name, array in shared.items():
+            own = f"field/{name}"
+            self.fill(own if own in self._kept.arrays else f"shared/{name}", array)
+
+    def damaged(self, why: str) -> RunError:
+        """What to raise where it cannot be used."""
+        return RunError(f"{self.path} cannot be resumed: {why}; remove it to go on from the one before")
+
+
+def numbers_of(loop: Loop) -> dict[str, Any]:
+    """A loop's numbers, as plain JSON."""
+    return {
+        "iteration": loop.iteration,
+        "totals": loop.totals,
+        "unexplored": int(loop.unexplored),
+        "unvisited": int(loop.unvisited),
+        "limit": float(loop.limit),
+        "direction": loop.direction,
+        "everything": bool(loop.everything),
+        "converged": bool(loop.converged),
+        "finished": bool(loop.finished),
+        "met": loop.met,
+        "before": [loop.before.vertices, loop.before.edges],
+    }
+
+
+def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The arrays one by one; what lies on a device is in host memory only while the next is not asked for."""
+    state = loop.workers[0].state
+    loop.workers[0].kernels.use()
+    yield "pending", state.pending_bits()
+    for name, values in state.fields.items():
+        yield f"field/{name}", state.to_host(values)
+    if loop.met and not loop.finished:
+        yield "messages", state.to_host(state.incoming)
+    for name, values in shared.items():
+        if name not in state.fields:
+            yield f"shared/{name}", values
+
+
+def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
+    """Bring a new loop to where the one was: its numbers, the first device's fields, every device's frontier."""
+    state, saved = loop.workers[0].state, resumed.story["loop"]
+    for name, array in state.fields.items():
+        values = shared.get(name)
+        if values is None:
+            values = array if isinstance(array, np.ndarray) else np.empty(array.shape, array.dtype)
+        resumed.fill(f"field/{name}", values)
+        if values is not array:
+            state.take({name: values})
+    _mark(loop, resumed)
+    for name in _JSON_FIELDS:
+        setattr(loop, name, saved[name])
+    loop.before = Frontier(*saved["before"])
+    if loop.met and not loop.finished:
+        messages = np.empty(state.incoming.shape, state.incoming.dtype)
+        resumed.fill("messages", messages)
+        state.from_host(state.incoming, messages)
+
+
+def _mark(loop: Loop, resumed: RestoredRun) -> None:
+    """Make those pending who were."""
+    vertices = loop.graph.vertices
+    bits = np.empty(-(-vertices // 8), np.uint8)
+    resumed.fill("pending", bits)
+    for first in range(0, vertices, MARKED):
+        part = np.unpackbits(bits[first // 8 : (first + MARKED) // 8], bitorder="little")[: vertices - first]
+        active = np.flatnonzero(part) + first
+        for worker in loop.workers if len(active) else ():
+            worker.kernels.use()
+            worker.kernels.mark(worker.state, active)

@@ -1,0 +1,1 @@
+"""How a run advances: the loop and the operators with a schedule of their own."""

@@ -1,0 +1,121 @@
+"""How a run is watched: kernels, iterations and the host's own steps, put into a timeline as they happen.
+
+Owns what is stamped by the engine: every kernel call by the thread that makes it or, on a GPU, by events around it (and
+as an NVTX range where CuPy has them, so that Nsight shows the same names); every iteration; the frontier and the bytes
+moved so far as levels. Without a timeline none of this exists: kernels are called as they are. Refuses to change what
+is called or in which order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.base.timeline import NO_WORK, Timeline, Work
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.timestamps import DeviceTimestamps, work_of
+from penstock.transfer.values.view import View
+
+if TYPE_CHECKING:
+    from penstock.engine.state.records import IterationRecord
+    from penstock.transfer.devices.device import Device
+
+UNSEEN = frozenset({"use", "close", "can_stretch", "mark", "marks", "placed"})
+"""What kernels do that takes no time worth a span, or is part of another call."""
+
+
+class KernelProfiler:
+    """Watches the runs of one session; device: the one behind a link, None where the host's cores do all."""
+
+    def __init__(self, timeline: Timeline, device: Device | None) -> None:
+        self.timeline = timeline
+        self.stamps = None if device is None else DeviceTimestamps(timeline, device)
+        self._device = device
+        self._ranges = cuda.ranges() if device is not None and device.kind == "cuda" else None
+        self._moved = [0, 0]
+
+    def kernels(self, kernels: Any, device: Device) -> Any:
+        """The same kernels, every call of which is stamped on the device's track."""
+        track = self.timeline.track("kernel", device.name)
+        call = self._on_device if device.kind == "cuda" else self._on_host
+        return _ProfiledKernels(kernels, lambda name, function: call(track, name, function))
+
+    def begin(self, program: str) -> None:
+        """Count iterations of a program from 0; what comes before the first belongs to it."""
+        self.timeline.iteration = 0
+        self.timeline.add(self.timeline.track("engine", "programs"), program, time.perf_counter(), 0.0)
+
+    def note(self, record: IterationRecord) -> None:
+        """Take an iteration that is over, and what the device has passed since the last one."""
+        timeline, now = self.timeline, time.perf_counter()
+        began = record.began or now - record.seconds
+        what = Work(items=record.edges, first=record.number)
+        timeline.add(timeline.track("engine", "iterations"), record.direction, began, record.seconds, what)
+        for task in record.tasks:
+            self._moved[0] += task.bytes_disk
+            self._moved[1] += task.bytes_link
+        timeline.level("frontier vertices", began, record.vertices)
+        timeline.level("frontier edges", began, record.edges)
+        for name, moved in zip(("bytes from disk", "bytes over the link"), self._moved, strict=True):
+            if moved:
+                timeline.level(name, began + record.seconds, moved)
+        timeline.iteration = record.number + 1
+        self.settle()
+
+    def settle(self) -> None:
+        """Take what the device has passed."""
+        if self.stamps is not None:
+            self.stamps.take()
+
+    def _on_host(self, track: int, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            result = function(*arguments, **named)
+            seconds = time.perf_counter() - began
+            told, work = _told(name, arguments)
+            self.timeline.add(track, told, began, seconds, work)
+            return result
+
+        return called
+
+    def _on_device(self, track: int, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        device, stamps = self._device, self.stamps
+        assert device is not None
+        assert stamps is not None
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            told, work = _told(name, arguments)
+            if self._ranges is not None:
+                self._ranges.push(told)
+            first = device.event(None)
+            try:
+                result = function(*arguments, **named)
+            finally:
+                if self._ranges is not None:
+                    self._ranges.pop()
+            stamps.add(track, told, (first, device.event(None)), work)
+            return result
+
+        return called
+
+
+class _ProfiledKernels:
+    """Kernels whose calls are stamped; all else is theirs."""
+
+    def __init__(self, kernels: Any, stamped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+        self._kernels, self._stamped = kernels, stamped
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._kernels, name)
+        if name in UNSEEN or not hasattr(found, "__func__"):
+            return found
+        return self.__dict__.setdefault(name, self._stamped(name, found))
+
+
+def _told(name: str, arguments: tuple[Any, ...]) -> tuple[str, Work]:
+    """A call's name, and what it was for: `push filter` and the partitions of the view that it walks."""
+    if arguments and isinstance(arguments[0], View):
+        record = arguments[0].record
+        return f"{name} {record.route}", work_of(record)
+    return name, NO_WORK

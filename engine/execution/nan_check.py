@@ -1,0 +1,56 @@
+"""Owns the question whether a program's values are numbers: a NaN is refused rather than answered, or waited for.
+
+NaN differs from itself, so a vertex that holds one changes for ever and a run without a limit would never end: values
+are looked at now and then while a run goes on, in the iterations 64, 128, 256 …, and at its end. Refuses nothing where
+a program itself fills a field with NaN.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.program import fields_of
+from penstock.storage.base.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import DeviceState
+    from penstock.engine.state.state import State
+
+FIRST_LOOK = 64
+STEP = 1 << 20  # values looked at together
+
+
+def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int) -> None:
+    """Raise RunError if a field of floats holds a NaN and was not filled with them."""
+    for name in _suspects(program, fields):
+        flat = fields[name].reshape(-1)
+        if any(np.isnan(flat[first : first + STEP]).any() for first in range(0, len(flat), STEP)):
+            raise RunError(
+                f"{type(program).__name__}: {int(np.isnan(flat).sum()):,} of {len(flat):,} values of {name!r} are no "
+                f"numbers (NaN) after {iterations} iterations; correct start(), edge() or vertex() (0 / 0, inf - inf?)"
+            )
+
+
+def check_nan_now(program: Program, state: State | DeviceState, iterations: int) -> None:
+    """As `check_numbers`, if it is time to; values leave a device only if there is something to tell of them."""
+    if iterations >= FIRST_LOOK and iterations & (iterations - 1) == 0:
+        found = [name for name in _suspects(program, state.fields) if state.has_nan(name)]
+        if found:
+            check_nan(program, {name: state.host_fields()[name] for name in found}, iterations)
+
+
+def _suspects(program: Program, fields: dict[str, Any]) -> list[str]:
+    """Fields of floats that were not filled with NaN; `fields`: arrays, of the host or of a device."""
+    return [
+        name
+        for name, field in fields_of(program).items()
+        if name in fields and fields[name].dtype.kind == "f" and not _is_nan(field.fill)
+        if not _is_nan(field.unreached)
+    ]
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))

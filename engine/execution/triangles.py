@@ -1,0 +1,161 @@
+"""The story of a run over triangles: every corner gets a message from each of its triangles.
+
+    neighbors of every vertex -> rows turned so that a triangle is met once -> strips of them, pair by pair, intersected
+
+Needs two rows at once, and those of the neighbors are anywhere. What of the turned rows fits memory is a strip; where
+that is all of them, edges are read twice, else once and once more for every pair of strips. Intersection is in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.execution.whole_rows import activate_all, edge_streams_of, visit_views
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.oriented_rows import oriented_rows
+from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.state.records import IterationRecord
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.values.view import View
+
+SHARE = 4
+"""Strips take at most this part of the memory budget."""
+
+
+def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[IterationRecord]:
+    """Give every corner its messages, a strip an iteration, then run `vertex` once.
+
+    memory_bytes: the budget of the whole run. messages: neighbors of a block of rows (`block.most_messages`).
+    """
+    if loop.finished:
+        return
+    began = time.perf_counter()
+    loop.workers[0].kernels.use()
+    found = RowBlocks(loop, activate_all(loop), messages)
+    try:
+        for met in _intersect_all(found, memory_bytes):
+            loop.met = met
+            if met == loop.graph.vertices:
+                _finish(loop)
+            record = found.record
+            record.totals = dict(loop.totals)
+            record.seconds = time.perf_counter() - began
+            loop.iteration += 1
+            yield record
+            began, found.record = time.perf_counter(), activate_all(loop)
+    finally:
+        loop.workers[0].kernels.close()
+
+
+def _finish(loop: Loop) -> None:
+    """Turn the messages into values."""
+    worker, everybody = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker.kernels.apply(worker.state, everybody, loop.out, loop.scalars())
+    loop.total()
+    loop.converged = loop.finished = True
+
+
+def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
+    """Count everybody's neighbors, and meet every strip with itself and every other; yields how far they have met.
+
+    A run that goes on from a checkpoint begins behind the vertices that have met theirs; its strips may be others.
+    """
+    graph, kernels, state = found.loop.graph, found.kernels, found.state
+    neighbors = state.empty(graph.vertices, np.int64)
+    neighbors[...] = 0
+    for block in found.rows(0, graph.vertices):
+        kernels.count_neighbors(block, found.buffer, neighbors)
+    if "neighbors" in state.fields:
+        state.fields["neighbors"][:] = neighbors
+    counts = state.to_host(neighbors)
+    bounds = strips(counts, strip_edges(graph, memory_bytes))
+    each, scalars = 1 if graph.directed else 2, found.loop.scalars()
+    sizes = max(last - first for first, last in bounds), longest_strip(counts, bounds)
+    spans = [(max(first, found.loop.met), last) for first, last in bounds if last > found.loop.met]
+    alone = spans == bounds[:1]
+    kept = [oriented_rows(state, *sizes, graph.vertex_dtype) for _ in ((1,) if alone else (1, 2))]
+    for span in spans:
+        found.keep(span, neighbors, kept[0])
+        for other in bounds:
+            if other != span:
+                found.keep(other, neighbors, kept[1])
+            kernels.meet(kept[0], kept[other != span], each, state, scalars)
+        yield span[1]
+
+
+def strip_edges(graph: Graph, memory_bytes: int) -> int:
+    """Edges of turned rows that a strip may hold, so that two of them take their share of the memory budget."""
+    return max(1, memory_bytes // SHARE // (2 * (graph.vertex_dtype.itemsize + 1)))
+
+
+def strips(neighbors: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Cut the vertices into ranges [first, last) whose turned rows have at most `most` edges, but at least one row.
+
+    A turned row has at most min(neighbors, sqrt(sum of all neighbors)) edges: sqrt(2 m).
+    """
+    sums = _transposed(neighbors)
+    found, first = [], 0
+    while first < len(neighbors):
+        last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
+        found.append((first, last))
+        first = last
+    return found
+
+
+def longest_strip(neighbors: NDArray[np.int64], bounds: list[tuple[int, int]]) -> int:
+    """How many edges the turned rows of one of these strips may have at most."""
+    sums = _transposed(neighbors)
+    return max(int(sums[last] - sums[first]) for first, last in bounds)
+
+
+def _transposed(neighbors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most how many edges the turned rows before each vertex have together, int64 (vertices + 1,)."""
+    longest = int(np.sqrt(float(neighbors.sum()))) + 1
+    return np.concatenate([[0], np.cumsum(np.minimum(neighbors, longest))])
+
+
+def strip_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
+    """Bytes that a run takes beyond its state: two strips, the buffer of rows, and the counts of neighbors.
+
+    While a strip grows by a block it is copied once, which is counted; so are the ranks that a GPU gives a buffer.
+    """
+    adjacencies = [graph.out] if not graph.directed or graph.into is None else [graph.into, graph.out]
+    buffer = block_capacity([adjacency.index() for adjacency in adjacencies], messages)
+    entry = graph.vertex_dtype.itemsize + 1
+    kept = min(2 * strip_edges(graph, memory_bytes), 2 * graph.edges)
+    return kept * entry * 3 // 2 + buffer * (graph.vertex_dtype.itemsize + 4) + 40 * graph.vertices
+
+
+class RowBlocks:
+    """The way to rows of neighbors, block by block, through one buffer where the kernels compute."""
+
+    def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
+        self.loop, self.record, self.lanes = loop, record, edge_streams_of(loop)
+        self.kernels, self.state = loop.workers[0].kernels, loop.workers[0].state
+        self._indexes = [lane.index for lane in self.lanes]
+        self.buffer = self.state.empty(block_capacity(self._indexes, messages), loop.graph.vertex_dtype)
+
+    def rows(self, first: int, last: int) -> Iterator[RowBlock]:
+        """Blocks of the rows [first, last), each when its neighbors are in the buffer."""
+        for block in blocks(self._indexes, len(self.buffer)):
+            part = RowBlock(max(block.first, first), min(block.last, last), block.indexes)
+            if part.first < part.last:
+
+                def copy(view: View, walk: int, part: RowBlock = part) -> None:
+                    self.kernels.copy_rows(view, part, walk, self.buffer)
+
+                visit_views(self.loop, self.lanes, part, self.record, copy)
+                yield part
+
+    def keep(self, span: tuple[int, int], neighbors: Any, kept: Any) -> None:
+        """Let `kept` hold the turned rows of the vertices of a strip."""
+        kept.begin(span[0])
+        for block in self.rows(*span):
+            self.kernels.keep(block, self.buffer, neighbors, kept)

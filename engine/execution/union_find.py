@@ -1,0 +1,156 @@
+"""The story of a run whose combiner is `union`: linking trees instead of sending messages.
+
+With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
+lies outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
+unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
+these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
+in `kernels/forest.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.records import IterationRecord
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop, Worker
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.transfer.values.view import View
+
+SAMPLED = 2
+WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first
+LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
+REACH = (
+    0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
+)
+SAMPLES = 16, 256  # partitions, and consecutive edges of each, that are looked at to learn where edges lead
+NO_COMPONENT = np.uint64(2**64 - 1)
+
+
+def link_components(loop: Loop) -> Iterator[IterationRecord]:
+    """Link every edge of the graph; at the end each vertex points to the smallest id of its component.
+
+    A run that goes on from a checkpoint keeps the trees and links again: which edges were linked depends on what was in
+    memory then, and linking twice changes nothing.
+    """
+    if loop.finished:
+        return
+    resident = all(worker.lanes["push"].resident for worker in loop.workers)
+    done_each, giant = 0, NO_COMPONENT
+    if resident:
+        yield _pass(loop, lambda worker, view: worker.kernels.link_heads(view, worker.state, loop.out, SAMPLED))
+        giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
+        done_each = SAMPLED
+    symmetric = not loop.graph.directed
+    if not resident and symmetric and len(loop.workers) == 1:
+        here = loop.workers[0].lanes["push"].here
+        if here.mean() >= WORTH and _reached_share(loop.workers[0].lanes["push"], here) >= REACH:
+            yield from _link_from(loop, here)
+            return
+
+    def link(worker: Worker, view: View) -> None:
+        worker.kernels.link_rows(view, worker.state, loop.out, done_each, giant, symmetric)
+
+    yield _last(loop, _pass(loop, link))
+
+
+def _last(loop: Loop, record: IterationRecord) -> IterationRecord:
+    """Note that nothing is left to link."""
+    loop.converged = loop.finished = True
+    return record
+
+
+def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]:
+    """Link what is here; then, of the other partitions, only the rows of vertices outside the largest tree.
+
+    An edge is stored in both its rows, so an edge that has not been here and joins two trees lies in a row outside the
+    largest one.
+    """
+    worker = loop.workers[0]
+    kernels, state = worker.kernels, worker.state
+
+    def link(worker: Worker, view: View) -> None:
+        kernels.link_rows(view, state, loop.out, 0, NO_COMPONENT, True)
+
+    yield _pass(loop, link, only=here)
+    root, share = kernels.largest_tree(state)
+    if share < LARGE:
+        yield _last(loop, _pass(loop, link, only=~here))
+        return
+    giant = np.uint64(root)
+    kernels.mark_outside(state, loop.out, giant)
+    frontier = kernels.select(state, loop.out, (), math.inf)
+
+    def link_outside(worker: Worker, view: View) -> None:
+        kernels.link_listed(view, state, frontier, loop.out, giant)
+
+    if not frontier.empty:
+        yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
+    loop.converged = True
+
+
+def _reached_share(lane: EdgeStream, here: NDArray[np.bool_]) -> float:
+    """Edges at hand that lead to vertices whose rows are not, for each of these vertices; from a sample of the edges.
+
+    Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
+    what is still to come could be left out. here: bool (partitions,), not all of them.
+    """
+    stage = lane.pipeline.stage(lane.key)
+    table, (bases, offsets, shift) = stage.table, lane.index.arrays()
+    several, edges = SAMPLES
+    numbers = np.flatnonzero(here)
+    found = []
+    for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
+        neighbors = stage.placed(number, 1, False)[0]
+        middle = int(table.lengths[number]) // 2
+        found.append(lane.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
+    targets = np.concatenate(found)
+    starts = bases[targets >> int(shift)] + offsets[targets]
+    away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
+    absent = lane.index.vertices - int((table.v1 - table.v0)[here].sum())
+    return float(away.mean() * table.lengths[here].sum() / max(1, absent))
+
+
+def _pass(
+    loop: Loop,
+    link: Callable[[Worker, View], Any],
+    *,
+    only: NDArray[np.bool_] | None = None,
+    frontier: Frontier | None = None,
+) -> IterationRecord:
+    """Every device links the edges that its lane brings; then all forests are joined and compressed.
+
+    only: which partitions to bring. frontier: whose rows are wanted, None for all.
+    """
+    began = time.perf_counter()
+    count = loop.graph.vertices
+    if frontier is None:
+        frontier = Frontier(count, loop.graph.edges, everything=True)
+    record = IterationRecord(loop.iteration, "push", frontier.vertices, frontier.edges)
+    for worker in loop.workers:
+        worker.kernels.use()
+        lane = worker.lanes["push"]
+        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, (), only), start=1):
+            started = time.perf_counter()
+            link(worker, view)
+            if not lane.resident and number & (number - 1) == 0:
+                # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
+                worker.kernels.compress(worker.state)
+            view.record.kernel_seconds += time.perf_counter() - started
+        record.tasks.extend(lane.records)
+    first = loop.workers[0]
+    for other in loop.workers[1:]:
+        first.kernels.join_forests(first.state, other.state)
+    first.kernels.compress(first.state)
+    for other in loop.workers[1:]:
+        other.state.arrays[0][:] = first.state.arrays[0]
+    record.seconds = time.perf_counter() - began
+    loop.iteration += 1
+    return record

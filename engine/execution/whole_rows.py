@@ -1,0 +1,152 @@
+"""The story of a run on whole rows: all messages to a vertex together, in blocks of rows that a buffer has room for.
+
+    block of rows -> pull its edges into the buffer -> `vertex` on each row -> ... -> new values take effect -> done?
+
+Partitions cut rows anywhere; the buffer puts them together again, so that graphs larger than memory need no more of it
+than the longest row. Every vertex is active in every iteration. Also the walk of programs whose messages are vectors,
+which only differ in being added up as they come.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.program.program import fields_of, message_dtype, resolve_dtype
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks
+
+if TYPE_CHECKING:
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.program.program import Program
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.values.view import View
+
+Visit = Callable[["View", int], None]
+
+
+def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
+    """Run until the program is done or its max_iter is reached. messages: of a block (`block.most_messages`)."""
+    if loop.totals_declared and loop.iteration == 0:
+        loop.reduce()
+    if loop.program.message_shape:
+        work = partial(_add_vectors, loop)
+    else:
+        work = partial(_apply_blocks, loop, RowScratch.of(loop, messages))
+    try:
+        while not loop.finished and loop.iteration < loop.program.max_iter:
+            began = time.perf_counter()
+            record = activate_all(loop)
+            work(record)
+            record.totals = dict(loop.totals)
+            record.seconds = time.perf_counter() - began
+            loop.end_iteration(record.number)
+            yield record
+    finally:
+        loop.workers[0].kernels.close()
+
+
+def activate_all(loop: Loop) -> IterationRecord:
+    """The record of a sweep over all edges, to be filled."""
+    return IterationRecord(loop.iteration, "pull", loop.graph.vertices, loop.graph.edges)
+
+
+def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
+    """The lanes of the run's walks, over all partitions: whole rows stay on the first device."""
+    worker = loop.workers[0]
+    found = [worker.lanes["pull"], *([worker.against["pull"]] if worker.against else [])]
+    return tuple(replace(lane, mine=None) for lane in found)
+
+
+def visit_views(
+    loop: Loop, lanes: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit
+) -> None:
+    """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows)."""
+    worker = loop.workers[0]
+    whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker.kernels.use()
+    for walk, lane in enumerate(lanes):
+        only = None
+        if block is not None and not lane.resident:
+            table, (first, last) = lane.pipeline.table(lane.key), block.edges(walk)
+            only = (table.e0 < last) & (table.e1 > first)
+        for view in lane.views(worker.kernels, worker.state, whole, (), only):
+            began = time.perf_counter()
+            see(view, walk)
+            view.record.kernel_seconds += time.perf_counter() - began
+        record.tasks.extend(lane.records)
+
+
+@dataclass
+class RowScratch:
+    """What a run with the combiner `all` needs beside its state, kept from iteration to iteration.
+
+    buffer: messages of a block. following: name -> array for a field's new values; then it takes the old ones.
+    """
+
+    buffer: Any
+    following: dict[str, Any]
+
+    @classmethod
+    def of(cls, loop: Loop, messages: int) -> RowScratch:
+        """Memory where the kernels compute, not filled."""
+        state = loop.workers[0].state
+        changing = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
+        buffer = state.empty(
+            block_capacity([lane.index for lane in edge_streams_of(loop)], messages), loop.author.message
+        )
+        ours = {name: state.fields[name] for name in changing}
+        return cls(buffer, {n: state.empty(a.size, a.dtype).reshape(a.shape) for n, a in ours.items()})
+
+
+def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> None:
+    """One iteration of a program that keeps all messages (`all`)."""
+    kernels, state, scalars = loop.workers[0].kernels, loop.workers[0].state, loop.scalars()
+    lanes, buffer = edge_streams_of(loop), scratch.buffer
+    targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
+    kernels.use()
+    kernels.clear_partial(state)
+    for block in blocks([lane.index for lane in lanes], len(buffer)):
+
+        def collect(view: View, walk: int, block: RowBlock = block) -> None:
+            kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
+
+        visit_views(loop, lanes, block, record, collect)
+        kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
+    scratch.following = state.swap(scratch.following)
+    loop.total()
+
+
+def _add_vectors(loop: Loop, record: IterationRecord) -> None:
+    """One iteration of a program whose messages are vectors."""
+    kernels, state, scalars = loop.workers[0].kernels, loop.workers[0].state, loop.scalars()
+    lanes = edge_streams_of(loop)
+    whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+
+    def add(view: View, walk: int) -> None:
+        kernels.pull_vectors(view, state, (lanes[walk].index, loop.out), scalars)
+
+    visit_views(loop, lanes, None, record, add)
+    kernels.apply(state, whole, loop.out, scalars)
+    loop.total()
+
+
+def row_bytes(program: Program, graph: Graph, messages: int) -> int:
+    """Bytes that a program with the combiner `all` takes beyond its state: the buffer, and the fields' new values.
+
+    A GPU also notes where long rows lie, in a 32nd of a byte for each message.
+    """
+    stored = [graph.into or graph.out]
+    if graph.directed and program.along == "both":
+        stored.append(graph.out)
+    buffer = block_capacity([adjacency.index() for adjacency in stored], messages)
+    total = buffer * message_dtype(program, graph.vertex_dtype).itemsize + buffer // 32
+    for spec in fields_of(program).values():
+        if not spec.constant:
+            total += resolve_dtype(spec.dtype, graph.vertex_dtype).itemsize * graph.vertices
+    return total

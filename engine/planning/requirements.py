@@ -1,0 +1,278 @@
+"""What a program asks of a session: directions, weights, how its updates are seen, and the memory that follows.
+
+Owns the arithmetic of a run's memory before there is a run, so that a forecast, a refusal and the run itself have the
+same: for all programs that may run in the course of one. Reads the row index where the sum needs it, never an edge.
+Refuses what the graph or the options rule out, and a budget below the least that works, which it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from inspect import signature
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.engine.execution import cel, triangles, whole_rows
+from penstock.engine.program.program import (
+    Program,
+    author_function,
+    fields_of,
+    has_phases,
+    needs_rows,
+    weighted,
+    words_of,
+)
+from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
+from penstock.engine.resources.device_memory_plan import memory_for
+from penstock.engine.resources.requirements_types import MemoryRequest
+from penstock.engine.resources.traversal import Traversal, traversals
+from penstock.engine.state.device_state import device_state_bytes
+from penstock.engine.state.row_blocks import message_capacity
+from penstock.engine.state.state import field_bytes, fields_for, state_bytes
+from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.checkpoint.file import WRITING_BYTES
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.direction import Direction
+    from penstock.storage.format.graph import Adjacency, Graph
+
+Found = TypeVar("Found")
+PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """What a run's memory depends on besides the graph and the program.
+
+    device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
+    checkpoints: whether it keeps some.
+    """
+
+    config: Config
+    device_bytes: int | None = None
+    timeline_bytes: int = 0
+    checkpoints: bool = False
+
+    @property
+    def other_bytes(self) -> int:
+        """Bytes that trace and checkpoints take."""
+        return self.timeline_bytes + (WRITING_BYTES if self.checkpoints else 0)
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes of the memory that holds the state: the host's, or a device's, of which the host must have as much."""
+        ours = self.config.memory_bytes
+        return ours if self.device_bytes is None else min(ours, self.device_bytes)
+
+    @property
+    def messages(self) -> int:
+        """Messages that a buffer of whole rows should have room for."""
+        return message_capacity(None if self.device_bytes is None else self.room_bytes)
+
+    def given(self, option: str, budget: int) -> RunSetting:
+        """The same with another budget: of the host, or of the device."""
+        if option == "--device-memory":
+            return replace(self, device_bytes=budget)
+        return replace(self, config=replace(self.config, host_memory=budget))
+
+
+@dataclass(frozen=True)
+class RunRequirements:
+    """What one program asks for.
+
+    asynchronous: updates are seen at once. apart: messages have a place of their own.
+    """
+
+    program: Program
+    directions: dict[Direction, tuple[Traversal, ...]]
+    weighted: bool
+    asynchronous: bool
+    apart: bool
+    needs: MemoryRequest
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """What a run asks for in all: program by program, the first one first; and the needs of all of them together."""
+
+    asks: tuple[RunRequirements, ...]
+    needs: MemoryRequest
+
+
+def plan_memory(graph: Graph, program: Program, setting: RunSetting) -> PlannedRun:
+    """What running a program asks for; the program as its `form` has it.
+
+    Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
+    """
+
+    def attempt(setting: RunSetting) -> PlannedRun:
+        asks = tuple(_all_requirements(graph, program, setting))
+        needs = reduce(
+            MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
+        )
+        memory_for(graph, setting.config, needs, setting.device_bytes)
+        return PlannedRun(asks, needs)
+
+    return retried(setting, attempt)
+
+
+def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Found:
+    """What `attempt` finds in a setting. Raises its BudgetError with the least number of MiB that it does not refuse.
+
+    What is taken may grow with what is given, but by less: so the sums for growing budgets end at the least one.
+    """
+    try:
+        return attempt(setting)
+    except BudgetError as refusal:
+        refused = latest = refusal
+    while True:
+        try:
+            attempt(setting.given(refused.option, latest.least_mib << 20))
+        except BudgetError as again:
+            if again.option == refused.option and again.least_mib > latest.least_mib:
+                latest = again
+                continue
+        break
+    grows = "; of a larger budget kept rows take more" if latest is not refused else ""
+    raise BudgetError(refused.option, refused.reason + grows, latest.least_mib, refused.otherwise)
+
+
+def _all_requirements(graph: Graph, program: Program, setting: RunSetting) -> Iterable[RunRequirements]:
+    """What a program asks for, or each of its phases; then what those that may run in its stead do."""
+    check_program_on(graph, program)
+    if has_phases(program):
+        for phase in _phases(graph, program):
+            check_program_on(graph, phase)
+            yield requirements_of(graph, phase, setting, program)
+        return
+    yield requirements_of(graph, program, setting)
+    for other in program.may_run(graph) or ():
+        yield from _all_requirements(graph, other.form(graph, setting.config.mode), setting)
+
+
+def _phases(graph: Graph, program: Program) -> Iterable[Program]:
+    """The phases that a program may have; of one that does not say which, the first."""
+    said = program.may_run(graph)
+    if said is not None:
+        return said
+    first = next(iter(program.phases(graph, fields_for(program, graph.vertices, graph.vertex_dtype))), None)
+    return [] if first is None else [first]
+
+
+def _between_phases(
+    graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]
+) -> MemoryRequest:
+    """What a program of phases takes of itself; without any phase it reads row indexes at most."""
+    held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
+    needs = MemoryRequest.of(graph, (), weighted=False, state_bytes=held + setting.other_bytes)
+    working = program.working_bytes * graph.vertices
+    return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)
+
+
+def requirements_of(
+    graph: Graph, program: Program, setting: RunSetting, whole: Program | None = None
+) -> RunRequirements:
+    """What a program asks for.
+
+    whole: the one whose phase it is.
+    Raises InputError for a direction, mode or route in which the program cannot run on this graph.
+    """
+    config = setting.config
+    words = synchronous_words(program) if program.self_combining else []
+    asynchronous = program.self_combining and config.mode != "sync" and not words
+    tolerant = asynchronous or whole is not None or program.order_free or program.combine == "union"
+    if config.mode == "async" and not tolerant:
+        why = f"{', '.join(words)} would mean nothing there" if program.self_combining else "it is not self_combining"
+        raise InputError(
+            f"{type(program).__name__} cannot run asynchronously: {why}; leave --mode async out, or use --mode sync"
+        )
+    cel.check(program, config, asynchronous=asynchronous)
+    apart = not asynchronous and program.combine not in ("union", "all")
+    by_weight = weighted(program, graph)
+    directions = _directions(graph, config, program)
+    held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
+    working = program.working_bytes
+    if whole is not None:
+        shared = field_bytes(whole, graph.vertices, graph.vertex_dtype)
+        held += sum(size for name, size in shared.items() if name not in fields_of(program))
+        working = max(working, whole.working_bytes)
+    if program.combine == "all":
+        held += whole_rows.row_bytes(program, graph, setting.messages)
+    if author_function(program, "corner") is not None:
+        held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
+    if setting.device_bytes is not None:
+        held += device_state_bytes(graph.vertices, graph.vertex_dtype)
+    walked = [walk for walks_of in directions.values() for walk in walks_of]
+    needs = MemoryRequest.of(graph, walked, by_weight, held * config.devices, working * graph.vertices)
+    if program.early_exit and not by_weight and "pull" in directions:
+        needs = replace(needs, heads=True)
+    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs)
+
+
+def name_of(graph: Graph) -> str:
+    """How messages call a graph."""
+    return "the graph" if graph.path is None else str(graph.path)
+
+
+def check_program_on(graph: Graph, program: Program) -> None:
+    """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
+    check_program(program)
+    check_field_types(program, graph)
+    check_weights(graph, program)
+
+
+def check_weights(graph: Graph, program: Program) -> None:
+    """Refuse a graph with weights below zero where the program accepts none."""
+    if not (program.non_negative_weights and program.needs_weights) or graph.weight_range is None:
+        return
+    low = graph.weight_range[0]
+    if not low >= 0:
+        raise InputError(
+            f"{name_of(graph)}: the smallest weight is {low:g}, and this program accepts non-negative weights "
+            f"only; {_without_weights(program)}convert the input without weights, or with another column (--columns)"
+        )
+
+
+def _without_weights(program: Program) -> str:
+    """The way out of programs that have a parameter `weight`."""
+    takes = "weight" in signature(type(program)).parameters
+    return "run with --no-weight, or " if takes else ""
+
+
+def sending_adjacency(graph: Graph, program: Program) -> Adjacency:
+    """The adjacency whose rows are what each vertex sends along; the out-adjacency where nobody asks."""
+    if program.along != "in" or not graph.directed:
+        return graph.out
+    if graph.into is None and "degree" in words_of(program):
+        raise InputError(
+            f"{name_of(graph)}: {type(program).__name__} asks for in-degrees, which this graph does not store; "
+            "convert it with --direction both"
+        )
+    return graph.into or graph.out
+
+
+def _directions(graph: Graph, config: Config, program: Program) -> dict[Direction, tuple[Traversal, ...]]:
+    """Which directions the run may walk, and how: only those get a share of the budget."""
+    forced = "push" if config.route in PUSHED else config.direction
+    found = traversals(program.along, directed=graph.directed, both_stored=graph.into is not None)
+    if forced not in ("auto", *found):
+        raise InputError(
+            f"{name_of(graph)}: {forced} needs in-edges, which this graph does not store; convert it with "
+            f"--direction both, or run with --direction {next(iter(found))}"
+        )
+    if program.combine == "union":
+        return {"push": found["push"]}
+    if needs_rows(program):
+        if "pull" not in found or len({walk.direction for walk in found["pull"]}) > 1:
+            raise InputError(
+                f"{name_of(graph)}: {type(program).__name__} works on whole rows, in-edges too, which this graph "
+                "does not store; convert it with --direction both"
+            )
+        return {"pull": found["pull"]}
+    if forced in found:
+        return {forced: found[forced]}
+    if program.everywhere and "pull" in found:
+        return {"pull": found["pull"]}
+    return found

@@ -1,0 +1,1 @@
+"""What a program is: fields, combiner, parameters, checks, vertex ids, compiled bindings."""

@@ -1,0 +1,247 @@
+"""An author's functions behind one calling convention, for any compiler.
+
+Owns the small adapters between what an author writes (`edge(distance, weight)`) and what a kernel
+calls (`edge(fields, scalars, sent, u, v, w, d, base)`). `compile_function` is the identity for the
+reference kernels, `numba.njit` for the host and `numba.cuda.jit(device=True)` for a GPU: the same
+plain functions serve all three. Refuses nothing itself: `program.check` has run before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from penstock.engine.program.program import (
+    Program,
+    arguments,
+    author_function,
+    fields_of,
+    functions_of,
+    globals_of,
+    message_dtype,
+    scalar_names,
+)
+from penstock.storage.base.errors import InputError
+
+_MERGED = {"min": "min({}, {})", "max": "max({}, {})", "sum": "{} + {}", "or": "{} | {}"}
+
+Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Author:
+    """The author's functions, compiled; see `adapters` for each one's arguments."""
+
+    name: str
+    combine: str
+    message: np.dtype[Any]
+    identity: Any
+    scalars: tuple[str, ...]
+    totals: tuple[str, ...]
+    partial_start: np.ndarray[Any, np.dtype[np.float64]]
+    early_exit: bool
+    everywhere: bool
+    has_send: bool
+    has_priority: bool
+    has_pending: bool
+    uses_activity: bool
+    fingerprint: str
+    calls: dict[str, Callable[..., Any]]
+
+
+def identity_of(combine: str, dtype: np.dtype[Any]) -> Any:
+    """The value that changes nothing under `combine`, as a scalar of `dtype`."""
+    if combine in ("sum", "or", "union", "all"):
+        return dtype.type(0)
+    low = combine == "max"
+    if dtype.kind == "f":
+        return dtype.type(-math.inf if low else math.inf)
+    info = np.iinfo(dtype)
+    return dtype.type(info.min if low else info.max)
+
+
+def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool) -> Author:
+    """Compile the program's functions with `compile_function`.
+
+    plain: read fields as Python numbers (for the reference kernels), not as NumPy scalars.
+    """
+    texts = _texts(program, plain=plain)
+    namespace: dict[str, Any] = {}
+    for role, function in functions_of(program):
+        if role != "global":
+            namespace[f"author_{role}"] = compile_function(function)
+    for name, total in globals_of(program).items():
+        if total.function is not None:
+            namespace[f"author_global_{name}"] = compile_function(total.function)
+    calls = {}
+    for name, text in texts.items():
+        exec(compile(text, f"<penstock adapter {name}>", "exec"), namespace)
+        calls[name] = compile_function(namespace[name])
+    vertex = author_function(program, "vertex")
+    message = message_dtype(program, vertex_dtype)
+    return Author(
+        name=type(program).__name__,
+        combine=program.combine,
+        message=message,
+        identity=identity_of(program.combine, message),
+        scalars=scalar_names(program),
+        totals=tuple(globals_of(program)),
+        partial_start=np.array(
+            [identity_of(g.combine, np.dtype(np.float64)) for g in globals_of(program).values()], dtype=np.float64
+        ),
+        early_exit=program.early_exit,
+        everywhere=program.everywhere,
+        has_send=author_function(program, "send") is not None,
+        has_priority=author_function(program, "priority") is not None,
+        has_pending=author_function(program, "pending") is not None,
+        uses_activity=vertex is not None and "is_active" in arguments(vertex),
+        fingerprint=fingerprint(program, texts),
+        calls=calls,
+    )
+
+
+def _texts(program: Program, *, plain: bool) -> dict[str, str]:
+    """Source of every adapter, by name."""
+    item = ".item()" if plain else ""
+    fields = fields_of(program)
+    changing = [(i, f) for i, (f, spec) in enumerate(fields.items()) if not spec.constant]
+    names = _Names(program, tuple(fields), item)
+    texts = {
+        "edge": names.adapter("edge", "fields, scalars, sent, u, v, w, d, base", "u", "v"),
+        "wants": names.adapter("wants", "fields, scalars, v, d, base", "v", absent="True"),
+        "send": names.adapter("send", "fields, scalars, v, d, base", "v", absent="0"),
+        "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),
+        "pending": names.adapter("pending", "fields, scalars, v, d, base", "v", absent="0.0"),
+        "corner": names.adapter("corner", "scalars, opposite", "v"),
+    }
+    first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
+    vertex = names.adapter(
+        "vertex",
+        "fields, scalars, incoming, is_active, v, d, base",
+        "v",
+        absent=_MERGED.get(program.combine, "{0}").format(first, "incoming"),
+    )
+    if len(changing) == 1:
+        vertex = vertex.replace("return ", "return (").rstrip() + ",)\n"
+    texts["vertex"] = vertex
+    old = ", ".join(f"fields[{i}][v - base]{names.item_of(f)}" for i, f in changing)
+    texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
+    lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
+    texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
+    scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
+    differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
+    signature = "fields, old, scalars, v, d, base"
+    texts["active"] = names.adapter("active", signature, "v", absent=differs)
+    if program.self_combining and author_function(program, "active") is not None:
+        texts["active"] = texts["active"].replace("return ", f"return ({differs}) and ")  # asked of what changed only
+    texts["accumulate"] = _accumulate_text(program, names, signature)
+    return texts
+
+
+def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
+    lines = [f"def accumulate(partial, row, {signature}):"]
+    for k, (name, total) in enumerate(globals_of(program).items()):
+        if total.function is None:
+            raise InputError(f"{type(program).__name__}.{name} is a Global without a function")
+        call = names.call(f"author_global_{name}", arguments(total.function), "v", None)
+        lines.append(f"    value = {call}")
+        cell = f"partial[row, {k}]"
+        if total.combine == "sum":
+            lines.append(f"    {cell} += value")
+        else:
+            lines.append(f"    {cell} = {total.combine}({cell}, value)")
+    return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
+
+
+class _Names:
+    """Turns argument names into the expressions that a kernel's arguments give for them."""
+
+    def __init__(self, program: Program, fields: tuple[str, ...], item: str) -> None:
+        self.program = program
+        self.fields = fields
+        self._item = item
+        self.scalars = scalar_names(program)
+        specs = fields_of(program)
+        self.changing = [f for f in fields if not specs[f].constant]
+
+    def item_of(self, field: str) -> str:
+        """How a field's entry becomes a Python number, where it is one and must."""
+        return "" if fields_of(self.program)[field].shape else self._item
+
+    def adapter(self, role: str, signature: str, own: str, target: str | None = None, *, absent: str = "0") -> str:
+        function = author_function(self.program, role)
+        value = absent
+        if function is not None:
+            value = self.call(f"author_{role}", arguments(function), own, target)
+        return f"def {role}({signature}):\n    return {value}\n"
+
+    def call(self, function: str, names: tuple[str, ...], own: str, target: str | None) -> str:
+        return f"{function}({', '.join(self._expression(n, own, target) for n in names)})"
+
+    def _expression(self, name: str, own: str, target: str | None) -> str:
+        if name in self.fields:
+            return f"fields[{self.fields.index(name)}][{own} - base]{self.item_of(name)}"
+        if target and name.startswith("target_") and name[7:] in self.fields:
+            return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item_of(name[7:])}"
+        if name.startswith("old_") and name[4:] in self.changing:
+            return f"old[{self.changing.index(name[4:])}]"
+        if name in self.scalars:
+            return f"scalars[{self.scalars.index(name)}]"
+        words = {"weight": "w", "degree": "d", "source": "u", "target": "v", "vertex_id": "v"}
+        words |= {"message": "sent"}
+        return words.get(name, name)
+
+
+def scalar_values(program: Program, author: Author, facts: dict[str, Any]) -> tuple[Any, ...]:
+    """The scalars' values in the order of `author.scalars`; integers as int64, the rest float64."""
+    values = []
+    for name in author.scalars:
+        value = facts[name] if name in facts else getattr(program, name)
+        whole = isinstance(value, int | np.integer)
+        values.append(np.int64(value) if whole else np.float64(value))
+    return tuple(values)
+
+
+def fingerprint(program: Program, texts: dict[str, str]) -> str:
+    """Digest of everything the compiled code depends on: the author's bytecode and constants."""
+    digest = hashlib.sha256()
+    flags = (program.combine, program.early_exit, program.everywhere, program.self_combining)
+    shapes = [(name, field.constant, len(field.shape)) for name, field in fields_of(program).items()]
+    digest.update(repr((flags, shapes)).encode())
+    for name in sorted(texts):
+        digest.update(texts[name].encode())
+    for role, function in functions_of(program):
+        digest.update(role.encode())
+        _digest_function(digest, function, set())
+    return digest.hexdigest()
+
+
+def digest_of(function: Callable[..., Any]) -> str:
+    """Digest of everything that a function's compiled code depends on: its bytecode, constants and what it calls."""
+    digest = hashlib.sha256()
+    _digest_function(digest, function, set())
+    return digest.hexdigest()
+
+
+def _digest_function(digest: Any, function: Callable[..., Any], seen: set[int]) -> None:
+    function = getattr(function, "py_func", function)
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    code = function.__code__
+    module = function.__module__ or ""  # numba-cuda's own functions have none
+    if not module.startswith("penstock."):
+        digest.update(module.encode())  # what Numba caches looks for the author's module when it is read
+    digest.update(code.co_code)
+    digest.update(repr((code.co_consts, code.co_names, code.co_varnames)).encode())
+    cells = [c.cell_contents for c in function.__closure__ or ()]
+    for value in [function.__globals__.get(n) for n in code.co_names] + cells:
+        inner = getattr(value, "py_func", value)
+        if inner is not None and hasattr(inner, "__code__"):
+            _digest_function(digest, inner, seen)
+        else:
+            digest.update(repr(value).encode())

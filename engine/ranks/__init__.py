@@ -1,0 +1,1 @@
+"""What several devices or processes exchange between iterations."""

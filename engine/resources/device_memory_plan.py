@@ -1,0 +1,181 @@
+"""What a device with memory of its own may hold: heads of rows, places that stay, slabs; and what the host does for it.
+
+Owns the arithmetic before anything is allocated, so that a forecast and the run itself have the same: settings in,
+sizes out. Refuses, through `share` and `layout`, budgets that cannot work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.resources.host_resources import divide_host_memory, host_division, size_of
+from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
+from penstock.storage.read.partition_cache import HostCache
+from penstock.transfer.planning.device_budget import (
+    DeviceBudget,
+    DeviceBudgetRequest,
+    divide_device_budget,
+    staging_bytes,
+)
+from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.routes.registry import serving
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.residency import prior
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import PartitionTable
+
+
+@dataclass(frozen=True)
+class DeviceMemoryPlan:
+    """What a device holds, and how the host feeds it.
+
+    edge_bytes: its budget for edges, heads included. head_edges, head_index: the longest head and where heads lie
+    (None: there are none). divided: how the host's memory is divided (None: the graph is in memory); parts: the
+    device's. spare: bytes that nothing takes, neither here nor there.
+    """
+
+    edge_bytes: int
+    head_edges: int
+    head_index: Index | None
+    divided: HostBudget | None
+    parts: DeviceBudget
+    spare: int = 0
+
+
+def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memory_bytes: int) -> DeviceMemoryPlan:
+    """Divide a device of so many bytes, and the host's budget with it. Raises InputError where either cannot work."""
+    wish, budget = _budget_request(config, needs, memory_bytes)
+    each, index = _row_prefixes(graph, config, needs, wish, budget)
+    held = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
+    divided, parts = _divisions(graph, config, needs, wish, budget - held)
+    spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
+    edges = sum(one.edges * size_of(one).edge_bytes(needs.weighted) for one in needs.adjacencies)
+    free = memory_bytes - needs.device_bytes - edges if parts.whole else 0
+    return DeviceMemoryPlan(budget, each, index, divided, parts, max(0, min(spare, free)))
+
+
+def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:
+    """What the user asked for, and the device's budget for edges."""
+    given = config.device_edge_memory
+    wish = DeviceBudgetRequest(
+        config.partition_bytes,
+        config.combine,
+        config.route,
+        config.residency != "none",
+        device_memory=memory_bytes if given is None else None,
+        fixed=needs.device_bytes,
+    )
+    return wish, max(0, memory_bytes - needs.device_bytes) if given is None else given
+
+
+def _divisions(
+    graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, left: int
+) -> tuple[HostBudget | None, DeviceBudget]:
+    """How the host's and the device's budgets are divided, in partitions of one size.
+
+    Where the host does not hold every edge a task is one partition, because one slab of the host holds one.
+    """
+    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
+    if graph.out.arrays is not None:
+        return host_division(graph, config, needs), divide_device_budget(left, sizes, wish, weights=needs.weighted)
+    width = max(size.neighbor_bytes for size in sizes)
+    while True:
+        divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
+        if divided.whole:
+            return divided, divide_device_budget(left, sizes, wish, weights=needs.weighted)
+        wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
+        parts = divide_device_budget(left, sizes, wish, weights=needs.weighted)
+        if parts.partition_edges == divided.partition_edges:
+            return divided, parts
+        wish = replace(wish, partition_bytes=parts.partition_edges * width)
+
+
+def _row_prefixes(
+    graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, budget: int
+) -> tuple[int, Index | None]:
+    """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
+    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
+    total = sum(size.edges * size.edge_bytes(needs.weighted) for size in sizes)
+    by_value = config.residency == "value" and wish.cached
+    if not (needs.heads and by_value) or total <= budget:
+        return 0, None
+    pulled = graph.into
+    assert pulled is not None
+    staged = staging_bytes(budget, wish, max(size.chunk_edges * size.edge_bytes(needs.weighted) for size in sizes))
+    each = longest_prefix(pulled.index(), pulled.neighbor_dtype.itemsize, budget - staged)
+    return each, prefix_index(pulled.index(), each) if each else None
+
+
+def memory_for(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> int:
+    """3 where all edges find room, on the device if there is one behind a link; 2 where some do; 1 where none does.
+
+    device_bytes: memory of the device, None without one. Heads of rows take only what slabs leave, and do not count.
+    Raises InputError where the run would be refused.
+    """
+    if device_bytes is None or not needs.adjacencies:
+        divided = host_division(graph, config, needs)
+        return 3 if divided is None or divided.whole else 2
+    parts = _divisions(graph, config, needs, *_budget_request(config, needs, device_bytes))[1]
+    return 3 if parts.whole else 2 if parts.slabs else 1
+
+
+def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> TransferOptions:
+    """What follows from a division for a device's pipeline; ahead: tasks that the host reads at once from disk."""
+    return TransferOptions(
+        partition_edges=parts.partition_edges,
+        slabs=parts.slabs,
+        ahead=max(1, parts.slabs, ahead),
+        combine=parts.combine,
+        priority=config.priority,
+        gather_threads=config.thread_count,
+        moving=config.residency == "value",
+        routes=serving(kind, slabs=parts.slabs > 0),
+        route=config.route,
+        model=config.model,
+    )
+
+
+def edge_source_options(divided: HostBudget) -> TransferOptions:
+    """What follows from a division of the host's memory for the pipeline that feeds a device."""
+    return TransferOptions(divided.partition_edges, divided.slabs, divided.ahead)
+
+
+def initial_residents(
+    config: Config, needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
+) -> NDArray[np.int64]:
+    """The `count` partitions that go to the device before anything is known of the demand, ascending."""
+    if config.residency == "first":
+        return np.arange(count)
+    size = size_of(adjacency)
+    values = prior(table.lengths, table.v1 - table.v0, size.edge_bytes(needs.weighted))
+    return np.sort(np.argsort(-values, kind="stable")[:count])
+
+
+def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:
+    """How many partitions of each adjacency have a place, in proportion to their sizes."""
+    entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]
+    counts = [entry.stop - entry.start for entry in entries]
+    places, total = cache.slots, max(1, sum(counts))
+    shares = [places * count // total for count in counts]
+    if shares:
+        shares[0] += min(places - sum(shares), counts[0] - shares[0])
+    return shares
+
+
+def link_rates(config: Config, kind: str) -> Rates:
+    """The rates of runs on a device behind a link."""
+    if config.rates is not None:
+        return config.rates
+    if kind == "emulated":
+        return Rates.emulated(config.thread_count, config.link_rate)
+    return Rates.pcie5(config.thread_count)

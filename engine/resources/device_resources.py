@@ -1,0 +1,159 @@
+"""Edges for a device with memory of its own: what it may hold, and the host memory from which the rest comes.
+
+Owns the choice of the device by name, what goes there before the first iteration, and the pipeline; `device_memory_plan.py` divides
+its memory, `host_edge_source.py` has the host's side of the link. Refuses a device that is not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.resources.device_memory_plan import (
+    cache_shares,
+    initial_residents,
+    link_options,
+    link_rates,
+    plan_device_memory,
+)
+from penstock.engine.resources.edge_stream import EdgeStream
+from penstock.engine.resources.host_edge_source import HostEdgeSource
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, size_of
+from penstock.engine.resources.traversal import FORWARD, Traversal
+from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.timeline import Timeline
+from penstock.transfer.calibration.feedback import Feedback, Threads
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.gather_buffers import MOST_THREADS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.read.partition_cache import HostCache
+    from penstock.transfer.devices.device import Device
+
+
+def device_of(config: Config, graph: Graph) -> Device | None:
+    """The device that the options name, None for the host itself ("auto": the first GPU). InputError if not here."""
+    name = config.device
+    if name == "auto":
+        free = config.devices == 1 and config.kernels == "host"
+        name = "cuda:0" if free and cuda.count() else "cpu"
+    if name == "cpu":
+        return None
+    if config.devices != 1:
+        raise InputError(f"devices is {config.devices}, and device {name} is one; give one of the two")
+    if name == "emulated":
+        return EmulatedDevice("emulated:0", config.thread_count, config.device_memory or 1 << 62, config.link_rate)
+    return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
+
+
+def fits(graph: Graph, budget: int) -> bool:
+    """Whether all edges of a graph, decoded, fit host memory (or are there already)."""
+    if graph.out.arrays is not None:
+        return True
+    sizes = [size_of(adjacency) for adjacency in graph.adjacencies]
+    return sum(size.edges * size.edge_bytes(with_weights=True) for size in sizes) <= budget
+
+
+class DeviceResources(HostResources):
+    """Equipment for a device with memory of its own: the pipeline is the link's, and `reader` brings what it lacks."""
+
+    def __init__(
+        self, graph: Graph, config: Config, needs: MemoryRequest, device: Device, timeline: Timeline | None = None
+    ) -> None:
+        self.graph, self.config, self.needs = graph, config, needs
+        self.chunk_edges = graph.out.chunk_edges
+        self._device = device
+        device.use()
+        self._kept: list[Any] = []
+        placed = plan_device_memory(graph, config, needs, device.memory_bytes)
+        parts = placed.parts
+        self.spare = placed.spare
+        self.heads: RowPrefixCache | None = None
+        if placed.head_index is not None:
+            pulled = graph.into
+            assert pulled is not None
+            held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
+            self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
+        self.pipelines = []
+        self.feed = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
+        try:
+            self.feedback = _feedback(config, device, self.feed)
+            source = self.feed.source
+            options = link_options(config, device.kind, parts, 0 if source is None else source.options.ahead)
+            cache = make_cache(graph, needs, parts, self._allocate)
+            self.pipelines.append(Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source))
+            if timeline is not None:
+                self.pipelines[0].watch(timeline)
+            if cache is not None:
+                self._fill(cache)
+        except BaseException:
+            self.close()
+            raise
+
+    def _fill(self, cache: HostCache) -> None:
+        """Bring what is to be on the device before the first iteration."""
+        adjacencies = self.needs.adjacencies
+        for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
+            table = self.pipelines[0].table("out" if adjacency.direction == "out" else "in")
+            self._load(cache, adjacency, initial_residents(self.config, self.needs, adjacency, table, count))
+        self._device.finish()
+
+    def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
+        lane = super()._lane(number, walk, weighted)
+        if walk == FORWARD["pull"] and not weighted:
+            lane.heads = self.heads
+        return lane
+
+    @property
+    def holdings(self) -> HeldBytes:
+        """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
+        edges, source, cache = self._edge_bytes(), self.feed.source, self.pipelines[0].cache
+        host = edges if source is None else 0 if source.cache is None else source.cache.nbytes
+        device = 0 if cache is None else cache.nbytes
+        if self.heads is not None:
+            device += self.heads.index.edges * self.graph.vertex_dtype.itemsize
+        return HeldBytes(edges, min(edges, host), min(edges, device), self._chunk_bytes())
+
+    def _allocate(self, count: int, dtype: Any) -> Any:
+        array = self._device.array(count, dtype)
+        self._kept.append(array)
+        return array
+
+    def _load(self, cache: HostCache, adjacency: Adjacency, numbers: NDArray[np.int64]) -> None:
+        """Give these partitions of an adjacency their places and bring them: what stays travels once."""
+        weighted, step = self.needs.weighted, cache.partition_edges // adjacency.chunk_edges
+        entries = cache.entry(adjacency.direction, 0) + numbers
+        cache.replace((), entries)
+        cache.use[entries] = 1.0
+        for first in (int(number) for number in numbers):
+            chunks = np.arange(first * step, min((first + 1) * step, adjacency.chunks))
+            neighbors, weights = cache.arrays(adjacency.direction, first, 1, weighted)
+            ticket = self.feed.reader.fetch(adjacency, chunks, first * cache.partition_edges, neighbors, weights)
+            assert ticket is not None, "the host has a slab for the one partition that is being loaded"
+            ticket.result()
+            cache.mark(adjacency.direction, chunks, weighted)
+
+    def close(self) -> None:
+        """Let go of the edges on the device."""
+        self._device.finish()
+        for pipeline in self.pipelines:
+            pipeline.close()
+        self.feed.close()
+        for array in self._kept:
+            self._device.free(array)
+        self._kept.clear()
+
+
+def _feedback(config: Config, device: Device, feed: HostEdgeSource) -> Feedback:
+    """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
+    rates = link_rates(config, device.kind)
+    threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
+    timed = device.kind != "emulated" or config.link_rate is not None
+    return Feedback(rates, threads, feed.disk, corrects=config.feedback and timed)

@@ -1,0 +1,109 @@
+"""Push or pull, decided per iteration by numbers alone.
+
+Early-exit programs on a GPU that holds every edge follow Beamer's direction-optimizing rule (SC 2012): pull once
+the frontier's edges outnumber 1/15 of the edges not yet explored, push again when the frontier has shrunk below 1/18
+of the vertices. That pulls too early on web graphs, whose many rows that are reached late or never are read to their
+ends: where edges come over a link the two are weighed in seconds (`direction_cost.py`), on CPU cores by what they read.
+Other programs follow the frontier's density as Lux (VLDB 2017) and Garaph (ATC 2017): pull when more than half of the
+edges are active: a push pays for atomics, a pull reads every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.engine.resources.direction_cost import LinkCosts, Progress, pull_seconds, push_seconds
+from penstock.engine.state.frontier import Frontier
+
+Direction = Literal["push", "pull"]
+
+ALPHA = 15
+BETA = 18
+DENSE_SHARE = 1 / 2
+ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it lies (measured: 15-20 ns against 3.5 an edge)
+PROBE_COST = 0.25  # an edge that a pull reads before it finds an active one
+LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
+LOOKS = 64  # a push of fewer edges than 1 / 64 of the vertices takes less than a pull's look at each of them
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the rule looks at; edges are counted in the out-adjacency.
+
+    unvisited: vertices that no frontier before this one held. on_cores: kernels read edges where the host has them.
+    linked: some edges come over a link; link: what it asks for them, needed where `weighs` says so.
+    """
+
+    vertices: int
+    edges: int
+    unexplored_edges: int
+    early_exit: bool
+    can_pull: bool
+    forced: Direction | None = None
+    linked: bool = False
+    unvisited: int = 0
+    on_cores: bool = False
+    link: LinkCosts | None = None
+
+
+def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
+    """The direction of the next iteration; `growing`: the frontier is larger than the one before."""
+    if situation.forced is not None:
+        return situation.forced
+    if not situation.can_pull:
+        return "push"
+    if not situation.early_exit:
+        share = LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE
+        dense = frontier.everything or frontier.edges > situation.edges * share
+        return "pull" if dense else "push"
+    if situation.on_cores:
+        return "pull" if frontier.edges > _pull_cost(situation, frontier.edges) else "push"
+    if situation.linked:
+        return _over_a_link(situation, frontier)
+    if previous == "pull":
+        still = growing or frontier.vertices > situation.vertices // BETA
+        return "pull" if still else "push"
+    return "pull" if growing and frontier.edges > situation.unexplored_edges // ALPHA else "push"
+
+
+def weighs(situation: Situation, frontier: Frontier) -> bool:
+    """Whether `choose` will look at `situation.link`: a search over a link, and a frontier that is not too small."""
+    free = situation.forced is None and situation.can_pull
+    return free and situation.early_exit and situation.linked and frontier.edges > situation.vertices // LOOKS
+
+
+def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:
+    if not weighs(situation, frontier):
+        return "push"
+    assert situation.link is not None, "a frontier that is weighed comes with its link"
+    at = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)
+    pull = pull_seconds(situation.link, at, frontier)
+    return "pull" if pull < push_seconds(situation.link, at, frontier) else "push"
+
+
+def _pull_cost(situation: Situation, active_edges: int) -> float:
+    """What a pull reads, in edges pushed: every unvisited row, and edges of it until one is found active.
+
+    Were active edges anywhere, one in `edges / active_edges` would be; no more are read than there are.
+    """
+    probes = situation.unvisited * situation.edges / max(1, active_edges)
+    return ROW_COST * situation.unvisited + PROBE_COST * min(situation.unexplored_edges, probes)
+
+
+def certain_push(situation: Situation) -> tuple[int, int, float]:
+    """(edges, alpha, per_row) for stretches, which stay with push without asking `choose` again.
+
+    After a push, a frontier of at most so many edges is pushed too, unless it has grown and has more than 1 / alpha of
+    the unexplored edges (alpha 0: whatever it has), or has more than per_row edges for each vertex that is unvisited by
+    then (0: whatever it has).
+    """
+    if situation.forced is not None or not situation.can_pull:
+        return situation.edges, 0, 0.0
+    if situation.early_exit and situation.linked:
+        return situation.vertices // LOOKS, 0, 0.0
+    if situation.early_exit and situation.on_cores:
+        return situation.edges, 0, ROW_COST
+    if situation.early_exit:
+        return situation.edges, ALPHA, 0.0
+    return int(situation.edges * (LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE)), 0, 0.0

@@ -1,0 +1,324 @@
+"""A lane: the way of one device to the edges of one direction.
+
+Owns the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
+the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.resources.direction import Direction
+from penstock.engine.state.frontier import Frontier
+from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
+from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
+from penstock.transfer.waiting import Prospect, waiting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.engine.state.state import State
+    from penstock.storage.format.index import Index
+    from penstock.transfer.calibration.feedback import Basis, Feedback
+    from penstock.transfer.pipeline import Pipeline
+    from penstock.transfer.prefetch_queue import PrefetchQueue
+    from penstock.transfer.values.rates import Rates
+    from penstock.transfer.values.view import View
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+SLIGHT_EDGES = 1 << 23
+SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
+FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
+
+
+@dataclass(frozen=True)
+class StartedTasks:
+    """A walk that was begun before its iteration: what it brings, by what it was foretold, seconds of planning."""
+
+    demand: Demand
+    plan: Plan
+    walk: PrefetchQueue
+    basis: Basis
+    seconds: float
+
+
+@dataclass
+class EdgeStream:
+    """Edges of one direction for one device.
+
+    key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
+    for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. may_wait:
+    whether partitions may be left for a later iteration; waiting: which ones the last iteration left.
+    """
+
+    pipeline: Pipeline
+    direction: Direction
+    key: Any
+    index: Index
+    feedback: Feedback
+    with_weights: bool
+    chunk_edges: int
+    edge_bytes: int
+    mine: NDArray[np.bool_] | None = None
+    complete: bool = False
+    heads: RowPrefixCache | None = None
+    may_wait: bool = False
+    waiting: tuple[int, ...] = ()
+    records: list[TaskRecord] = field(default_factory=list)
+    plan_seconds: float = 0.0
+    _waited: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _started: StartedTasks | None = None
+
+    @property
+    def resident(self) -> bool:
+        """Whether all edges are in memory, so that nothing has to travel."""
+        return self.pipeline.whole(self.key, self.with_weights)
+
+    @property
+    def linked(self) -> bool:
+        """Whether edges that are not resident come over a link."""
+        return not self.pipeline.device.reads_host and not self.resident
+
+    @property
+    def skip(self) -> int:
+        """How many edges of every row need not travel, because they are among the heads."""
+        return 0 if self.heads is None else self.heads.each
+
+    def fill_heads(self, kernels: Any, state: Any) -> None:
+        """Bring every edge once, and keep the heads."""
+        if self.heads is not None and not self.heads.filled:
+            everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
+            for view in self.views(kernels, state, everyone, ()):
+                kernels.keep_heads(view, self.index, self.heads)
+            self.heads.filled = True
+
+    @property
+    def here(self) -> NDArray[np.bool_]:
+        """Which partitions are where the device reads them at once, bool (partitions,)."""
+        return self.pipeline.here(self.key, self.with_weights)
+
+    def views(
+        self,
+        kernels: Any,
+        state: State,
+        frontier: Frontier,
+        scalars: tuple[Any, ...],
+        only: NDArray[np.bool_] | None = None,
+    ) -> Iterator[View]:
+        """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
+        began = time.perf_counter()
+        self.waiting = ()
+        started, self._started = self._started, None
+        if started is None or not self.pipeline.has_started(started.walk):
+            rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
+            demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            walk, basis = None, self.feedback.basis
+            self.plan_seconds = time.perf_counter() - began
+        else:
+            demand, plan, walk, basis = started.demand, started.plan, started.walk, started.basis
+            self.plan_seconds = started.seconds
+        try:
+            arrivals = self.pipeline.arrivals(plan, demand, walk)
+            if self.mine is not None:
+                for view in arrivals:
+                    yield from self._narrowed(view)
+            elif plan.whole:
+                yield from arrivals
+            else:
+                yield from self._timed(arrivals, kernels)
+        finally:
+            self.records = self.pipeline.records
+        if not plan.whole:
+            self.feedback.note(self.records, basis)
+
+    def read_ahead(self, kernels: Any, state: State, free: Any) -> None:
+        """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
+
+        free: the event behind which none reads what the last walk brought. Without further `views`, `abandon` it.
+        """
+        if self.resident:
+            return
+        began = time.perf_counter()
+        everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
+        rates = self.feedback.begin(self.pipeline.device, self._kind(everyone))
+        demand, plan = self._planned(kernels, state, everyone, ((), rates), None)
+        walk = self.pipeline.start(plan, demand, free)
+        self._started = StartedTasks(demand, plan, walk, self.feedback.basis, time.perf_counter() - began)
+
+    def abandon(self) -> list[TaskRecord]:
+        """End what was started for a walk that does not come; what it moved."""
+        started, self._started = self._started, None
+        return [] if started is None or not self.pipeline.has_started(started.walk) else started.walk.abandon()
+
+    def release(self) -> None:
+        """Give back what was started, without waiting for more than has to be."""
+        started, self._started = self._started, None
+        if started is not None:
+            started.walk.release()
+
+    def _planned(
+        self,
+        kernels: Any,
+        state: State,
+        frontier: Frontier,
+        known: tuple[tuple[Any, ...], Rates],
+        only: NDArray[np.bool_] | None,
+    ) -> tuple[Demand, Plan]:
+        """What this iteration wants, and how it comes; known: scalars and rates; only: of which partitions."""
+        scalars, rates = known
+        if only is None and self.slight(frontier):
+            return self._at_once(state, frontier, rates)
+        demand = self._demand(kernels, state, frontier, scalars)
+        if only is not None:
+            demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
+        packable = self.direction == "push" and kernels.author.combine != "union"
+        if demand.packable != packable:
+            demand = replace(demand, packable=packable)
+        if self.may_wait:
+            demand = self._let_wait(demand, kernels, state, rates)
+        plan = self.pipeline.plan(demand, rates)
+        if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
+            demand = replace(demand, marks=kernels.marks(state))
+        return demand, plan
+
+    def _let_wait(self, demand: Demand, kernels: Any, state: Any, rates: Rates) -> Demand:
+        """Leave out partitions that had better wait; whoever is active there stays pending, with all of its row."""
+        if demand.whole or self.resident:
+            return demand
+        if not len(self._waited):
+            self._waited = np.zeros(len(demand.pending), dtype=np.int64)
+        fetch = self.pipeline.fetching(demand).seconds(rates)
+        work = demand.active_edges / rates.kernel_edges
+        waits = waiting(Prospect(demand.pending, fetch, work, self._waited))
+        self._waited = np.where(waits, self._waited + 1, 0)
+        if not waits.any():
+            return demand
+        self.waiting = tuple(np.flatnonzero(waits).tolist())
+        kernels.mark(state, self._active_in(self.waiting, kernels.marks(state), state.first))
+        return replace(demand, active_edges=np.where(waits, 0, demand.active_edges), waiting=waits)
+
+    def _active_in(self, numbers: tuple[int, ...], marks: NDArray[Any], base: int) -> NDArray[np.int64]:
+        """The active vertices, less `base`, with any edges in these partitions; some may be named twice."""
+        table, octets = self.pipeline.table(self.key), marks.view(np.uint8)
+        found = []
+        for number in numbers:
+            first, last = int(table.v0[number]) - base, int(table.v1[number]) - base
+            bits = np.unpackbits(octets[first >> 3 : (last + 7) >> 3], bitorder="little")
+            at = np.flatnonzero(bits) + (first & ~7)
+            found.append(at[(at >= first) & (at < last)])
+        return np.concatenate(found)
+
+    def _timed(self, arrivals: Iterator[View], kernels: Any) -> Iterator[View]:
+        """The same views; where kernels run behind the launching thread's back, with events around each one's.
+
+        Nothing is learnt from one whose kernel had to be compiled or loaded meanwhile.
+        """
+        device = self.pipeline.device
+        if device.kind != "cuda":
+            yield from arrivals
+            return
+        for view in arrivals:
+            loads, began = kernels.loads, device.event(None)
+            yield view
+            view.record.spans += ((KERNEL, began, device.event(None)),)
+            if kernels.loads != loads:
+                view.record.predicted = None
+
+    def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
+        if self.resident:
+            return self._totals(frontier)
+        table = self.pipeline.table(self.key)
+        if frontier.everything:
+            demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
+            return demand if self.mine is None else self._only_mine(demand)
+        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
+        sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
+        if self.direction == "push":
+            kernels.count_active(state, self.index, sizes, counts, chunks)
+        else:
+            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
+        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+        read = None
+        if self.direction == "pull" and kernels.author.early_exit:
+            read, requests = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
+            if not self.pipeline.device.reads_host:
+                edges, lines = read, requests
+        pending = edges.astype(np.float64)
+        if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
+            pending = np.zeros(len(table))
+            kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
+        wanted = None if self.complete else chunks
+        demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
+        return demand if self.mine is None else self._only_mine(demand)
+
+    def slight(self, frontier: Frontier) -> bool:
+        """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
+        few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
+        able = self.linked and self.mine is None and self.pipeline.source is None
+        lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
+        soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
+        return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
+
+    def _at_once(self, state: Any, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
+        """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
+        table = self.pipeline.table(self.key)
+        vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
+        vertices[0], edges[0] = frontier.vertices, frontier.edges
+        lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
+        demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
+        run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
+        cost = Cost(
+            link=float(line_seconds(np.float64(lines[0]), np.float64(frontier.vertices), run_bytes, rates)),
+            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges + frontier.vertices / rates.kernel_rows,
+        )
+        return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
+
+    def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
+        """Of walk: those of one kind have kernels that take alike."""
+        return self.direction, frontier.everything, frontier.edges < FEW_EDGES
+
+    def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
+        """Edges that pulls read before they leave early, and the short requests for them, per partition.
+
+        density: share of edges that come from active vertices; the first active one is found after 1 / density.
+        """
+        probes = max(1.0, 1.0 / max(density, 1e-9))
+        read = np.minimum(edges, np.ceil(vertices * probes).astype(np.int64))
+        return read, np.minimum(edges, vertices + read * self.edge_bytes // SECTOR_BYTES)
+
+    def _totals(self, frontier: Frontier) -> Demand:
+        """Demand on a resident adjacency: only its totals matter."""
+        edges = np.array([max(1, frontier.edges)])
+        lines = edges * self.edge_bytes // LINE_BYTES + 1
+        return Demand(
+            self.key, np.array([frontier.vertices]), edges, lines, edges.astype(np.float64), None, self.with_weights
+        )
+
+    def _only_mine(self, demand: Demand) -> Demand:
+        edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
+        return replace(demand, active_edges=edges, whole=False)
+
+    def _narrowed(self, view: View) -> Iterator[View]:
+        """The parts of a view that are this device's, as views of their own."""
+        table, mine = self.pipeline.table(self.key), self.mine
+        assert mine is not None
+        owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
+        for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
+            e0, e1 = max(view.e0, int(table.e0[run[0]])), min(view.e1, int(table.e1[run[-1]]))
+            part = slice(e0 - view.e0, e1 - view.e0)
+            yield replace(
+                view,
+                e0=e0,
+                e1=e1,
+                v0=max(view.v0, int(table.v0[run[0]])),
+                v1=min(view.v1, int(table.v1[run[-1]])),
+                neighbors=view.neighbors[part],
+                weights=None if view.weights is None else view.weights[part],
+            )

@@ -1,0 +1,240 @@
+"""What runs on one graph share: reader, host cache and pipelines, within the host memory budget.
+
+Owns the division of the budget, and the lanes by which a run's devices reach the edges. Here the devices are shares
+of the host; `device_resources.py` has the same for one device with memory of its own. Refuses, through `layout`, a budget that
+cannot work.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.resources.edge_stream import EdgeStream
+from penstock.engine.resources.ownership import owners
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.timeline import Timeline
+from penstock.storage.read.partition_cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.read.reader import Reader
+from penstock.transfer.calibration.feedback import Feedback, Threads
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.planning.device_budget import DeviceBudget
+from penstock.transfer.planning.host_budget import (
+    AdjacencySize,
+    HostBudget,
+    HostBudgetRequest,
+    check_fixed,
+    divide_host_budget,
+)
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.rates import Rates
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.direction import Direction
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.engine.resources.traversal import Traversal
+    from penstock.storage.format.graph import Adjacency, Graph
+
+_log = logging.getLogger("penstock.engine.resources.host_resources")
+
+
+@dataclass(frozen=True)
+class HeldBytes:
+    """Bytes of the edges that the runs read, and of those that host memory, and the device, have room to keep.
+
+    chunk: bytes of a chunk's edges, decoded.
+    """
+
+    edges: int
+    host: int
+    device: int = 0
+    chunk: int = 0
+
+
+class HostResources:
+    """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
+
+    def __init__(self, graph: Graph, config: Config, needs: MemoryRequest, timeline: Timeline | None = None) -> None:
+        self.graph, self.config, self.needs = graph, config, needs
+        self.reader: Reader | None = None
+        self.pipelines: list[Pipeline] = []
+        self.chunk_edges = graph.out.chunk_edges
+        divided = host_division(graph, config, needs)
+        self.spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
+        cache = None if divided is None else make_cache(graph, needs, divided)
+        try:
+            if divided is not None:
+                self.reader = open_reader(graph, config, divided, timeline)
+            self._connect(cache, host_options(graph, config, divided), timeline)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, cache: HostCache | None, options: TransferOptions, timeline: Timeline | None) -> None:
+        """A pipeline for every share of the host."""
+        config = self.config
+        for number in range(config.devices):
+            device = HostDevice(f"host:{number}", config.thread_count)
+            self.pipelines.append(Pipeline(self.graph, self.reader, device, cache, options))
+            if timeline is not None:
+                self.pipelines[-1].watch(timeline)
+        rates, threads = host_rates(config), Threads(config.thread_count)
+        self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
+
+    def lanes(
+        self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool
+    ) -> list[tuple[dict[Direction, EdgeStream], ...]]:
+        """For every device, a lane for every direction; and another one where a second walk goes against the edges."""
+        return [
+            tuple(
+                {
+                    name: self._lane(number, walked[at], weighted)
+                    for name, walked in directions.items()
+                    if len(walked) > at
+                }
+                for at in (0, 1)
+            )
+            for number in range(len(self.pipelines))
+        ]
+
+    def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
+        pipeline = self.pipelines[number]
+        adjacency = self.graph.out if walk.key == "out" else self.graph.into
+        assert adjacency is not None
+        lane = EdgeStream(
+            pipeline,
+            walk.direction,
+            walk.key,
+            adjacency.index(),
+            self.feedback,
+            weighted,
+            self.chunk_edges,
+            size_of(adjacency).edge_bytes(weighted),
+        )
+        if len(self.pipelines) > 1:
+            table = pipeline.table(lane.key)
+            lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
+        return lane
+
+    @property
+    def holdings(self) -> HeldBytes:
+        """What stays where."""
+        edges = self._edge_bytes()
+        cache = self.pipelines[0].cache
+        kept = edges if self.graph.out.arrays is not None else 0 if cache is None else cache.nbytes
+        return HeldBytes(edges, min(edges, kept), chunk=self._chunk_bytes())
+
+    def _edge_bytes(self) -> int:
+        sizes = [size_of(adjacency) for adjacency in self.needs.adjacencies]
+        return sum(size.edges * size.edge_bytes(self.needs.weighted) for size in sizes)
+
+    def _chunk_bytes(self) -> int:
+        return self.graph.out.chunk_edges * size_of(self.graph.out).edge_bytes(self.needs.weighted)
+
+    def log(self) -> None:
+        """Tell the log how edges will travel."""
+        held, pipeline = self.holdings, self.pipelines[0]
+        places = f"{format_bytes(held.host)} of them have room in host memory, {format_bytes(held.device)} on a device"
+        options = pipeline.options
+        ways = ", ".join(options.routes) if options.route == "auto" else options.route
+        cut = f"partitions of {options.partition_edges} edges, {options.slabs} slabs, {options.ahead} tasks ahead"
+        name, edges = pipeline.device.name, format_bytes(held.edges)
+        _log.info("%s: %s of edges, %s; routes %s; %s", name, edges, places, ways, cut)
+
+    def settle(self) -> None:
+        """Complete the records of the last walk, once the devices have done."""
+        self.feedback.settle(self.pipelines[0].device)
+
+    def close(self) -> None:
+        """Stop the reader and forget the caches."""
+        for pipeline in self.pipelines:
+            pipeline.close()
+        if self.reader is not None:
+            self.reader.close()
+
+
+def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBudget | None:
+    """How the host's memory is divided where its own cores compute; None where no edge is read from disk.
+
+    Raises BudgetError for a budget that cannot work.
+    """
+    if graph.out.arrays is None and needs.adjacencies:
+        return divide_host_memory(config, needs, graph, config.partition_bytes)
+    check_fixed(budget_of(config, needs, graph, config.partition_bytes))
+    return None
+
+
+def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:
+    """The reader that a division of the host's memory has room for."""
+    return Reader(
+        graph,
+        decode_threads=config.thread_count,
+        reads_in_flight=divided.reads_in_flight,
+        direct_io=config.direct_io,
+        throttle=config.throttle,
+        timeline=timeline,
+    )
+
+
+def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> TransferOptions:
+    """What follows from a division for the pipelines of the host's devices."""
+    return TransferOptions(
+        partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
+        slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
+        ahead=divided.ahead if divided else 2,
+        ordered=False,
+    )
+
+
+def host_rates(config: Config) -> Rates:
+    """The rates of runs on the CPU cores."""
+    return config.rates or Rates.host(config.thread_count)
+
+
+def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
+    """What there is to divide."""
+    return HostBudgetRequest(
+        host_memory=config.memory_bytes,
+        fixed=needs.fixed,
+        partition_bytes=partition_bytes,
+        workers=config.thread_count,
+        stripes=max(1, len(graph.files) - 1),
+    )
+
+
+def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:
+    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
+    budget = budget_of(config, needs, graph, partition_bytes)
+    return divide_host_budget(
+        budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted
+    )
+
+
+def make_cache(
+    graph: Graph, needs: MemoryRequest, divided: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty
+) -> HostCache | None:
+    """The cache that a division of the host's memory, or of a device's, leaves room for."""
+    if not divided.slots:
+        return None
+    extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
+    weights = graph.weight_dtype if needs.weighted else None
+    slots = None if divided.whole else divided.slots
+    return HostCache(extents, Arena(divided.partition_edges, graph.vertex_dtype, weights, slots), allocate)
+
+
+def size_of(adjacency: Adjacency) -> AdjacencySize:
+    """What an adjacency needs of memory."""
+    weight = adjacency.weight_dtype
+    return AdjacencySize(
+        adjacency.edges, adjacency.neighbor_dtype.itemsize, weight.itemsize if weight else 0, adjacency.chunk_edges
+    )
+
+
+def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
+    chunk = graph.out.chunk_edges
+    return max(1, partition_bytes // (chunk * np.dtype(graph.vertex_dtype).itemsize)) * chunk

@@ -1,0 +1,46 @@
+"""What lies behind a device's link, in the numbers that the direction rule weighs.
+
+Owns the questions to the two lanes between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing, changes
+nothing, and refuses nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.resources.direction_cost import GLANCE, DegreeSample, DirectionSide, LinkCosts
+from penstock.engine.state.frontier import Frontier
+from penstock.transfer.planning.plan import CARRIERS
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.edge_stream import EdgeStream
+
+
+def link_costs_of(push: EdgeStream, pull: EdgeStream, degrees: DegreeSample, frontier: Frontier) -> LinkCosts:
+    """What a push of this frontier, and a pull, would find; degrees: those of the rows that are pulled."""
+    options = push.pipeline.options
+    forced = options.route not in ("auto", "resident")
+    return LinkCosts(
+        push.feedback.given,
+        pull.edge_bytes,
+        degrees,
+        side_of(push),
+        side_of(pull),
+        routes=(CARRIERS.get(options.route, options.route),) if forced else options.routes,
+        head=pull.skip,
+        at_once=push.slight(frontier),
+        glance=GLANCE[push.pipeline.device.kind],
+    )
+
+
+def side_of(lane: EdgeStream) -> DirectionSide:
+    """Where a lane's edges are now."""
+    pipeline, lengths = lane.pipeline, lane.pipeline.table(lane.key).lengths
+    edges = max(1, lane.index.edges)
+    chunks, here = -(-edges // lane.chunk_edges), float(lengths[lane.here].sum()) / edges
+    if pipeline.source is None:
+        return DirectionSide(chunks, here)
+    rates, held = lane.feedback.given, pipeline.source.here(lane.key, lane.with_weights)
+    sizes = pipeline.source.stage(lane.key).adjacency.chunk_bytes(lane.with_weights)
+    seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * lane.edge_bytes / rates.decode_bytes)
+    return DirectionSide(chunks, here, seconds * (1.0 - here) * (1.0 - float(held.mean())))

@@ -1,0 +1,96 @@
+"""What a run asks of the host and of a device: edges, row indexes, and bytes by what takes them.
+
+Pure: knows neither budgets nor how they are divided (`host_resources.py`, `device_memory_plan.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.traversal import Traversal
+    from penstock.storage.format.graph import Adjacency, Graph
+
+SMALL_CHANGE = 4 << 20
+"""Bytes for what is too small to be counted one by one."""
+
+
+@dataclass(frozen=True)
+class MemoryRequest:
+    """What a run asks of its equipment: adjacencies whose edges it reads, their weights, and what else takes memory.
+
+    indexed: adjacencies whose row index it reads. state_bytes: vertex state, and arrays that a run keeps beside it.
+    working_bytes: what a program's own functions take on the host. other_bytes: original ids, and small change.
+    heads: whether row heads would serve it (pulls that leave early).
+    """
+
+    adjacencies: tuple[Adjacency, ...]
+    indexed: tuple[Adjacency, ...]
+    weighted: bool
+    state_bytes: int
+    working_bytes: int
+    other_bytes: int
+    heads: bool = False
+
+    @classmethod
+    def of(
+        cls, graph: Graph, walked: Iterable[Traversal], weighted: bool, state_bytes: int, working_bytes: int = 0
+    ) -> MemoryRequest:
+        """The needs of these walks; an undirected graph has only one adjacency. Degrees are the out-index's."""
+        wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
+        stored = _united([adjacency for adjacency in wanted if adjacency is not None])
+        indexed = _united([*stored, graph.out])
+        return cls(stored, indexed, weighted, state_bytes, working_bytes, id_bytes(graph) + SMALL_CHANGE)
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of the row indexes."""
+        return sum(4 * one.vertices + one.vertices // 8192 + 4096 for one in self.indexed)
+
+    @property
+    def device_bytes(self) -> int:
+        """What of a device's memory is taken besides edges."""
+        return self.state_bytes + self.index_bytes + self.other_bytes
+
+    @property
+    def fixed(self) -> int:
+        """What of the host's memory is taken besides edges."""
+        return self.device_bytes + self.working_bytes
+
+    def covers(self, other: MemoryRequest, spare: int = 0) -> bool:
+        """Whether equipment made for these needs, which leaves `spare` bytes to nobody, suffices for the other's."""
+        both = self.and_also(other)
+        same = len(both.adjacencies) == len(self.adjacencies)
+        same = same and (both.weighted, both.heads) == (self.weighted, self.heads)
+        return same and both.fixed <= self.fixed + spare
+
+    def joined(self, other: MemoryRequest) -> MemoryRequest:
+        """The least that covers both, one after the other."""
+        return replace(
+            self.and_also(other),
+            state_bytes=max(self.state_bytes, other.state_bytes),
+            working_bytes=max(self.working_bytes, other.working_bytes),
+            other_bytes=max(self.other_bytes, other.other_bytes),
+        )
+
+    def and_also(self, other: MemoryRequest) -> MemoryRequest:
+        """The other's needs where what these read is kept as well."""
+        return replace(
+            other,
+            adjacencies=_united([*self.adjacencies, *other.adjacencies]),
+            indexed=_united([*self.indexed, *other.indexed]),
+            weighted=self.weighted or other.weighted,
+            heads=self.heads or other.heads,
+        )
+
+
+def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
+    """The same without repeats."""
+    return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
+
+
+def id_bytes(graph: Graph) -> int:
+    """Original ids while results are translated."""
+    return 0 if graph.original is None else 17 * graph.vertices

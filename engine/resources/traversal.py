@@ -1,0 +1,39 @@
+"""Which walks over stored edges carry a program's messages: a pure decision.
+
+Messages may go with the edges, against them, or both ways (`Program.along`). Pushing with the edges and pulling against
+them walk the out-adjacency, the two others the in-adjacency; so whoever stores only the out-adjacency can still do all
+three, but not in the direction of his choice. Refuses nothing: what cannot be walked is not in the answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.engine.resources.direction import Direction
+
+
+class Traversal(NamedTuple):
+    """A kernel's direction, and the adjacency it walks: "out" or "in"."""
+
+    direction: Direction
+    key: str
+
+
+FORWARD: dict[Direction, Traversal] = {"push": Traversal("push", "out"), "pull": Traversal("pull", "in")}
+REVERSE: dict[Direction, Traversal] = {"push": Traversal("push", "in"), "pull": Traversal("pull", "out")}
+TRAVERSALS = {"out": (FORWARD,), "in": (REVERSE,), "both": (FORWARD, REVERSE)}
+
+
+def traversals(along: str, *, directed: bool, both_stored: bool) -> dict[Direction, tuple[Traversal, ...]]:
+    """For every direction that an iteration may choose, the walks that together carry all its messages.
+
+    An undirected graph holds every edge in both its rows, so there is one walk whatever `along` says. With only the
+    out-adjacency stored there is one direction: that of the first walk.
+    """
+    if not directed:
+        return {direction: (walk,) for direction, walk in FORWARD.items()}
+    sides = TRAVERSALS[along]
+    if both_stored:
+        return {direction: tuple(side[direction] for side in sides) for direction in FORWARD}
+    possible = tuple(next(walk for walk in side.values() if walk.key == "out") for side in sides)
+    return {possible[0].direction: possible}

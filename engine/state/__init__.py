@@ -1,0 +1,1 @@
+"""Vertex state: frontier, arrays on host and device, row blocks, records, results."""

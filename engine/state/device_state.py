@@ -1,0 +1,162 @@
+"""The vertex state on a device that has memory of its own.
+
+Owns the arrays (of the device's kind) and how they come and go: filled in place, or copied from and to the host.
+Shape and meaning are those of `state.State`, but for bitmaps, which have one level of 32-bit words here: a GPU reads
+all words of a bitmap sooner than it would follow a second level. Refuses windows it does not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
+from penstock.engine.state.state import SPAN
+from penstock.storage.base.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.bindings import Author
+    from penstock.engine.state.frontier import Frontier
+    from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Device
+
+TALLIES = 8
+"""Tasks of an iteration whose lines are counted one by one; further ones count together with the last."""
+LIST_SHARE = 2  # the frontier is listed while it has at most half of the vertices
+
+
+class DeviceBitmap:
+    """uint32 words of the device, one bit a vertex, padded to 256."""
+
+    def __init__(self, device: Device, vertices: int) -> None:
+        self.words = device.array(max(1, -(-vertices // 256)) * 8, np.uint32)
+        self.clear()
+
+    def clear(self) -> None:
+        """Unset every bit."""
+        self.words[...] = 0
+
+
+class DeviceState:
+    """What a device knows about the vertices [first, last); see `state.State`.
+
+    told, told_rest, told_lines: what the host reads after `select`. partial_here float64[1, globals]: where kernels put
+    the Globals' sums; adding: whether some are on the way. sent_ahead: where `sent` already holds what every vertex
+    sends next, the numbers that the author's `send` read; else None. arrays: the fields' arrays in declared order, as
+    kernels take them (the same tuple until fields are swapped).
+    """
+
+    def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
+        self.device = device
+        self.first, self.last = span
+        count = self.last - self.first
+        self.fields: dict[str, Any] = {}
+        for name, spec in fields_of(program).items():
+            dtype = resolve_dtype(spec.dtype, vertex_dtype)
+            array = device.array(count * int(np.prod(spec.shape, dtype=np.int64)), dtype)
+            array[...] = value_of(spec.fill, dtype)
+            self.fields[name] = array.reshape((count, *spec.shape)) if spec.shape else array
+        self.arrays = tuple(self.fields.values())
+        self.identity = author.identity
+        self.message_shape = program.message_shape
+        self.incoming: Any = None
+        self.sent = device.array(count if author.has_send else 1, author.message)
+        self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
+        self.touched = self.pending
+        capacity = count // LIST_SHARE + SPAN
+        self.vertices = device.array(capacity, vertex_dtype)
+        self.work = device.array(capacity + 1, np.int64)
+        self.walked = count
+        self.lines = 0
+        self.totals = device.array(3, np.int64)
+        self.told, self.told_here = device.shared_array(4, np.int64)
+        floats, floats_here = device.shared_array(1 + max(1, len(author.totals)), np.float64)
+        self.told_rest, self.told_rest_here = floats[:1], floats_here[:1]
+        self._partial: NDArray[np.float64] = floats[1:].reshape(1, -1)
+        self.partial_here = floats_here[1:].reshape(1, -1)
+        self.told_lines, self.told_lines_here = device.shared_array(TALLIES, np.int64)
+        self.adding = False
+        self.sent_ahead: tuple[float, ...] | None = None
+
+    def accumulate_apart(self) -> None:
+        """Give messages a place of their own (synchronous runs); else they go into the first field."""
+        first_field = next(iter(self.fields.values()))
+        if self.incoming is None:
+            shape = (len(first_field), *self.message_shape)
+            self.incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
+            self.incoming[...] = self.identity
+            self.touched = DeviceBitmap(self.device, len(first_field))
+
+    @property
+    def target(self) -> Any:
+        """Where messages are combined."""
+        return self.arrays[0] if self.incoming is None else self.incoming
+
+    @property
+    def partial(self) -> NDArray[np.float64]:
+        """The Globals' sums, float64 (1, globals), of the host: waits for the kernels that add them up."""
+        if self.adding:
+            self.device.finish()
+            self.adding = False
+        return self._partial
+
+    def window(self, field: str, first: int, last: int) -> Any:
+        """The values of vertices [first, last) of a field. Raises RunError where the state does not hold them all."""
+        if not self.first <= first <= last <= self.last:
+            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
+        return self.fields[field][first - self.first : last - self.first]
+
+    def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
+        """The frontier without its list, which lies on the device and is along another adjacency's rows."""
+        return replace(frontier, listed=False)
+
+    def host_fields(self) -> dict[str, NDArray[Any]]:
+        """Every field's values, copied to the host."""
+        return {name: self.device.to_host(array) for name, array in self.fields.items()}
+
+    def has_nan(self, name: str) -> bool:
+        """As `State.has_nan`, found out on the device."""
+        values = self.fields[name]
+        return values.size > 0 and bool(np.isnan(float(values.min())))
+
+    def empty(self, count: int, dtype: Any) -> Any:
+        """An array of `count` items of the device, not filled."""
+        return self.device.array(count, dtype)
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy of an array of the device in host memory."""
+        copied: NDArray[Any] = self.device.to_host(array)
+        return copied
+
+    def from_host(self, array: Any, values: NDArray[Any]) -> None:
+        """Copy values of host memory into an array of the device."""
+        self.sent_ahead = None
+        self.device.copy_in(array, values, None)
+
+    def swap(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Use these arrays of the device as fields, which are like ours; returns ours."""
+        self.sent_ahead = None
+        ours = {name: self.fields[name] for name in fields}
+        self.fields.update(fields)
+        self.arrays = tuple(self.fields.values())
+        return ours
+
+    def pending_bits(self) -> NDArray[np.uint8]:
+        """Who is pending, copied to the host once all kernels are done; as `State.pending_bits`."""
+        self.device.finish()
+        words: NDArray[np.uint32] = self.device.to_host(self.pending.words)
+        return words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
+
+    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+        """Adopt values from the host."""
+        self.sent_ahead = None
+        for name, values in fields.items():
+            self.device.copy_in(self.fields[name], values, None)
+
+
+def device_state_bytes(vertices: int, vertex_dtype: Any) -> int:
+    """Bytes that a DeviceState's longer lists take beyond what `state.state_bytes` counts."""
+    listed = (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
+    return listed + vertices // 8  # the bitmap of a stretch

@@ -1,0 +1,89 @@
+"""Rows kept in memory for intersection: of some neighboring vertices the edges that belong to them.
+
+Owns the arrays: on the host they grow, on a device they are as long as they can become from the start. See
+`kernels/corners.py` for which edges those are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.state.state import State
+
+if TYPE_CHECKING:
+    from penstock.engine.state.device_state import DeviceState
+
+
+class OrientedRows:
+    """Rows from vertex `first` on: starts int64 (rows + 1,), targets (edges,) ascending in each row, arcs uint8."""
+
+    def __init__(self, first: int, vertex_dtype: Any) -> None:
+        self._vertex_dtype = vertex_dtype
+        self.begin(first)
+
+    def begin(self, first: int) -> None:
+        """Forget all rows; the next one is that of vertex `first`."""
+        self.first = first
+        self.starts = np.zeros(1, dtype=np.int64)
+        self.targets = np.empty(0, dtype=self._vertex_dtype)
+        self.arcs = np.empty(0, dtype=np.uint8)
+
+    def extend(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.uint8]]:
+        """Make room for rows of so many edges: where each begins, and the arrays to write them to."""
+        begins = self.starts[-1] + np.concatenate([[0], np.cumsum(counts)])
+        self.starts = np.concatenate([self.starts, begins[1:]])
+        self.targets = np.concatenate([self.targets, np.empty(int(counts.sum()), dtype=self.targets.dtype)])
+        self.arcs = np.concatenate([self.arcs, np.empty(int(counts.sum()), dtype=np.uint8)])
+        return begins[:-1], self.targets, self.arcs
+
+    @property
+    def last(self) -> int:
+        """Past the last vertex whose row is here."""
+        return self.first + len(self.starts) - 1
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """As kernels take them."""
+        return np.uint64(self.first), self.starts, self.targets, self.arcs
+
+
+class DeviceOrientedRows:
+    """The same on a device; rows in two ascending parts, the second from middles[row] on (`kernels/cuda_corners.py`).
+
+    starts int64 (rows + 1,), middles int64 (rows,), targets (edges,), arcs uint8; filled int64 (1,): edges so far.
+    """
+
+    def __init__(self, state: DeviceState, rows: int, edges: int, vertex_dtype: Any) -> None:
+        self.first = self.rows = 0
+        self.starts, self.middles = state.empty(rows + 1, np.int64), state.empty(rows, np.int64)
+        self.targets, self.arcs = state.empty(edges, vertex_dtype), state.empty(edges, np.uint8)
+        self.filled = state.empty(1, np.int64)
+
+    def begin(self, first: int) -> None:
+        """Forget all rows; the next one is that of vertex `first`."""
+        self.first, self.rows = first, 0
+        self.filled[...] = 0
+
+    def append(self, rows: int) -> int:
+        """Count so many rows more; the number of the first of them."""
+        before = self.rows
+        self.rows += rows
+        return before
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """As kernels take them: first, starts, middles, targets, arcs."""
+        return np.uint64(self.first), self.starts[: self.rows + 1], self.middles, self.targets, self.arcs
+
+
+def oriented_rows(
+    state: State | DeviceState, rows: int, edges: int, vertex_dtype: Any
+) -> OrientedRows | DeviceOrientedRows:
+    """Room where the state is for at most so many rows with at most so many edges; `begin` comes first."""
+    return (
+        OrientedRows(0, vertex_dtype)
+        if isinstance(state, State)
+        else DeviceOrientedRows(state, rows, edges, vertex_dtype)
+    )

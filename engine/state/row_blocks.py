@@ -1,0 +1,93 @@
+"""Blocks of whole rows: as many neighboring vertices as have room for all their messages at once.
+
+Partitions split rows; a program that needs a row's neighbors together gets them gathered into a buffer, block by block.
+Owns the arithmetic: pure functions of the row indexes. A vertex's messages lie side by side, those of the first walk
+before those of the second (where messages go both ways).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.format.index import Index
+
+MESSAGES = 1 << 22
+"""Messages that a buffer has room for on the host; more where one row is longer."""
+SHARE = 16
+"""On a device behind a link messages of 8 bytes may take this part of the memory."""
+STEP = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows [first, last) of each walk's adjacency; indexes: one or two."""
+
+    first: int
+    last: int
+    indexes: tuple[Index, ...]
+
+    def edges(self, walk: int) -> tuple[int, int]:
+        """First and past-the-last edge of these rows in the adjacency of a walk."""
+        return start(self.indexes[walk], self.first), start(self.indexes[walk], self.last)
+
+    @property
+    def messages(self) -> int:
+        """How many messages these rows get."""
+        return sum(last - first for first, last in map(self.edges, range(len(self.indexes))))
+
+
+def start(index: Index, row: int) -> int:
+    """Number of a row's first edge."""
+    return int(index.starts(row, row + 1)[0])
+
+
+def message_capacity(device_bytes: int | None) -> int:
+    """Messages that a buffer should have room for; device_bytes: memory of a device behind a link, None without one.
+
+    A partition travels over the link once for every block with rows of it, so blocks should be longer than partitions.
+    """
+    return MESSAGES if device_bytes is None else max(MESSAGES, device_bytes // SHARE // 8)
+
+
+def block_capacity(indexes: Sequence[Index], most: int) -> int:
+    """Messages that the buffer must have room for: all, or `most`, but at least the longest row's."""
+    total = sum(index.edges for index in indexes)
+    if total <= most:
+        return max(1, total)
+    longest = 0
+    for first in range(0, indexes[0].vertices, STEP):
+        last = min(first + STEP, indexes[0].vertices)
+        degrees = np.sum([index.degrees(first, last) for index in indexes], axis=0)
+        longest = max(longest, int(degrees.max()))
+    return max(most, longest)
+
+
+def blocks(indexes: Sequence[Index], capacity: int) -> Iterator[RowBlock]:
+    """Cut all rows into blocks of at most `capacity` messages, as long as possible. No row may be longer."""
+    indexes = tuple(indexes)
+    count, first = indexes[0].vertices, 0
+    while first < count:
+        origin = sum(start(index, first) for index in indexes)
+        low, high = first + 1, count
+        while low < high:
+            middle = (low + high + 1) // 2
+            if sum(start(index, middle) for index in indexes) - origin <= capacity:
+                low = middle
+            else:
+                high = middle - 1
+        found = RowBlock(first, low, indexes)
+        assert found.messages <= capacity, "a row is longer than the buffer"
+        yield found
+        first = low
+
+
+def offsets(block: RowBlock) -> NDArray[np.int64]:
+    """Where each row's messages begin in the buffer, int64 (rows + 1,)."""
+    found = np.zeros(block.last - block.first + 1, dtype=np.int64)
+    for index in block.indexes:
+        starts = index.starts(block.first, block.last + 1)
+        found += starts - starts[0]
+    return found

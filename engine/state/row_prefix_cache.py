@@ -1,0 +1,63 @@
+"""Row heads: the first few edges of every row of one adjacency, kept on a device that cannot hold all of it.
+
+Pulls that leave at the first active in-neighbor read little but the beginnings of rows, and each beginning costs a line
+over the link. Held on the device on their own, heads answer most rows; only rows longer than their head that found
+nothing in it still want edges that travel. Owns how many edges a head may have for a budget, and the copying of heads
+out of views. Refuses weights: programs that leave early so far read none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.format.index import Index, from_degrees
+from penstock.transfer.values.task import Direction, TaskRecord
+from penstock.transfer.values.view import View
+
+LONGEST = 32
+STEP = 1 << 20  # rows whose degrees are looked at together
+
+
+@dataclass
+class RowPrefixCache:
+    """The first `each` edges of every row: `index` says where they lie in `neighbors`, an array of the device."""
+
+    each: int
+    index: Index
+    neighbors: Any
+    filled: bool = False
+
+    def view(self, key: Direction) -> View:
+        """The heads as edges of rows that are no longer than they."""
+        record = TaskRecord("resident", key, (), edges=self.index.edges)
+        return View("csc", key, 0, self.index.edges, 0, self.index.vertices, self.neighbors, None, record)
+
+
+def prefix_bytes(vertices: int, edges: int, neighbor_bytes: int) -> int:
+    """Bytes on the device of so many heads' edges and their index."""
+    return edges * neighbor_bytes + 4 * (vertices + 1) + edges // 512
+
+
+def longest_prefix(index: Index, neighbor_bytes: int, budget: int) -> int:
+    """The longest head, a power of two of edges, at which all heads fit `budget` bytes; 0 where none does."""
+    lengths = [1 << power for power in range(LONGEST.bit_length())]
+    edges = dict.fromkeys(lengths, 0)
+    for degrees in _degrees(index):
+        for length in lengths:
+            edges[length] += int(np.minimum(degrees, length).sum())
+    fitting = [each for each in lengths if prefix_bytes(index.vertices, edges[each], neighbor_bytes) <= budget]
+    return max(fitting, default=0)
+
+
+def prefix_index(index: Index, each: int) -> Index:
+    """Where the heads of `each` edges lie, one row's after the other's."""
+    return from_degrees(index.vertices, lambda: (np.minimum(degrees, each) for degrees in _degrees(index)))
+
+
+def _degrees(index: Index) -> Iterator[NDArray[np.int64]]:
+    for first in range(0, index.vertices, STEP):
+        yield index.degrees(first, min(first + STEP, index.vertices))

@@ -1,0 +1,244 @@
+"""A device's copy of the vertex state: fields, accumulators, messages and frontier bitmaps.
+
+Owns the arrays and hands them out as windows (field, first, last), so that nobody assumes that they
+begin at vertex 0. Refuses windows it does not hold. Says before a run what it will cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.program import (
+    Field,
+    Program,
+    author_function,
+    fields_of,
+    globals_of,
+    message_dtype,
+    resolve_dtype,
+    value_of,
+)
+from penstock.storage.base.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.bindings import Author
+    from penstock.engine.state.frontier import Frontier
+    from penstock.storage.format.index import Index
+
+SPAN = 4096
+ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
+LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
+
+
+@dataclass
+class Bitmap:
+    """uint64 words, one bit a vertex, and one summary bit for each word."""
+
+    words: NDArray[np.uint64]
+    summary: NDArray[np.uint64]
+
+    @classmethod
+    def empty(cls, vertices: int) -> Bitmap:
+        """An empty bitmap for `vertices` vertices, padded to whole spans."""
+        spans = max(1, -(-vertices // SPAN))
+        return cls(np.zeros(spans * 64, dtype=np.uint64), np.zeros(spans, dtype=np.uint64))
+
+    def add(self, positions: NDArray[Any]) -> None:
+        """Set the bits at `positions` (integers from 0)."""
+        one, low = np.uint64(1), np.uint64(63)
+        for first in range(0, len(positions), ADDED):
+            at = np.asarray(positions[first : first + ADDED], dtype=np.uint64)
+            words = at >> np.uint64(6)
+            np.bitwise_or.at(self.words, words, one << (at & low))
+            np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+
+    def clear(self) -> None:
+        """Unset every bit."""
+        self.words[:] = 0
+        self.summary[:] = 0
+
+    @property
+    def dirty_spans(self) -> NDArray[np.intp]:
+        """Numbers of the spans of 4096 vertices that may hold a set bit, ascending."""
+        return np.flatnonzero(self.summary)
+
+
+class State:
+    """Everything one device knows about the vertices [first, last).
+
+    fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
+    identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        author: Author,
+        first: int,
+        last: int,
+        vertex_dtype: Any,
+        given: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        count = last - first
+        self.first, self.last = first, last
+        self.fields = fields_for(program, count, vertex_dtype, given)
+        self.identity = author.identity
+        self.message_shape = program.message_shape
+        self.incoming: NDArray[Any] | None = None
+        self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
+        self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
+        self.touched = self.pending
+        capacity = count // LIST_SHARE + SPAN
+        self.vertices = np.empty(capacity, dtype=vertex_dtype)
+        self.work = np.empty(capacity + 1, dtype=np.int64)
+        self.walked = count  # about how many edges the last iteration walked: what the next step may cost
+        self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
+
+    def accumulate_apart(self) -> None:
+        """Give messages a place of their own (synchronous runs); else they go into the first field."""
+        first_field = next(iter(self.fields.values()))
+        if self.incoming is None:
+            self.incoming = _array((len(first_field), *self.message_shape), self.identity, self.sent.dtype)
+            self.touched = Bitmap.empty(len(first_field))
+
+    @cached_property
+    def again(self) -> NDArray[np.uint64]:
+        """Words of a bitmap for who sends once more (`kernels/rounds.py`); made at first use."""
+        return np.zeros_like(self.active.words)
+
+    @cached_property
+    def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Room for a priority for every word and for every span of `pending` (`host_stretch.py`); made at first use."""
+        return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The fields' arrays in declared order, as kernels take them."""
+        return tuple(self.fields.values())
+
+    @property
+    def target(self) -> NDArray[Any]:
+        """Where messages are combined."""
+        return self.arrays[0] if self.incoming is None else self.incoming
+
+    def host_fields(self) -> dict[str, NDArray[Any]]:
+        """Every field's values in host memory, where they are."""
+        return self.fields
+
+    def has_nan(self, name: str) -> bool:
+        """Whether a field of floats holds a NaN, which then is the smallest of its values."""
+        values = self.fields[name]
+        return values.size > 0 and bool(np.isnan(values.min()))
+
+    def empty(self, count: int, dtype: Any) -> NDArray[Any]:
+        """An array of `count` items where kernels compute, not filled."""
+        return np.empty(count, dtype=dtype)
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An array of `empty` in host memory, where it is."""
+        return array
+
+    def from_host(self, array: NDArray[Any], values: NDArray[Any]) -> None:
+        """Copy values of host memory into an array of `empty`."""
+        array[...] = values
+
+    def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
+        """The frontier, its list's running sum of edges being along the rows of another adjacency from now on."""
+        if frontier.listed:
+            work = self.work[: frontier.vertices + 1]
+            work[0] = 0
+            np.cumsum(index.lengths_of(self.vertices[: frontier.vertices]), out=work[1:])
+            frontier = replace(frontier, edges=int(work[-1]))
+        return frontier
+
+    def swap(self, fields: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Use these arrays as fields, which are like ours; returns ours."""
+        ours = {name: self.fields[name] for name in fields}
+        self.fields.update(fields)
+        return ours
+
+    def pending_bits(self) -> NDArray[np.uint8]:
+        """Who is pending: a bit a vertex, the lowest first, padded to whole bytes."""
+        return self.pending.words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
+
+    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+        """Use these arrays of the host as fields, without a copy."""
+        for name, values in fields.items():
+            ours = self.fields[name]
+            check_alike(name, (ours.dtype, ours.shape), values)
+            self.fields[name] = values
+
+    def window(self, field: str, first: int, last: int) -> NDArray[Any]:
+        """The values of vertices [first, last) of a field, a view of shape (last - first, ...).
+
+        Raises RunError where the state does not hold them all.
+        """
+        if not self.first <= first <= last <= self.last:
+            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
+        return self.fields[field][first - self.first : last - self.first]
+
+
+def fields_for(
+    program: Program, count: int, vertex_dtype: Any, given: Mapping[str, NDArray[Any]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The program's fields, name -> array (count, *shape): those that are given, the others at their first values.
+
+    Raises InputError for one that is given and of another dtype or shape.
+    """
+    made = {}
+    for name, spec in fields_of(program).items():
+        dtype = resolve_dtype(spec.dtype, vertex_dtype)
+        if given is None or name not in given:
+            made[name] = _filled(spec, count, dtype)
+            continue
+        check_alike(name, (dtype, (count, *spec.shape)), given[name])
+        made[name] = given[name]
+    return made
+
+
+def check_alike(name: str, ours: tuple[np.dtype[Any], tuple[int, ...]], values: NDArray[Any]) -> None:
+    """Refuse values for a field of another (dtype, shape). Raises InputError."""
+    if ours != (values.dtype, values.shape):
+        raise InputError(
+            f"field {name!r} is {ours[0]} {ours[1][1:]} in a phase and {values.dtype} {values.shape[1:]} "
+            "in its program; declare it alike in both"
+        )
+
+
+def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, int]:
+    """Bytes of each array of `fields_for`, by name."""
+    return {
+        name: resolve_dtype(spec.dtype, vertex_dtype).itemsize * int(np.prod(spec.shape, dtype=np.int64)) * count
+        for name, spec in fields_of(program).items()
+    }
+
+
+def _filled(spec: Field, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return _array((count, *spec.shape), value_of(spec.fill, dtype), dtype)
+
+
+def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Full of one value; zeros cost nothing until they are touched, and a phase's fields may be another's."""
+    return np.full(shape, first, dtype=dtype) if first != 0 else np.zeros(shape, dtype=dtype)
+
+
+def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:
+    """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
+    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
+    total = sum(field_bytes(program, vertices, vertex_dtype).values())
+    spans = max(1, -(-vertices // SPAN))
+    bitmap = spans * (SPAN // 8 + 8)
+    if apart:
+        total += message * vertices + bitmap
+    if author_function(program, "send") is not None:
+        total += message * vertices
+    if author_function(program, "priority") is not None:
+        total += bitmap  # `State.lows`
+    listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
+    partial = spans * 8 * max(1, len(globals_of(program)))
+    return int(total + 2 * bitmap + listed + partial + 4096)

@@ -1,0 +1,243 @@
+"""Routes that add successors to their carriers: answers, accounts, fewer iterations, and what is refused."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList, check_sssp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.engine import Graph, run
+from penstock.engine.kernels import cuda as seam
+from penstock.engine.program.program import VERTEX, Field, Program, Start
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.reachability import Reachability
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.widest import WidestPath
+from penstock.engine.resources import device_memory_plan
+from penstock.engine.session import Session
+from penstock.storage.base.errors import InputError
+from penstock.transfer.routes import cel
+from penstock.transfer.staging import gather_buffers
+from samples import in_memory, on_disk, shape, skewed, weighed
+from small_host import keeping
+from trials import start_of
+
+RULES = ("cel", "cel-structural")
+on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+
+
+class Labels(Program):
+    """The smallest id that leads to a vertex, its own included; everybody starts."""
+
+    label = Field(VERTEX)
+    combine = "min"
+    self_combining = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        """Everybody has his own label."""
+        state["label"][:] = np.arange(graph.vertices)
+        return Start(everything=True)
+
+    def edge(label):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the label."""
+        return label
+
+
+def programs(edges: EdgeList) -> dict[str, Program]:
+    source = start_of(edges)
+    return {
+        "sssp": SSSP(source),
+        "narrow": SSSP(source, delta=3.0),
+        "reachability": Reachability(source),
+        "widest": WidestPath(source),
+        "labels": Labels(),
+    }
+
+
+def tasks_of(result: Any) -> list[Any]:
+    return [task for record in result.records for task in record.tasks]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
+    """A graph, and how to run on it."""
+    vertices, count = draw(st.integers(1, 120)), draw(st.integers(0, 500))
+    ends = skewed(vertices, count, draw(st.integers(0, 99)))
+    edges = weighed(EdgeList(vertices, *ends, None, draw(st.booleans())), "uint8")
+    options = {
+        "route": draw(st.sampled_from(RULES)),
+        "device_edge_memory": draw(st.integers(2 * 32 * 5, 6000)),
+        "partition_bytes": draw(st.integers(1, 600)),
+        "combine": draw(st.integers(1, 4)),
+        "priority": draw(st.booleans()),
+        "local_rounds": draw(st.integers(0, 1)),
+    }
+    return edges, options
+
+
+@settings(max_examples=60)
+@given(
+    case=cases(),
+    name=st.sampled_from(["sssp", "narrow", "reachability", "widest", "labels"]),
+    shelf=st.none() | st.tuples(st.sampled_from([32, 64]), st.integers(1, 3), st.integers(0, 6)),
+)
+def test_gives_the_answer_and_accounts_for_what_travels(
+    case: tuple[EdgeList, dict[str, Any]], name: str, shelf: tuple[int, int, int] | None
+) -> None:
+    """Bytes and edges of records are those copied; shelf: a host that holds only some partitions, the rest on disk."""
+    edges, options = case
+    expected = next(iter(run(programs(edges)[name], in_memory(edges), device="cpu", direction="push").fields.values()))
+    seen: list[tuple[Any, int]] = []
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if shelf is not None:
+            patch.setattr(device_memory_plan, "divide_host_memory", keeping(*shelf))
+        concatenated = cel.Concatenated._copy
+
+        def counted(parcel: Any, plan: Any, slab: Any, stage: Any) -> None:
+            concatenated(parcel, plan, slab, stage)
+            seen.append((parcel._view.record, int(parcel._view.offsets[-1])))
+            rows = np.asarray(parcel._view.rows)
+            assert np.all(np.diff(rows.astype(np.int64)) >= 0)
+
+        patch.setattr(cel.Concatenated, "_copy", counted)
+        graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
+        with Session(graph, device="emulated", **options) as session:
+            result = session.run(programs(edges)[name])
+            loaded, again = session._device.bytes_in, session.run(programs(edges)[name])
+            copied = session._device.bytes_in - loaded
+            pipeline = session._equipment.pipelines[0]
+            assert pipeline.free_slabs == pipeline._slabs.count
+    for found in (result, again):
+        np.testing.assert_array_equal(next(iter(found.fields.values())), expected)
+    tasks = tasks_of(again)
+    assert copied == sum(task.bytes_link for task in tasks)
+    assert {task.route for task in tasks} <= {"filter", options["route"]}
+    followers = [task for result_ in (result, again) for task in tasks_of(result_) if task.route in RULES]
+    assert [id(record) for record, _ in seen] == [id(task) for task in followers]
+    assert all(task.edges == count and task.partitions == () for task, (_, count) in zip(followers, seen, strict=True))
+    for record in again.records:
+        numbers = [number for task in record.tasks for number in task.partitions]
+        assert len(numbers) == len(set(numbers))
+
+
+def path_and_grid() -> dict[str, EdgeList]:
+    """A path of 200, and a grid of 16 by 16, both ways along every edge; ids scrambled, weights 1 to 9."""
+    at = np.arange(256).reshape(16, 16)
+    pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+    sources, targets = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
+    ends = {"path": (200, np.arange(199), np.arange(1, 200)), "grid": (256, sources, targets)}
+    rng = np.random.default_rng(7)
+    order = {count: rng.permutation(count) for count in (200, 256)}
+    return {
+        name: EdgeList(count, order[count][a], order[count][b], rng.integers(1, 10, len(a)).astype(np.uint8), False)
+        for name, (count, a, b) in ends.items()
+    }
+
+
+@pytest.mark.parametrize("route", RULES)
+@pytest.mark.parametrize("kind", ["path", "grid"])
+@pytest.mark.parametrize("name", ["sssp", "reachability", "labels"])
+def test_long_ways_take_fewer_passes(name: str, kind: str, route: str, tmp_path: Path) -> None:
+    """Fewer iterations and fewer carriers than filter alone; searches by the causal rule fewer bytes too."""
+    edges = path_and_grid()[kind]
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
+    options = {"device": "emulated", "device_edge_memory": 1000, "partition_bytes": 128, "direction": "push"}
+    alone, more = (run(programs(edges)[name], graph, route=way, **options) for way in ("filter", route))
+    assert more.iterations < alone.iterations
+    carriers = [sum(task.route == "filter" for task in tasks_of(result)) for result in (alone, more)]
+    assert carriers[1] < carriers[0]
+    if route == "cel" and name != "labels":
+        assert sum(task.bytes_link for task in tasks_of(more)) < sum(task.bytes_link for task in tasks_of(alone))
+    field = next(iter(alone.fields))
+    np.testing.assert_array_equal(alone.fields[field], more.fields[field])
+
+
+@pytest.mark.parametrize("route", RULES)
+@pytest.mark.parametrize("kernels", ["reference", pytest.param("cuda", marks=on_simulator)])
+def test_every_kind_of_kernels(kernels: Any, route: str, tmp_path: Path) -> None:
+    """With a row that is longer than a pack."""
+    hub = np.stack([np.full(70, 3), np.arange(70)])
+    edges = weighed(EdgeList(70, *np.concatenate([skewed(70, 120, 5), hub, hub[::-1]], axis=1)), "uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
+    options = {"device": "emulated", "route": route, "device_edge_memory": 300, "partition_bytes": 64}
+    result = run(SSSP(start_of(edges)), graph, kernels=kernels, **options)
+    check_sssp(edges, start_of(edges), result.fields["distance"])
+    assert any(task.route == route for task in tasks_of(result))
+
+
+@pytest.mark.parametrize("route", RULES)
+def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gathering fails once; packs and slabs are all there again, and the next run is right."""
+    edges = path_and_grid()["grid"]
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
+    gather, calls = gather_buffers.gather_rows, [0]
+
+    def faulty(*arguments: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 5:
+            raise RuntimeError("a thread fell over")
+        gather(*arguments)
+
+    monkeypatch.setattr(gather_buffers, "gather_rows", faulty)
+    options = {"route": route, "device_edge_memory": 1000, "partition_bytes": 128}
+    with Session(graph, device="emulated", **options) as session:
+        with pytest.raises(RuntimeError, match="a thread fell over"):
+            session.run(SSSP(0))
+        pipeline = session._equipment.pipelines[0]
+        assert pipeline.free_slabs == pipeline._slabs.count
+        session._device.finish()
+        while pipeline._packs._leaving:
+            event, pack = pipeline._packs._leaving.popleft()
+            session._device.wait(event)
+            pipeline._packs._slots.give(pack.number)
+        assert pipeline.free_packs == pipeline._packs._slots.count
+        check_sssp(edges, 0, session.run(SSSP(0)).fields["distance"])
+
+
+class Sender(Labels):
+    def send(label):  # type: ignore[no-untyped-def]
+        """What a vertex sends is computed before the walk."""
+        return label
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "words"),
+    [
+        (BFS(0), {}, 'BFS cannot run by route cel.*synchronously.*route="auto"'),
+        (WCC(), {}, "WCC cannot"),
+        (PageRank(weight=False), {}, "PageRank cannot"),
+        (SSSP(0), {"mode": "sync"}, "synchronously"),
+        (SSSP(0), {"direction": "pull"}, 'leave out direction="pull"'),
+        (Sender(), {}, r"send\(\)"),
+    ],
+)
+def test_what_cannot_follow_is_refused(program: Program, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        run(program, in_memory(shape("two", weights="uint8")), device="emulated", route="cel", **options)
+
+
+def test_rows_follow_only_during_a_walk(tmp_path: Path) -> None:
+    edges = path_and_grid()["path"]
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
+    with Session(graph, device="emulated", route="cel", device_edge_memory=1000, partition_bytes=128) as session:
+        session.run(SSSP(0))
+        with pytest.raises(RuntimeError, match="while it lasts"):
+            session._equipment.pipelines[0].follow("cel", None)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("kernels", ["host", "reference", "cuda"])
+def test_everybody_may_start_an_asynchronous_run(kernels: Any, direction: Any) -> None:
+    """A pull of everybody, too, notes who changed; it once ended after one iteration."""
+    ends = np.array([[0, 2, 0, 2, 0], [0, 1, 0, 0, 0]])
+    device = "emulated" if kernels == "cuda" else "cpu"
+    graph = in_memory(EdgeList(3, *ends, None, False))
+    result = run(Labels(), graph, device=device, kernels=kernels, direction=direction)
+    assert result.fields["label"].tolist() == [0, 0, 0]

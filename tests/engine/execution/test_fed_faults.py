@@ -1,0 +1,108 @@
+"""A device fed from disk, and a disk that fails: one error that names the file, and nothing is left taken.
+
+By every route over the link the same graph then answers well, in the same session's successor.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import break_disk, flip_bit
+from penstock.engine import Graph
+from penstock.engine.resources import device_memory_plan
+from penstock.engine.session import Session
+from penstock.storage.base.errors import RunError
+from penstock.transfer.planning.host_budget import HostBudget
+from samples import on_disk, shape
+from trials import check, program_of
+
+EDGES = shape("skewed", weights="uint8")
+STEP = 64
+ROUTES = ("filter", "zero-copy", "compaction", "auto")
+
+
+@pytest.fixture(autouse=True)
+def small_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that keeps two partitions and has two slabs."""
+
+    def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
+        return HostBudget(STEP, 2, 2, 2, False, 5)
+
+    monkeypatch.setattr(device_memory_plan, "divide_host_memory", divide)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """A graph of a good many chunks."""
+    return on_disk(EDGES, tmp_path / "faulty.h5", chunk_edges=STEP)
+
+
+def attempt(graph: Graph, route: str) -> RunError | None:
+    """Run on a device that holds little; the error if there was one. Fails for anything left taken or running."""
+    before = threading.active_count()
+    options = {"device": "emulated", "route": route, "direction": "push", "partition_bytes": 4 * STEP}
+    with Session(graph, device_edge_memory=5 * STEP * 4, **options) as session:
+        error = None
+        try:
+            check("sssp", EDGES, session.run(program_of("sssp", EDGES)).fields)
+        except RunError as found:
+            error = found
+        equipment = session._equipment
+        if equipment is not None:
+            pipeline = equipment.pipelines[0]
+            assert pipeline.free_slabs == pipeline.options.slabs
+            pipeline.close()
+            assert pipeline.free_packs in (0, pipeline.options.slabs)
+            assert pipeline.source is not None
+            assert pipeline.source.free_slabs == pipeline.source.options.slabs
+            assert not pipeline.source.cache.flights
+            assert not pipeline.source.cache.busy.any()
+    assert threading.active_count() <= before, "a thread was left behind"
+    return error
+
+
+@pytest.mark.parametrize("kind", ["eio", "end"])
+@pytest.mark.parametrize("first", [0, 3, 12, 40])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_dead_disk_is_one_error(
+    route: str, first: int, kind: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From read number `first` on, nothing can be read; afterwards the same graph answers well."""
+    with monkeypatch.context() as patch:
+        disk = break_disk(patch, kind, lambda number: number >= first)
+        error = attempt(graph, route)
+    assert disk.broken > 0
+    assert error is not None
+    assert "faulty.h5" in str(error)
+    assert "offset" in str(error)
+    assert attempt(graph, route) is None
+
+
+@pytest.mark.parametrize(("kind", "every"), [("hiccup", 3), ("short", 1), ("slow", 4)])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_poor_disk_gives_the_right_answer(
+    route: str, kind: str, every: int, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = break_disk(monkeypatch, kind, lambda number: number % every == every - 1)
+    disk.seconds = 0.001
+    assert attempt(graph, route) is None
+    assert disk.broken > 0
+
+
+@pytest.mark.parametrize("chunk", [0, 9])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_flipped_bit_names_file_and_chunk(route: str, chunk: int, graph: Graph) -> None:
+    frames = graph.out.neighbors
+    assert frames is not None
+    assert graph.path is not None
+    place = int(frames.offsets[chunk]) + int(frames.lengths[chunk]) // 2
+    flip_bit(graph.path, place)
+    error = attempt(graph, route)
+    assert error is not None
+    assert "faulty.h5" in str(error)
+    assert f"chunk {chunk}" in str(error)
+    flip_bit(graph.path, place)
+    assert attempt(graph, route) is None

@@ -1,0 +1,51 @@
+"""Values are looked at on the device that holds them, now and then, and leave it only to be told of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine.execution import nan_check
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.storage.base.errors import RunError
+
+
+class Held:
+    """A state that counts what it is asked."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+        self.looks: list[str] = []
+        self.copies = 0
+
+    def has_nan(self, name: str) -> bool:
+        self.looks.append(name)
+        return bool(np.isnan(self.fields[name]).any())
+
+    def host_fields(self) -> dict[str, Any]:
+        self.copies += 1
+        return self.fields
+
+
+def test_good_values_stay_where_they_are() -> None:
+    state = Held(rank=np.ones(5))
+    for iterations in range(1, 1025):
+        nan_check.check_nan_now(PageRank(), state, iterations)
+    assert state.looks == ["rank"] * 5  # after 64, 128, 256, 512 and 1024
+    assert state.copies == 0
+
+
+def test_whole_numbers_are_not_looked_at() -> None:
+    state = Held(level=np.zeros(5, dtype=np.uint32))
+    nan_check.check_nan_now(BFS(0), state, 64)
+    assert not state.looks
+    assert not state.copies
+
+
+def test_what_is_no_number_is_told() -> None:
+    state = Held(rank=np.array([0.5, np.nan]))
+    nan_check.check_nan_now(PageRank(), state, 63)
+    with pytest.raises(RunError, match=r"1 of 2 values of 'rank' are no numbers \(NaN\) after 64 iterations"):
+        nan_check.check_nan_now(PageRank(), state, 64)

@@ -1,0 +1,124 @@
+"""Programs of phases, and what a program may say about whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from penstock.engine import Field, Program, run
+from penstock.engine.program.program import check, has_phases, needs_rows
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.triangles import LCC
+from penstock.storage.base.errors import InputError
+from samples import in_memory
+
+PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
+
+
+class Count(Program):
+    """One sweep: in-neighbors, added to what `seen` held; `mine` is the phase's own."""
+
+    seen = Field(np.int64)
+    mine = Field(np.int64, fill=5)
+    combine = "sum"
+    everywhere = True
+    max_iter = 1
+
+    def edge():
+        return 1
+
+    def vertex(seen, mine, incoming):
+        return seen + incoming, mine + seen
+
+
+class Twice(Program):
+    """Counts twice, and looks at the field in between."""
+
+    seen = Field(np.int64, fill=10)
+
+    def phases(self, graph: Any, state: dict[str, Any]) -> Iterator[Program]:
+        yield Count()
+        self.between = state["seen"].tolist()
+        state["seen"][0] = 100
+        yield Count()
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{}, {"kernels": "reference"}, {"devices": 2}, {"mode": "async"}, {"device": "emulated", "kernels": "cuda"}],
+)
+def test_phases_share_the_programs_fields(way: dict[str, Any]) -> None:
+    program = Twice()
+    result = run(program, in_memory(PATH), **way)
+    assert program.between == [10, 11, 11, 11]
+    assert {name: values.tolist() for name, values in result.fields.items()} == {"seen": [100, 12, 12, 12]}
+    assert len(result.records) == 2
+    assert result.converged
+
+
+def test_a_field_declared_differently_in_a_phase_is_refused() -> None:
+    program = type("Twice", (Twice,), {"seen": Field(np.float64)})()
+    with pytest.raises(InputError, match=r"field 'seen' is int64 \(\) in a phase and float64 \(\) in its program"):
+        run(program, in_memory(PATH))
+
+
+def test_kinds_of_programs() -> None:
+    assert (has_phases(HITS()), has_phases(BFS(1))) == (True, False)
+    assert [needs_rows(program) for program in (CDLP(), LCC(), CollaborativeFiltering(), BFS(1))] == [True] * 3 + [
+        False
+    ]
+
+
+def test_degrees_against_edges_need_in_edges() -> None:
+    """What a vertex sends against its edges is its in-degree, which a graph of out-edges does not hold."""
+
+    class Shares(Program):
+        share = Field(np.float64)
+        combine = "sum"
+        along = "in"
+        everywhere = True
+        max_iter = 1
+
+        def edge(degree):
+            return 1.0 / degree
+
+        def vertex(incoming):
+            return incoming
+
+    for way in ({"kernels": "reference"}, {"kernels": "reference", "direction": "push"}):
+        assert run(Shares(), in_memory(PATH), **way).fields["share"].tolist() == [1, 1, 1, 0]
+    with pytest.raises(InputError, match=r"asks for in-degrees.*direction=\"both\""):
+        run(Shares(), in_memory(PATH, both=False))
+    with pytest.raises(InputError, match=r"push needs in-edges.*direction=\"pull\""):
+        run(Count2(), in_memory(PATH, both=False), direction="push")
+
+
+class Count2(Count):
+    """Against the edges."""
+
+    along = "in"
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "message"),
+    [
+        (BFS, {"along": "back"}, "'back'; it must be one of out, in, both"),
+        (CDLP, {"everywhere": False}, "everywhere = True"),
+        (CDLP, {"vertex": None}, r"no vertex\(\)"),
+        (CDLP, {"edge": lambda degree: degree}, "reads 'degree'"),
+        (CDLP, {"wants": lambda label: label}, r"has wants\(\)"),
+        (LCC, {"edge": lambda lcc: lcc}, r"either edge\(\) or corner\(\)"),
+        (LCC, {"combine": "min"}, "must be sum"),
+        (LCC, {"corner": lambda neighbors: neighbors}, "reads 'neighbors'"),
+    ],
+)
+def test_mistakes_are_named(base: type[Program], changes: dict[str, Any], message: str) -> None:
+    program = type(base.__name__, (base,), changes)(*([1] if base is BFS else []))
+    with pytest.raises(InputError, match=message):
+        check(program)

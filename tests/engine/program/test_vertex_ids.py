@@ -1,0 +1,112 @@
+"""Ids that are strings, and ids on two sides: asked for, given back as values, and written in every table format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from penstock.engine import from_edges, run
+from penstock.engine.program.vertex_ids import internal_id, internal_ids, original_order, shuffled, smallest_members
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
+
+NAMES = ["b", "a", "c", "07", 'q"x', "é"]
+
+
+@pytest.fixture(scope="module")
+def named() -> Graph:
+    """b → a → c, 07 → q"x, é alone but for a loop."""
+    return from_edges(np.array(["b", "a", "07", "é"]), np.array(["a", "c", 'q"x', "é"]))
+
+
+@pytest.fixture(scope="module")
+def sided() -> Graph:
+    """Sources 1, 2, 3 and targets 1, 9."""
+    return from_edges([1, 1, 2, 3], [1, 9, 9, 1], bipartite=True)
+
+
+def test_strings_are_found(named: Graph) -> None:
+    ids = named.original_ids()
+    assert ids is not None
+    assert [ids[internal_id(named, name)] for name in NAMES] == NAMES
+    assert internal_ids(named, "a").tolist() == [internal_id(named, "a")]
+    for stranger in ("7", 7, "zz"):
+        with pytest.raises(InputError, match=f"vertex {stranger} is not in the graph: its 6 ids lie between 07 and é"):
+            internal_id(named, stranger)
+
+
+def test_numbers_are_found_as_text_too() -> None:
+    graph = from_edges([10, 20], [20, 30], renumber=True)
+    assert internal_id(graph, "20") == internal_id(graph, 20) == 1
+    with pytest.raises(InputError, match="vertex x is not in the graph: its 3 ids lie between 10 and 30"):
+        internal_id(graph, "x")
+
+
+def test_an_id_on_both_sides_must_say_which(sided: Graph) -> None:
+    assert [internal_id(sided, name) for name in ("source:1", 2, 3, "target:1", 9)] == [0, 1, 2, 3, 4]
+    with pytest.raises(InputError, match="both sides of the graph; say source:1 or target:1"):
+        internal_id(sided, 1)
+    with pytest.raises(InputError, match="vertex target:2 is not in the graph"):
+        internal_id(sided, "target:2")
+
+
+def test_values_that_are_vertices(named: Graph, sided: Graph) -> None:
+    result = run("bfs", named, source="b")
+    parents = dict(zip(named.original_ids().tolist(), result.fields["parent"].tolist(), strict=True))  # type: ignore[union-attr]
+    assert parents == {"b": "b", "a": "b", "c": "a", "07": "", 'q"x': "", "é": ""}
+    assert result.reached("parent").tolist() == result.reached("level").tolist()
+    components = run("wcc", named).fields["component"].tolist()
+    assert sorted(components) == ["07", "07", "a", "a", "a", "é"]
+    assert run("wcc", sided).fields["component"].tolist() == [0] * 5
+    assert run("bfs", sided, source="source:2").fields["parent"].tolist()[4] == 1
+
+
+def test_groups_are_named_by_their_first(named: Graph) -> None:
+    group = np.zeros(named.vertices, np.uint32)
+    assert smallest_members(named, group).tolist() == ["07"] * 6
+    assert original_order(named).tolist() == list(range(6))
+    assert sorted(shuffled(named).tolist()) == list(range(6))
+
+
+def test_tables_hold_strings(named: Graph, tmp_path: Path) -> None:
+    result = run("bfs", named, source="b")
+    for suffix in (".csv", ".parquet", ".h5", ".npy"):
+        result.write(tmp_path / f"t{suffix}")
+    ids = sorted(NAMES, key=str.encode)
+    table: Any = pyarrow.parquet.read_table(tmp_path / "t.parquet")
+    assert table["vertex"].to_pylist() == ids
+    assert table["parent"].to_pylist() == [None, "b", "b", "a", None, None]
+    options = pyarrow.csv.ConvertOptions(column_types={"vertex": pyarrow.string()})
+    table = pyarrow.csv.read_csv(tmp_path / "t.csv", convert_options=options)
+    assert table["vertex"].to_pylist() == ids
+    with h5py.File(tmp_path / "t.h5") as file:
+        assert file["vertex"].asstr()[()].tolist() == ids
+    components = run("wcc", named)
+    components.write(tmp_path / "c.npy")
+    assert np.load(tmp_path / "c.npy").tolist() == ["07", "a", "a", "a", "07", "é"]
+
+
+def test_plain_strings_need_no_quotes(tmp_path: Path) -> None:
+    run("wcc", from_edges(["x"], ["y"])).write(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "vertex,component\nx,x\ny,x\n"
+
+
+def test_tables_hold_sides(sided: Graph, tmp_path: Path) -> None:
+    result = run("bfs", sided, source="source:1")
+    result.write(tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        "vertex,side,level,parent",
+        "1,0,0,0",
+        "2,0,,",
+        "3,0,,",
+        "1,1,1,0",
+        "9,1,1,0",
+    ]
+    assert result.top(2) == [("source:1", 0), ("target:1", 1)]
+    result.write(tmp_path / "t.npy")
+    assert np.load(tmp_path / "t.npy").shape == (5,)

@@ -1,0 +1,127 @@
+"""The direction rule as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from checkers import EdgeList
+from penstock.engine.programs import bfs, reachability
+from penstock.engine.resources.direction import Situation, certain_push, choose, weighs
+from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkCosts
+from penstock.engine.session import Session
+from penstock.engine.state.frontier import Frontier
+from penstock.transfer.values.rates import Rates
+from samples import in_memory, skewed
+
+BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
+RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=False, can_pull=True)
+
+
+@pytest.mark.parametrize(
+    ("situation", "frontier", "previous", "growing", "expected"),
+    [
+        (BFS, Frontier(10, 1000), "push", True, "push"),
+        (BFS, Frontier(10, 1001), "push", True, "pull"),
+        (BFS, Frontier(10, 1001), "push", False, "push"),
+        (BFS, Frontier(100, 10), "pull", False, "push"),
+        (BFS, Frontier(101, 10), "pull", False, "pull"),
+        (BFS, Frontier(10, 10), "pull", True, "pull"),
+        (RANK, Frontier(10, 500), "push", True, "push"),
+        (RANK, Frontier(10, 501), "push", False, "pull"),
+        (RANK, Frontier(0, 0, everything=True), "push", False, "pull"),
+    ],
+)
+def test_both_sides_of_each_threshold(situation, frontier, previous, growing, expected) -> None:
+    assert choose(situation, frontier, previous, growing) == expected
+
+
+@pytest.mark.parametrize("previous", ["push", "pull"])
+@pytest.mark.parametrize("growing", [True, False])
+@pytest.mark.parametrize(
+    ("unvisited", "unexplored", "pulled_above"),
+    [
+        (100, 15000, 844),  # 400 for the rows; 100 * 15000 / 844 edges until one is active, a quarter of them: 444
+        (1500, 10, 6002),  # rows that nobody reaches: hardly an edge is left, but each is visited
+        (0, 0, 0),
+    ],
+)
+def test_on_cores_a_pull_must_read_less(unvisited, unexplored, pulled_above, growing, previous) -> None:
+    situation = replace(BFS, on_cores=True, unvisited=unvisited, unexplored_edges=unexplored)
+    least = next(n for n in range(15001) if choose(situation, Frontier(1, n), previous, growing) == "pull")
+    assert least == pulled_above + 1
+
+
+@pytest.mark.parametrize("left", [(0, 0), (3, 9), (100, 15000), (1500, 10), (1800, 15000)])
+def test_on_cores_few_edges_for_each_unvisited_row_are_certainly_pushed(left) -> None:
+    """However many were explored; how many edges a pull would read besides is not asked."""
+    situation = replace(BFS, on_cores=True, unvisited=left[0], unexplored_edges=left[1])
+    most, alpha, per_row = certain_push(situation)
+    assert (alpha, per_row > 0) == (0, True)
+    for edges in range(min(most, int(per_row * left[0])) + 1):
+        assert choose(situation, Frontier(10, edges), "push", True) == "push"
+    assert certain_push(replace(situation, forced="push")) == (situation.edges, 0, 0.0)
+
+
+def test_without_in_edges_there_is_no_pull_and_force_wins() -> None:
+    everyone = Frontier(1800, 1000, everything=True)
+    assert choose(Situation(1, 1, 1, True, can_pull=False), everyone, "pull", True) == "push"
+    assert choose(Situation(1, 1, 1, True, can_pull=True, forced="push"), everyone, "pull", True) == "push"
+
+
+TENS = DegreeSample(np.array([10.0]), np.array([1500.0]), 300.0)
+LINK = LinkCosts(Rates.emulated(1, 1e6), 4, TENS, DirectionSide(100), DirectionSide(100), routes=("zero-copy",))
+OVER = replace(BFS, linked=True, unvisited=1800, link=LINK)
+
+
+@pytest.mark.parametrize("previous", ["push", "pull"])
+@pytest.mark.parametrize("growing", [True, False])
+@pytest.mark.parametrize(
+    ("situation", "frontier", "expected"),
+    [
+        (OVER, Frontier(200, 4000), "push"),  # 319 lines; 1500 rows of which 3.7 edges each are read: 1 + 2.7 / 8
+        (OVER, Frontier(1000, 14000), "push"),  # 1406 lines; 1500 rows
+        (replace(OVER, unvisited=1800 - 700, unexplored_edges=13000), Frontier(500, 12000), "pull"),  # 859; 359
+        (replace(OVER, link=replace(LINK, head=8)), Frontier(200, 4000), "pull"),  # 8 idle edges: 8 rows of 100
+        (replace(OVER, link=replace(LINK, pull=DirectionSide(100, here=0.95))), Frontier(200, 4000), "pull"),
+        (replace(OVER, link=None), Frontier(28, 28), "push"),  # not worth weighing: nobody looks at the link
+        (replace(OVER, unvisited=29, unexplored_edges=29), Frontier(29, 29), "pull"),  # 29; none is left
+    ],
+)
+def test_over_a_link_a_pull_must_take_less(situation, frontier, expected, growing, previous) -> None:
+    assert choose(situation, frontier, previous, growing) == expected
+
+
+@pytest.mark.parametrize("program", [bfs.BFS, reachability.Reachability])
+@pytest.mark.parametrize("directed", [True, False])
+def test_every_iteration_takes_the_direction_that_moves_less(program, directed) -> None:
+    """Within a tenth of the bytes, for what a search reads is foretold, and lines are only counted afterwards."""
+    edges = EdgeList(6000, *skewed(6000, 50000, 5), None, directed)
+    options = {"device": "emulated", "link_rate": 100_000_000, "residency": "none", "route": "zero-copy"}
+    moved, chosen = {}, {}
+    for direction in ("auto", "push", "pull"):
+        with Session(in_memory(edges), direction=direction, threads=1, feedback=False, **options) as session:
+            records = session.run(program(5000)).records
+        moved[direction] = [sum(task.bytes_link for task in record.tasks) for record in records]
+        chosen[direction] = {record.direction for record in records}
+    best = [min(both) for both in zip(moved["push"], moved["pull"], strict=True)]
+    assert sum(moved["auto"]) <= 1.1 * sum(best)
+    assert chosen["auto"] == {"push", "pull"}
+
+
+@pytest.mark.parametrize("edges", [0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000])
+@pytest.mark.parametrize("growing", [True, False])
+@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize("forced", [None, "push"])
+@pytest.mark.parametrize("situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9)])
+def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> None:
+    """Both ways: what the bounds allow is pushed, and what they do not would be pulled, or is weighed."""
+    situation = replace(situation, forced=forced, linked=linked, link=LINK)
+    frontier = Frontier(10, edges)
+    most, alpha, per_row = certain_push(situation)
+    assert per_row == 0
+    allowed = edges <= most and not (alpha and growing and edges > situation.unexplored_edges // alpha)
+    if edges <= situation.edges:
+        pushed = choose(situation, frontier, "push", growing) == "push"
+        assert pushed if allowed else weighs(situation, frontier) or not pushed

@@ -1,0 +1,83 @@
+"""What the direction rule is told of a link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkers import EdgeList
+from penstock.engine import Graph
+from penstock.engine.execution import loop
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.resources import link_costs
+from penstock.engine.resources.direction_cost import GLANCE, LinkCosts
+from penstock.engine.session import Session
+from penstock.transfer.planning.host_budget import HostBudget
+from samples import on_disk, skewed
+from small_host import dividing
+
+EDGES = EdgeList(2000, *skewed(2000, 20000, 5), None, True)
+OPTIONS = {"device": "emulated", "link_rate": 1e9, "threads": 1, "feedback": False}
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[LinkCosts]:
+    """Every link that a run is told of."""
+    links: list[LinkCosts] = []
+
+    def link_of(*asked: Any) -> LinkCosts:
+        links.append(link_costs.link_costs_of(*asked))
+        return links[-1]
+
+    monkeypatch.setattr(loop, "link_costs_of", link_of)
+    return links
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """20,000 edges in chunks of 64."""
+    return on_disk(EDGES, tmp_path / "g.h5")
+
+
+@pytest.mark.parametrize(("memory", "head"), [(1000, 0), (70_000, 8)])
+def test_what_is_on_the_device(told: list[LinkCosts], graph: Graph, memory: int, head: int) -> None:
+    with Session(graph, device_edge_memory=memory, partition_bytes=1024, **OPTIONS) as session:
+        session.run(BFS(1000))
+    assert told
+    assert {(link.head, link.edge_bytes, link.glance) for link in told} == {(head, 4, GLANCE["emulated"])}
+    sides = [side for link in told for side in (link.push, link.pull)]
+    assert {(side.chunks, side.fetch_seconds) for side in sides} == {(313, 0.0)}
+    held = sum(max(side.here for side in kind) for kind in (sides[::2], sides[1::2])) * 80_000
+    assert 0 <= held <= memory
+
+
+@pytest.mark.parametrize(
+    ("route", "taken"),
+    [("zero-copy", ("zero-copy",)), ("filter", ("filter",)), ("auto", ("filter", "compaction", "zero-copy"))],
+)
+def test_only_routes_that_may_be_taken_count(
+    told: list[LinkCosts], graph: Graph, route: str, taken: tuple[str, ...]
+) -> None:
+    with Session(graph, device_edge_memory=20_000, partition_bytes=1024, route=route, **OPTIONS) as session:
+        session.run(BFS(1000))
+    assert told
+    assert all(set(taken) <= set(link.routes) for link in told)
+    assert route == "auto" or {link.routes for link in told} == {taken}
+
+
+def test_what_the_host_lacks_is_read_from_disk(
+    told: list[LinkCosts], graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that keeps 40 of the 626 chunks, and a device that keeps others: what neither has takes time."""
+    dividing(monkeypatch, lambda *_: HostBudget(64, 4, 40, 2, False, 4))
+    with Session(graph, device_edge_memory=20_000, partition_bytes=256, **OPTIONS) as session:
+        session.run(BFS(1000))
+    assert told
+    adjacency = graph.into
+    assert adjacency is not None
+    everything = float(adjacency.chunk_bytes(False).sum()) / told[0].rates.disk_bytes
+    everything = max(everything, 80_000 / told[0].rates.decode_bytes)
+    for side in [link.pull for link in told]:
+        assert (1 - side.here) * (1 - 40 / 313) * everything <= side.fetch_seconds * (1 + 1e-9)
+        assert side.fetch_seconds <= (1 - side.here) * everything
