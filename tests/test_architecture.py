@@ -14,8 +14,8 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from faults import python
-from sources import FLOORS, ROOT, Module, alarms, imported, modules
+from support.faults import python
+from support.sources import FLOORS, ROOT, Module, alarms, imported, modules
 
 KNOWN = modules()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

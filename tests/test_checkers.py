@@ -7,7 +7,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
-from checkers import (
+from support.oracles import (
     UNREACHED,
     EdgeList,
     bfs_levels,

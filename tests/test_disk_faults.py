@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import break_disk, cut_short, flip_bit
 from penstock.engine import Graph, run
 from penstock.storage.base.errors import InputError, PenstockError, RunError
-from samples import on_disk, shape
-from trials import PROGRAMS, check, program_of
+from support.faults import break_disk, cut_short, flip_bit
+from support.graphs import on_disk, shape
+from support.trials import PROGRAMS, check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 pytestmark = pytest.mark.timeout(120)

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from failing_calls import Attempts, Ended, Fault, attempts
-from faults import small_disk
 from penstock.storage.base.errors import InputError
 from penstock.storage.checkpoint.folder import CheckpointFolder
 from penstock.storage.format.graph import Graph
 from penstock.storage.results import result_tables
+from support.failing_calls import Attempts, Ended, Fault, attempts
+from support.faults import small_disk
 
 ALL = os.environ.get("PENSTOCK_FAULTS") == "all"
 ROWS = 3000

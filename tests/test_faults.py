@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from faults import break_disk, cut_short, flip_bit, memory_cgroup, python, small_disk
+from support.faults import break_disk, cut_short, flip_bit, memory_cgroup, python, small_disk
 
 
 @pytest.fixture

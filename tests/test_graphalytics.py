@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import verifiers as right
-from checkers import EdgeList, bfs_levels, components, pagerank, shortest_distances
 from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
-from samples import skewed
-from sources import DATA
+from support import catalogue_oracles as right
+from support.graphs import skewed
+from support.oracles import EdgeList, bfs_levels, components, pagerank, shortest_distances
+from support.sources import DATA
 
 FAR = "9223372036854775807"
 SOURCE = 4

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import Program, run
 from penstock.engine.programs.hits import HITS
-from samples import on_disk, shape
-from trials import program_of
+from support.graphs import on_disk, shape
+from support.oracles import EdgeList
+from support.trials import program_of
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "0"))
 PROGRAMS = ("bfs", "sssp", "sweeps", "wcc", "hits")

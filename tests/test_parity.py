@@ -20,14 +20,14 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
 from penstock.engine.programs.sssp import SSSP
 from penstock.transfer.planning import host_budget as transfer_layout
-from samples import SHAPES, in_memory, on_disk, shape, skewed, weighed
-from trials import PROGRAMS, check, program_of
+from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import PROGRAMS, check, program_of
 
 Options = dict[str, Any]
 

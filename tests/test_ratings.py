@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.engine import run
 from penstock.engine.programs.collaborative import CollaborativeFiltering, predicted
-from samples import in_memory
 from scipy.sparse import coo_matrix, eye
 from scipy.sparse.linalg import spsolve
-from sources import SHARED
+from support.graphs import in_memory
+from support.oracles import EdgeList
+from support.sources import SHARED
 
 ABOUT = SHARED / "expected.json"
 SETS = ["ml-latest-small-ratings.csv.gz", "jester5k-ratings.csv.gz"]

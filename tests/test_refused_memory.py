@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import open_files, python
 from penstock.engine import Graph, Session
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import RunError
@@ -22,7 +21,8 @@ from penstock.storage.base.timeline import Timeline
 from penstock.storage.read import reader as reading
 from penstock.storage.read.reader import Reader
 from penstock.tools import cli
-from samples import on_disk, shape
+from support.faults import open_files, python
+from support.graphs import on_disk, shape
 
 pytestmark = pytest.mark.timeout(120)
 EDGES = shape("skewed", weights="uint8")

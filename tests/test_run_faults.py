@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import break_disk
 from penstock.engine import Field, Graph, Program, Session, run
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format import frames
 from penstock.tools import cli
 from penstock.transfer.devices.emulated import EmulatedDevice
-from samples import on_disk, shape
-from trials import check, program_of
+from support.faults import break_disk
+from support.graphs import on_disk, shape
+from support.trials import check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 pytestmark = pytest.mark.timeout(120)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.engine import Graph, run
 from penstock.engine.programs.bfs import BFS
@@ -31,8 +30,9 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.open_source import open_source
 from penstock.tools import cli
-from samples import ArraySource
-from sources import SHARED
+from support.graphs import ArraySource
+from support.oracles import EdgeList
+from support.sources import SHARED
 
 ABOUT = SHARED / "expected.json"
 EXPECTED: dict[str, Any] = json.loads(ABOUT.read_text()) if ABOUT.is_file() else {}

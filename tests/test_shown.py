@@ -6,7 +6,8 @@ import re
 
 import pytest
 from penstock.engine.programs.table import PROGRAMS
-from shown import (
+from support.sources import ROOT
+from support.verification_table import (
     CATALOGUE,
     EVIDENCE,
     WEIGHTED,
@@ -17,13 +18,12 @@ from shown import (
     parameters_of,
     table,
 )
-from sources import ROOT
 
 README = ROOT / "engine" / "programs" / "README.md"
 
 
 def test_the_readme_shows_the_table_of_the_tests() -> None:
-    """`python tests/shown.py` prints the lines to put there."""
+    """`python tests/support/verification_table.py` prints the lines to put there."""
     text = README.read_text(encoding="utf-8")
     assert "\n".join(table()) + "\n" in text
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-import verifiers as v
-from checkers import EdgeList
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from support import catalogue_oracles as v
+from support.oracles import EdgeList
 
 KINDS = [(seed, directed) for seed in range(3) for directed in (True, False)]
 

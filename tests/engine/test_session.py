@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import open_files, python
 from penstock.engine import Field, Graph, Program, Session, Start, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
@@ -17,7 +16,8 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
-from samples import in_memory, on_disk, shape
+from support.faults import open_files, python
+from support.graphs import in_memory, on_disk, shape
 
 
 @pytest.fixture

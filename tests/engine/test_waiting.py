@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, check_sssp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
@@ -24,9 +23,10 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.transfer import waiting
-from samples import in_memory, on_disk, shape, skewed, weighed
-from small_host import small_memory
-from trials import start_of
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList, check_sssp
+from support.small_host import small_memory
+from support.trials import start_of
 
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 ASYNCHRONOUS = {"sssp": SSSP, "reachability": Reachability, "widest": WidestPath}

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import Graph, Session, run
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles
-from samples import on_disk, skewed, weighed
-from trials import program_of
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import program_of
 
 pytestmark = pytest.mark.gpu
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import run
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
-from samples import SHAPES, in_memory, on_disk, shape, skewed, weighed
-from trials import PROGRAMS, check, program_of
+from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.gpu
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checkers import EdgeList
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
-from samples import on_disk, skewed
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
 
 pytestmark = pytest.mark.gpu
 

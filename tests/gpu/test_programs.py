@@ -10,7 +10,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import Field, Program, run
 from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
@@ -38,7 +37,8 @@ from penstock.engine.state.row_blocks import RowBlock
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.cuda import CudaDevice
-from samples import on_disk, skewed, weighed
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
 
 pytestmark = pytest.mark.gpu
 

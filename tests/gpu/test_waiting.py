@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, check_sssp
 from penstock.engine import Graph, run
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.transfer import waiting
 from penstock.transfer.planning.host_budget import HostBudget
-from samples import on_disk, skewed, weighed
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList, check_sssp
 
 pytestmark = pytest.mark.gpu
 

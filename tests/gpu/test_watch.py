@@ -7,14 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from checkers import EdgeList
 from penstock.engine.session import Session
 from penstock.storage.base.timeline import Timeline
 from penstock.tools.metrics import metering
 from penstock.tools.report_runs import read
 from penstock.transfer.devices import cuda
-from samples import in_memory, skewed, weighed
-from trials import check, program_of
+from support.graphs import in_memory, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import check, program_of
 
 pytestmark = pytest.mark.gpu
 EDGES = weighed(EdgeList(5_000, *skewed(5_000, 400_000, 3), None, False), "uint8")

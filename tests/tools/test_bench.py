@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import answered
 from penstock.tools import cli
 from penstock.tools.compare import READY
 from penstock.tools.peers import TASKS
+from support.commands import answered
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import answered
 from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
 from penstock.storage.base.errors import InputError
@@ -17,7 +16,8 @@ from penstock.tools import calibrate as shown
 from penstock.tools import cli, rates
 from penstock.transfer.calibration.calibration import Calibration, derive
 from penstock.transfer.values.rates import Rates
-from samples import on_disk, shape
+from support.commands import answered
+from support.graphs import on_disk, shape
 
 DISK = (RateSample(1, 1e9, 1.0), RateSample(8, 3e9, 1.0))
 

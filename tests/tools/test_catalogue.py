@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools import catalogue, cli, peer_programs
 from penstock.tools.catalogue import QUESTIONS, Edges, Penstock
 from penstock.tools.compare import Comparison, Effort, compare_programs, lines
 from penstock.tools.peers import Task, Values
-from samples import in_memory, skewed
+from support.graphs import in_memory, skewed
+from support.oracles import EdgeList
 
 
 def graph(*, directed: bool, weighted: bool = True) -> EdgeList:

@@ -20,7 +20,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools import cli
 from penstock.tools.checkpoint_options import Checkpointing, heeding
 from penstock.tools.stop import GENTLE, Stopped, gently
-from samples import in_memory, shape, write
+from support.graphs import in_memory, shape, write
 
 
 @pytest.mark.parametrize(

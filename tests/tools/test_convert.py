@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import answered, refused
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest import open_source
 from penstock.tools import cli, convert
+from support.commands import answered, refused
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
 EDGES = "# a comment\n10 20 5\n20 30 1\n10 20 3\n30 30 2\n"

@@ -11,8 +11,8 @@ import pytest
 from penstock.engine.state.records import IterationRecord
 from penstock.tools.iteration_lines import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
-from samples import on_disk, shape
-from terminal import on_a_terminal
+from support.graphs import on_disk, shape
+from support.terminal import on_a_terminal
 
 
 class Clock:

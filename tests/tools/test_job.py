@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import answered, refused
 from penstock.engine.session import Session
 from penstock.tools import cli
-from samples import on_disk, shape
+from support.commands import answered, refused
+from support.graphs import on_disk, shape
 
 JOB = """
 graph = "g.h5"

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from checkers import EdgeList
-from faults import break_disk
 from penstock.tools import cli, log
-from samples import on_disk, skewed
+from support.faults import break_disk
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
 
 EDGES = EdgeList(200, *skewed(200, 3000, 5), None, True)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import python
 from penstock.tools.main import leftovers
+from support.faults import python
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from penstock.tools.main import main; main()"
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
-from faults import small_disk
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli
 from penstock.tools.metrics import Metrics, metering
-from samples import in_memory, on_disk, shape, skewed, weighed
-from trials import program_of
+from support.faults import small_disk
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from penstock.tools.progress import amounts, progress
-from terminal import on_a_terminal
+from support.terminal import on_a_terminal
 
 SHOWN = """
 import time

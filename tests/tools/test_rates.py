@@ -18,7 +18,7 @@ from penstock.tools.rates import Choice, Used, rates_for
 from penstock.transfer.calibration.calibration import Calibration
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
-from samples import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape
 
 LINKED = {"device": "emulated", "link_rate": 1e9}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import answered
 from penstock.storage.read.reader import Reader
 from penstock.tools import cli, rates
-from samples import on_disk, shape
+from support.commands import answered
+from support.graphs import on_disk, shape
 
 
 @pytest.fixture(autouse=True)

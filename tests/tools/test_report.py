@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
@@ -21,7 +20,8 @@ from penstock.tools import cli, report_page, report_plots
 from penstock.tools.output import plain
 from penstock.tools.plots import COLOURS, as_svg
 from penstock.tools.report_runs import Run, read
-from samples import on_disk, skewed
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
 
 RATES = {
     "disk_bytes": 3e9, "decode_bytes": 8e9, "gather_bytes": 8e9, "copy_bytes": None, "copy_latency": 0.0,

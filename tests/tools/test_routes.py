@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
-from commands import answered
 from penstock.engine import run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.wcc import WCC
@@ -28,7 +26,9 @@ from penstock.tools.route_trials import Effort, measure, trace_of
 from penstock.tools.routes import KNOWN, Case, Configuration, case_of, chosen, configurations, difference, pick_source
 from penstock.transfer.routes.registry import ROUTES, serving
 from penstock.transfer.values.task import TaskRecord
-from samples import in_memory, on_disk, shape, skewed, weighed
+from support.commands import answered
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
 
 PLAIN = ["--json", "--repeat", "1", "--device", "emulated"]
 

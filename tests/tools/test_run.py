@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
-from commands import answered, refused
 from penstock.tools import cli
+from support.commands import answered, refused
 
 EDGES = """
 100 200 4

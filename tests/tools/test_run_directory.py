@@ -15,12 +15,12 @@ import h5py
 import numba
 import numpy as np
 import pytest
-from commands import refused
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.tools import cli, log
 from penstock.tools.stop import Stopped
-from samples import on_disk, shape
+from support.commands import refused
+from support.graphs import on_disk, shape
 
 FILES = {"job.toml", "run.json", "metrics.jsonl", "log.txt"}
 

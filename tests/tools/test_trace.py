@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.engine.session import Session
@@ -17,8 +16,9 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.tools import cli
 from penstock.tools.trace import GROUPS, SLIP, events, tracing, write
-from samples import on_disk, skewed, weighed
-from trials import program_of
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 Event = dict[str, Any]

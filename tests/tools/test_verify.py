@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import flip_bit
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
+from support.faults import flip_bit
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from penstock.transfer.staging import gather_buffers
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, Plan
 from penstock.transfer.values.view import View
-from samples import EdgeList, on_disk
+from support.graphs import EdgeList, on_disk
 
 STAGES = ("disk", "decode", "gather", "kernel")
 THREADED = ("disk", "decode")

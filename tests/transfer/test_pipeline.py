@@ -12,7 +12,7 @@ from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
-from transfer_fakes import (
+from support.fakes import (
     CHUNK,
     FakeAdjacency,
     FakeGraph,

@@ -1,6 +1,5 @@
 """The pipeline over a real file and reader: right edges, bytes as on disk, a damaged chunk, the memory promised."""
 
-import faults
 import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
@@ -14,6 +13,7 @@ from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_byt
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
+from support import faults
 
 CHUNK = 262_144
 VERTICES = 40_000

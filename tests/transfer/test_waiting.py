@@ -7,7 +7,7 @@ from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
 from penstock.transfer.waiting import MOST, Fetching, Prospect, waiting
-from transfer_fakes import CHUNK, check, demand_of, make
+from support.fakes import CHUNK, check, demand_of, make
 
 RATES = Rates(disk_bytes=1e9, decode_bytes=2e9, copy_bytes=1e10)
 

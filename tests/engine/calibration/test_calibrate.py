@@ -18,7 +18,7 @@ from penstock.transfer.devices import emulated
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.values.rates import Rates
-from samples import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape
 
 ARENA = 1 << 16
 

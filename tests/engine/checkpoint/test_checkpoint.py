@@ -9,9 +9,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from catalogue import CASES, tangle
-from checkers import EdgeList
-from faults import flip_bit
 from penstock.engine import Field, Graph, Program, Session, run
 from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -28,8 +25,11 @@ from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
-from samples import in_memory, on_disk, shape
-from trials import program_of
+from support.faults import flip_bit
+from support.graphs import in_memory, on_disk, shape
+from support.oracles import EdgeList
+from support.program_cases import CASES, tangle
+from support.trials import program_of
 
 SLOW = {"kernels": "reference"}
 EDGES = tangle(directed=True, core=20, tail=5, count=70)

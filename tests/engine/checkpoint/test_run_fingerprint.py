@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import python
 from penstock.engine import Program
 from penstock.engine.checkpoint.run_fingerprint import text_digest
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools.programs import find_program
+from support.faults import python
 
 TEXT = '''
 import numpy as np

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, check_sssp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
@@ -25,9 +24,10 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel
 from penstock.transfer.staging import gather_buffers
-from samples import in_memory, on_disk, shape, skewed, weighed
-from small_host import keeping
-from trials import start_of
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList, check_sssp
+from support.small_host import keeping
+from support.trials import start_of
 
 RULES = ("cel", "cel-structural")
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")

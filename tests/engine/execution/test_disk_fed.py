@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -22,9 +21,10 @@ from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
-from samples import on_disk, shape, skewed, weighed
-from small_host import CHUNK, small_memory
-from trials import PROGRAMS, check, program_of
+from support.graphs import on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.small_host import CHUNK, small_memory
+from support.trials import PROGRAMS, check, program_of
 
 
 class Watched(Session):

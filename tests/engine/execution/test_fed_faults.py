@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import break_disk, flip_bit
 from penstock.engine import Graph
 from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
-from samples import on_disk, shape
-from trials import check, program_of
+from support.faults import break_disk, flip_bit
+from support.graphs import on_disk, shape
+from support.trials import check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 STEP = 64

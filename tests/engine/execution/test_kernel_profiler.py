@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.session import Session
 from penstock.storage.base.timeline import Span, Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
-from samples import in_memory, on_disk, shape, skewed, weighed
-from trials import check, program_of
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import check, program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 LINKED = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "direction": "push"}

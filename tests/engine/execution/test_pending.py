@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.session import Session
-from samples import on_disk, skewed
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
 
 
 class Waiting(Program):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import Field, Program, run
 from penstock.engine.program.program import check, has_phases, needs_rows
 from penstock.engine.programs.bfs import BFS
@@ -16,7 +15,8 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
 from penstock.storage.base.errors import InputError
-from samples import in_memory
+from support.graphs import in_memory
+from support.oracles import EdgeList
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
 

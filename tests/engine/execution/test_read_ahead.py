@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import Graph
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.programs.bfs import BFS
@@ -17,8 +16,9 @@ from penstock.storage.base.errors import InputError
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.prefetch_queue import PrefetchQueue
-from samples import in_memory, on_disk, skewed
-from small_host import dividing
+from support.graphs import in_memory, on_disk, skewed
+from support.oracles import EdgeList
+from support.small_host import dividing
 
 EDGES = EdgeList(3000, *skewed(3000, 60_000, 5), None, False)
 LINKED: dict[str, Any] = {"device": "emulated", "device_edge_memory": 100_000, "partition_bytes": 1 << 13}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from numba import cuda
 from penstock.engine import run
 from penstock.engine.kernels import cuda as seam
@@ -20,8 +19,9 @@ from penstock.engine.state.frontier import Frontier
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
-from samples import in_memory, on_disk, shape, skewed, weighed
-from trials import PROGRAMS, check, program_of
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

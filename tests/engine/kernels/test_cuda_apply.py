@@ -17,7 +17,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import ResidualPageRank
 from penstock.engine.session import Session
 from penstock.storage.format.graph import Graph
-from samples import in_memory, shape
+from support.graphs import in_memory, shape
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

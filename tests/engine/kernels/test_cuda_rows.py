@@ -11,9 +11,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import verifiers as right
-from catalogue import CASES, ROWS, near
-from checkers import EdgeList
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from penstock.engine import Session, run
@@ -27,7 +24,10 @@ from penstock.engine.state import row_blocks
 from penstock.engine.state.row_blocks import RowBlock
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.emulated import EmulatedDevice
-from samples import in_memory, on_disk, shape, skewed
+from support import catalogue_oracles as right
+from support.graphs import in_memory, on_disk, shape, skewed
+from support.oracles import EdgeList
+from support.program_cases import CASES, ROWS, near
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
 simulated = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import cuda_stretch
 from penstock.engine.kernels.cuda_kernels import CudaKernels
@@ -17,8 +16,9 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
-from samples import in_memory, shape, skewed, weighed
-from trials import Patient, Wandering, check, program_of
+from support.graphs import in_memory, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import Patient, Wandering, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

@@ -11,7 +11,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -31,8 +30,9 @@ from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
-from samples import in_memory, shape, skewed, weighed
-from trials import Patient, Wandering, check, program_of
+from support.graphs import in_memory, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import Patient, Wandering, check, program_of
 
 UINT32 = np.dtype(np.uint32)
 

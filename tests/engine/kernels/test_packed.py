@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.kernels import host
@@ -28,7 +27,8 @@ from penstock.transfer.staging.compacted_layout import compacted_layout
 from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
 from penstock.transfer.values.task import Partition, TaskRecord, partitions
 from penstock.transfer.values.view import View
-from samples import in_memory, skewed, weighed
+from support.graphs import in_memory, skewed, weighed
+from support.oracles import EdgeList
 
 VERTICES = 80
 SIZE = 64  # edges of a partition; the hub's row is longer

@@ -19,7 +19,7 @@ from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.values.rates import Rates
-from samples import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape
 
 RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6, copy_bytes=1e6, line_rate=1e4, sector_rate=1e4)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, bfs_levels
 from penstock.engine import Field, Global, Program, Start, run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
@@ -15,7 +14,8 @@ from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError, RunError
-from samples import in_memory, skewed, weighed
+from support.graphs import in_memory, skewed, weighed
+from support.oracles import EdgeList, bfs_levels
 
 GRAPH = EdgeList(90, *skewed(90, 200, 3))
 SOURCE, DEPTH = 25, 3

@@ -18,9 +18,6 @@ from unittest import mock
 import networkx as nx
 import numpy as np
 import pytest
-import verifiers as right
-from catalogue import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
-from checkers import EdgeList, check_pagerank
 from penstock.engine import Program, Session, run
 from penstock.engine.api import make
 from penstock.engine.kernels import cuda as seam
@@ -37,7 +34,10 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
-from samples import in_memory, on_disk, shape, skewed
+from support import catalogue_oracles as right
+from support.graphs import in_memory, on_disk, shape, skewed
+from support.oracles import EdgeList, check_pagerank
+from support.program_cases import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
 
 SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs")
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""

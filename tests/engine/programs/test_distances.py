@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine import run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.programs.sssp import SSSP, FloatSSSP, HugeSSSP
 from penstock.storage.base.errors import InputError
-from samples import in_memory, on_disk
+from support.graphs import in_memory, on_disk
+from support.oracles import EdgeList
 
 HUGE = EdgeList(5, np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1e308, 1e308, 1.5]))
 WAYS: list[dict[str, Any]] = [

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, check_bfs
 from penstock.engine import Graph, from_edges, run
 from penstock.engine.kernels import cuda as seam
 from penstock.engine.program.vertex_ids import in_original_order
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.table import PROGRAMS, named
-from samples import skewed, weighed
+from support.graphs import skewed, weighed
+from support.oracles import EdgeList, check_bfs
 
 VERTICES, SOURCE = 60, 41
 PARAMETERS: dict[str, dict[str, Any]] = {

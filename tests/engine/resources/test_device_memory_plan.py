@@ -11,9 +11,9 @@ from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import Rates
-from samples import on_disk, shape
-from small_host import CHUNK, keeping
-from trials import check, program_of
+from support.graphs import on_disk, shape
+from support.small_host import CHUNK, keeping
+from support.trials import check, program_of
 
 ROOM = 2 * CHUNK * 4 - 1
 EDGES = shape("skewed", weights="uint8")

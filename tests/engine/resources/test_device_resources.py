@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList, check_pagerank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
@@ -22,9 +21,10 @@ from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes,
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices import cuda
-from samples import in_memory, on_disk, shape, skewed, weighed
-from small_host import keeping
-from trials import PROGRAMS, check, program_of
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList, check_pagerank
+from support.small_host import keeping
+from support.trials import PROGRAMS, check, program_of
 
 LEAST = 2 * 32 * 8
 """Bytes of two slabs of one chunk."""

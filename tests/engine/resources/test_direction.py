@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.engine.programs import bfs, reachability
 from penstock.engine.resources.direction import Situation, certain_push, choose, weighs
 from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkCosts
 from penstock.engine.session import Session
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.values.rates import Rates
-from samples import in_memory, skewed
+from support.graphs import in_memory, skewed
+from support.oracles import EdgeList
 
 BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
 RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=False, can_pull=True)

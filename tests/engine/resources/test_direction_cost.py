@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.engine.resources.direction_cost import (
     DegreeSample,
@@ -23,7 +22,8 @@ from penstock.engine.state.frontier import Frontier
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.values.rates import Rates
-from samples import in_memory
+from support.graphs import in_memory
+from support.oracles import EdgeList
 
 RATES = Rates(
     copy_bytes=1e6, gather_bytes=1e9, line_rate=1e3, sector_rate=4e3, kernel_edges=1e12, kernel_latency=0.0

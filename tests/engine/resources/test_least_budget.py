@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from catalogue import CASES, SOURCE, tangle
-from commands import answered, refused
 from penstock.engine import Field, Graph, Program, Session
 from penstock.engine.planning.requirements import plan_memory
 from penstock.engine.programs.adsorption import Adsorption
@@ -35,7 +33,9 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.host_resources import HostResources
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.devices import cuda
-from samples import on_disk
+from support.commands import answered, refused
+from support.graphs import on_disk
+from support.program_cases import CASES, SOURCE, tangle
 
 MIB = 1 << 20
 MAKERS: dict[str, Callable[[], Program]] = {name: make for name, (make, _) in CASES.items()} | {

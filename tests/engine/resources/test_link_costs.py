@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkers import EdgeList
 from penstock.engine import Graph
 from penstock.engine.execution import loop
 from penstock.engine.programs.bfs import BFS
@@ -14,8 +13,9 @@ from penstock.engine.resources import link_costs
 from penstock.engine.resources.direction_cost import GLANCE, LinkCosts
 from penstock.engine.session import Session
 from penstock.transfer.planning.host_budget import HostBudget
-from samples import on_disk, skewed
-from small_host import dividing
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
+from support.small_host import dividing
 
 EDGES = EdgeList(2000, *skewed(2000, 20000, 5), None, True)
 OPTIONS = {"device": "emulated", "link_rate": 1e9, "threads": 1, "feedback": False}

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from faults import memory_cgroup, python
 from penstock.storage.base import budget
 from penstock.storage.base.errors import InputError
+from support.faults import memory_cgroup, python
 
 
 @pytest.mark.parametrize(

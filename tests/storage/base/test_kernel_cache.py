@@ -12,12 +12,12 @@ from typing import Any
 
 import numba
 import pytest
-from faults import python
 from penstock.storage.base import kernel_cache
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.user_cache import kernel_folder, user_cache
-from sources import FLOORS, ROOT
+from support.faults import python
+from support.sources import FLOORS, ROOT
 
 CALLER = "from penstock.lower_trial import FACTOR, lower\ndef upper(x):\n    return lower(x) * FACTOR\n"
 LOWER = "FACTOR = 2\ndef lower(x):\n    return x + 1\n"

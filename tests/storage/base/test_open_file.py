@@ -11,12 +11,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from faults import open_files
-from graph_files import CHUNK, Rows, whole, write_rows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.open_file import OpenFile
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.reader import Reader
+from support.faults import open_files
+from support.graph_files import CHUNK, Rows, whole, write_rows
 
 OLD, NEW = Rows(1), Rows(2, 9000)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.timeline import LEVELS, NOTHING, Timeline, Work, during
 from penstock.storage.read.reader import Reader
-from samples import on_disk, skewed
+from support.graphs import on_disk, skewed
+from support.oracles import EdgeList
 
 
 def test_a_span_comes_back_as_it_was_added() -> None:

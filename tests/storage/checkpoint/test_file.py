@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import cut_short, flip_bit, python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -17,6 +16,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.checkpoint import file as checkpoint
 from penstock.storage.checkpoint.file import MAGIC, Checkpoint, CheckpointError, write_checkpoint
 from penstock.storage.encoding.codec import checksum
+from support.faults import cut_short, flip_bit, python
 
 STORY = {"iteration": 7, "limit": float("inf"), "names": ["a", "ä"]}
 ARRAYS = [

@@ -7,10 +7,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from faults import flip_bit
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.checkpoint import folder as checkpoint_folder
 from penstock.storage.checkpoint.folder import CheckpointFolder
+from support.faults import flip_bit
 
 ARRAYS = [("a", np.arange(5))]
 

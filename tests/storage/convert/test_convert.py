@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conversions import Edge, Given, arrays, expected, stored
-from faults import open_files, python, small_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
@@ -23,6 +21,8 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
+from support.conversions import Edge, Given, arrays, expected, stored
+from support.faults import open_files, python, small_disk
 
 
 def check(edges: list[Edge], sizes: list[int], options: ConvertOptions, folder: Path) -> Graph:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conversions import Edge, expected, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
@@ -20,6 +19,7 @@ from penstock.storage.convert.sort.sort_groups import Ordering, Sorter
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions, RowPiece
 from penstock.storage.ingest.open_source import open_source
+from support.conversions import Edge, expected, stored
 
 WEIGHT_KINDS = {"whole": "<u4", "float": "<f8"}
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from conversions import stored
 from penstock.engine import from_edges, from_scipy, from_table, run
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import EdgeArrays
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
+from support.conversions import stored
 
 Ends = tuple[np.ndarray, np.ndarray]
 

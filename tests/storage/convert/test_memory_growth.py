@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import python
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
+from support.faults import python
 
 BUDGET = 40 << 20
 SCRIPT = """

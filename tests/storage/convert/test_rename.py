@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conversions import arrays
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
+from support.conversions import arrays
 
 Pairs = list[tuple[Any, Any]]
 

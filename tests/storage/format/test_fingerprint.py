@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Graph
-from samples import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape
+from support.oracles import EdgeList
 
 
 def test_the_place_of_the_files_does_not_count(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from faults import break_disk, cut_short, flip_bit
-from graph_files import VERTICES, Rows, frame_places, table_places, whole, write_rows
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
+from support.faults import break_disk, cut_short, flip_bit
+from support.graph_files import VERTICES, Rows, frame_places, table_places, whole, write_rows
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import python
-from graph_files import Rows, write_rows
+from support.faults import python
+from support.graph_files import Rows, write_rows
 
 READ = """
 import json, sys

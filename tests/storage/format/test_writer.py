@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import flip_bit, python
-from graph_files import CHUNK, VERTICES, Rows, header_of, whole, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base import atomic
@@ -17,6 +15,8 @@ from penstock.storage.format import file_set
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.hdf5 import FrameFile
 from penstock.storage.format.writer import GraphWriter
+from support.faults import flip_bit, python
+from support.graph_files import CHUNK, VERTICES, Rows, header_of, whole, write_rows
 
 
 def check(graph: Graph, rows: Rows, directions: tuple[str, ...] = ("out", "in")) -> None:

@@ -13,7 +13,7 @@ from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.decode_probe import chunks_of, decode_rates, made_chunks
-from samples import on_disk, shape
+from support.graphs import on_disk, shape
 
 ITEMS = 1 << 12
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graph_files import Rows, write_rows
 from penstock.storage.format.graph import Graph
 from penstock.storage.read import encoding_benchmark
 from penstock.storage.read.encoding_benchmark import compare_encodings, graph_neighbors, sweep_seconds
+from support.graph_files import Rows, write_rows
 
 
 def test_every_candidate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

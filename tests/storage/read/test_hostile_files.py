@@ -1,7 +1,7 @@
 """Files made to do harm: bytes changed, headers and HDF5 structures forged with checksums that fit.
 
 An error that names the file, or the same answer: never another answer, a crash, a hang, a large allocation or a look at
-another file. tests/flips.py changes every byte by hand; here every so many.
+another file. tests/support/flips.py changes every byte by hand; here every so many.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import flips
 import h5py
 import numpy as np
 import pytest
-from faults import python
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.encoding.string_array import STRINGS, packed
 from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
-from sources import modules
+from support import flips
+from support.faults import python
+from support.sources import modules
 
 STEP = 307
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults import break_disk, cut_short, flip_bit, open_files
-from graph_files import CHUNK, Rows, frame_places, write_rows
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import PAGE
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.reader import Reader
+from support.faults import break_disk, cut_short, flip_bit, open_files
+from support.graph_files import CHUNK, Rows, frame_places, write_rows
 
 ROWS = Rows(9, 20_000)
 

@@ -11,9 +11,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from conversions import Given
-from faults import break_disk, cut_short, flip_bit
-from graph_files import frame_places, table_places
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
@@ -25,6 +22,9 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.read import verify as verifying
 from penstock.storage.read.verify import Verdict, verify
+from support.conversions import Given
+from support.faults import break_disk, cut_short, flip_bit
+from support.graph_files import frame_places, table_places
 
 VERTICES = 60
 DICE = np.random.default_rng(8)

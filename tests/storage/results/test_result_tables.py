@@ -10,7 +10,6 @@ import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
-from faults import python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.results.result_tables import Columns, write
+from support.faults import python
 
 KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkers import EdgeList
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -19,7 +18,8 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slabs
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.task import Demand, Task
-from samples import in_memory, skewed, weighed
+from support.graphs import in_memory, skewed, weighed
+from support.oracles import EdgeList
 
 PARTITION, CHUNK = 64, 32
 PACKS = 2

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.task import partitions, whole_demand
-from transfer_fakes import CHUNK, FakeIndex
+from support.fakes import CHUNK, FakeIndex
 
 
 def test_a_row_longer_than_a_partition_is_split():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
-from reading import edges_of, small_blocks
+from support.reading import edges_of, small_blocks
 
 
 @pytest.fixture(autouse=True)

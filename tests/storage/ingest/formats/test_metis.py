@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from reading import Edges, edges_of, small_blocks
+from support.reading import Edges, edges_of, small_blocks
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from penstock.storage.base.errors import InputError
-from reading import edges_of, small_blocks
+from support.reading import edges_of, small_blocks
 
 
 @pytest.fixture(autouse=True)

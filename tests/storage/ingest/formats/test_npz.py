@@ -11,7 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from reading import edges_of, small_blocks
+from support.reading import edges_of, small_blocks
 
 
 @pytest.fixture(autouse=True)

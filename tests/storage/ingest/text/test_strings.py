@@ -15,7 +15,7 @@ from penstock.storage.ingest.core.source import IngestOptions, NamedSource
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.text.string_fields import hash_name
 from pyarrow import parquet
-from reading import Edges, edges_of, small_blocks
+from support.reading import Edges, edges_of, small_blocks
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from checkers import EdgeList
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
+from support.oracles import EdgeList
 
 
 def _pairs(*pairs: tuple[int, int]) -> NDArray[np.int64]:

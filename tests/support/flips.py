@@ -4,7 +4,7 @@ Owns the graphs, small and of every kind of dataset, what "the same answer" mean
 and the changing, in a process of its own with little address space, so that a crash, a hang or a huge allocation is
 found too. tests/storage/read/test_hostile_files.py changes every so many bytes; by hand, all:
 
-    python tests/flips.py FOLDER [STEP [FIRST [GRAPHS]]]
+    python tests/support/flips.py FOLDER [STEP [FIRST [GRAPHS]]]
 
 where GRAPHS are numbers such as 02 (all: 012). It prints JSON: how many changes were refused, how many changed nothing,
 and what went wrong.

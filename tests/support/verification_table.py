@@ -2,7 +2,7 @@
 
 Owns the list of tests that hold a program's answers on each kind of kernels; which programs they run and on which
 graphs is read from their source (parametrized `directed`, tables of programs), so that the table changes when they do.
-Imports nothing that needs a device. `python tests/shown.py` prints the table.
+Imports nothing that needs a device. `python tests/support/verification_table.py` prints the table.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from catalogue import CASES, ROWS
 from penstock.engine.programs.table import PROGRAMS
-from trials import PROGRAMS as TRIALS
+from support.program_cases import CASES, ROWS
+from support.trials import PROGRAMS as TRIALS
 
 TESTS = Path(__file__).resolve().parent
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")

@@ -11,8 +11,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import verifiers as right
-from checkers import EdgeList, check_pagerank
 from penstock.engine import Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
@@ -30,7 +28,9 @@ from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.widest import WidestPath
-from samples import skewed, weighed
+from support import catalogue_oracles as right
+from support.graphs import skewed, weighed
+from support.oracles import EdgeList, check_pagerank
 
 Fields = dict[str, Any]
 SOURCE, OTHER = 3, 18

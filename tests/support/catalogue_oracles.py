@@ -1,6 +1,6 @@
 """Independent verifiers of the larger catalogue: what each program must answer, without Penstock.
 
-The second half of `checkers.py`, with the same rules: imports nothing of penstock, one plain serial statement of each
+The second half of `oracles.py`, with the same rules: imports nothing of penstock, one plain serial statement of each
 answer in numpy and loops, held against networkx and scipy in test_verifiers.py. Parallel edges count each and
 self-loops stay, unless a function says otherwise. Refuses speed: dense matrices, graphs of a few thousand vertices.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
-from checkers import UNREACHED, EdgeList
 from numpy.typing import NDArray
+from support.oracles import UNREACHED, EdgeList
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from checkers import EdgeList, check_bfs, check_pagerank, check_sssp, check_wcc
 from numpy.typing import NDArray
 from penstock.engine import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from support.oracles import EdgeList, check_bfs, check_pagerank, check_sssp, check_wcc
 
 PROGRAMS = ("bfs", "sssp", "pagerank", "sweeps", "wcc")
 DAMPING = 0.6
