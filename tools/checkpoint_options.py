@@ -1,7 +1,7 @@
 """Owns `--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints is told to end.
 
-What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several programs: a
-folder of checkpoints is one program's.
+What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several
+programs: a folder of checkpoints is one program's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Owns where measured rates are kept, and which rates a run uses.
 
 They are in the user's cache folder (`storage/base/user_cache.py`), one file for each machine and device
-(`transfer/calibration/calibration.py` says what is in it, `storage/base/hardware_info.py` under which name). A run takes those of `--rates`,
-else the stored ones, else measures quickly and stores; a damaged or foreign file is said once and measured anew. Does
-not let any of this end a run: what cannot be measured or stored is said on stderr, and the built-in rates serve.
+(`transfer/calibration/calibration.py` says what is in it, `storage/base/hardware_info.py` under which name). A run
+takes those of `--rates`, else the stored ones, else measures quickly and stores; a damaged or foreign file is said
+once and measured anew. Does not let any of this end a run: what cannot be measured or stored is said on stderr, and
+the built-in rates serve.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Owns the dry run: what a job would take of memory, bytes and seconds, said before it runs.
 
-The arithmetic is the engine's own (`engine/planning/forecast.py`); here it becomes words. Checks all that a run checks before it
-starts: programs, options, outputs, the graph file's table of contents. Refuses to read edges, to convert, to measure
-the machine, and to promise what only a run can tell.
+The arithmetic is the engine's own (`engine/planning/forecast.py`); here it becomes words. Checks all that a run checks
+before it starts: programs, options, outputs, the graph file's table of contents. Refuses to read edges, to convert, to
+measure the machine, and to promise what only a run can tell.
 """
 
 from __future__ import annotations

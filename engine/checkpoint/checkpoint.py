@@ -4,8 +4,8 @@
     start -> newest whole file -> the same run? -> attributes -> the phase that was at work -> its loop and its states
 
 A checkpoint is made between two iterations, where a run is smallest (`snapshot.py`). Storage owns the file
-(`storage/checkpoint/file.py`); refused is another run's (`run_fingerprint.py`). That a vertex program's state between supersteps is
-all there is to save is Pregel's idea (Malewicz et al., SIGMOD 2010, section 4.2).
+(`storage/checkpoint/file.py`); refused is another run's (`run_fingerprint.py`). That a vertex program's state between
+supersteps is all there is to save is Pregel's idea (Malewicz et al., SIGMOD 2010, section 4.2).
 """
 
 from __future__ import annotations

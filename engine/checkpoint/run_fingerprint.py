@@ -1,8 +1,8 @@
 """What makes two runs the same run, so that one may go on with the other's checkpoint; and what differs, in words.
 
-The same graph (`storage/format/fingerprint.py`), the same program (the text of its functions, layout and comments aside, with
-its parameters), the same options that change what is computed, a Penstock whose runs mean the same. Budgets, threads,
-routes, devices and the place of files do not count: answers are the same across them.
+The same graph (`storage/format/fingerprint.py`), the same program (the text of its functions, layout and comments
+aside, with its parameters), the same options that change what is computed, a Penstock whose runs mean the same.
+Budgets, threads, routes, devices and the place of files do not count: answers are the same across them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 
 of rows [first, last) (uint64): the row index of the first walk and, where there are two (`twice`), that of the second;
 origin (int64): the edges before the block, in all walks together. A row's messages lie side by side, those of the first
-walk before those of the second; nothing is kept of that, two reads of an index tell it. See `engine/state/row_blocks.py`.
+walk before those of the second; nothing is kept of that, two reads of an index tell it. See
+`engine/state/row_blocks.py`.
 """
 
 from __future__ import annotations

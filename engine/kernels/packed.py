@@ -1,4 +1,5 @@
-"""Push along a packed view: gathered rows one after another, with an index of their own (`transfer/staging/compacted_layout.py`).
+"""Push along a packed view: gathered rows one after another, with an index of their own
+(`transfer/staging/compacted_layout.py`).
 
 Owns how such a view is walked on the host. As a rule every row in it is active, and no bitmap is asked; what was packed
 before anybody knew (`cel-structural`) brings one. A row's degree comes from

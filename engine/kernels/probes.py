@@ -1,8 +1,8 @@
 """Kernels that measure a machine, on the CPU cores: pull random edges, read runs of lines in place.
 
-Owns the work whose seconds become rates (engine/calibration/calibrate.py keeps the time). `cuda_probes.py` has the same methods on
-a GPU. What each returns is a sum or an array that a test can compute in another way, so that no compiler may leave
-the work out. Refuses to choose sizes.
+Owns the work whose seconds become rates (engine/calibration/calibrate.py keeps the time). `cuda_probes.py` has the
+same methods on a GPU. What each returns is a sum or an array that a test can compute in another way, so that no
+compiler may leave the work out. Refuses to choose sizes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a run would take before it runs: memory, and the bytes and seconds of a sweep over every edge.
 
-Owns the forecast: the session's own divisions (`host_resources.py`, `device_memory_plan.py`), and the session's own cost model over
-pipelines whose caches are numbers without memory. Refuses to read an edge, to start a thread or to allocate what it
-counts. How many sweeps a program needs, and which edges a search visits, only the run can tell.
+Owns the forecast: the session's own divisions (`host_resources.py`, `device_memory_plan.py`), and the session's own
+cost model over pipelines whose caches are numbers without memory. Refuses to read an edge, to start a thread or to
+allocate what it counts. How many sweeps a program needs, and which edges a search visits, only the run can tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Edges for a device with memory of its own: what it may hold, and the host memory from which the rest comes.
 
-Owns the choice of the device by name, what goes there before the first iteration, and the pipeline; `device_memory_plan.py` divides
-its memory, `host_edge_source.py` has the host's side of the link. Refuses a device that is not here.
+Owns the choice of the device by name, what goes there before the first iteration, and the pipeline;
+`device_memory_plan.py` divides its memory, `host_edge_source.py` has the host's side of the link. Refuses a device
+that is not here.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """A push against a pull over a link, in seconds, for programs whose pulls leave early.
 
 A push brings the active rows. A pull looks at every vertex, reads the heads of the unvisited ones on the device
-(`row_prefix_cache.py`), and asks the link for what comes after them, where no head held an active neighbor: a short request for
-each row at least, and a row without an active neighbor is read to its end. How many such rows there are is foretold
-from the degrees: every edge that has been explored so far led to any one vertex by chance, in proportion to its
-in-edges, so a row of k is unvisited still with a chance of y^k, y being the unexplored share of the edges; and each of
-its edges comes from the frontier with the chance d that an unexplored edge does, for what was explored before has made
-its target visited. The degree-biased mean field of random graphs (Newman, Strogatz, Watts, Phys. Rev. E 64, 2001), held
-to the number of vertices that are in fact unvisited, which graphs with neighborhoods (grids, roads) have far more of.
+(`row_prefix_cache.py`), and asks the link for what comes after them, where no head held an active neighbor: a short
+request for each row at least, and a row without an active neighbor is read to its end. How many such rows there are is
+foretold from the degrees: every edge that has been explored so far led to any one vertex by chance, in proportion to
+its in-edges, so a row of k is unvisited still with a chance of y^k, y being the unexplored share of the edges; and
+each of its edges comes from the frontier with the chance d that an unexplored edge does, for what was explored before
+has made its target visited. The degree-biased mean field of random graphs (Newman, Strogatz, Watts, Phys. Rev. E 64,
+2001), held to the number of vertices that are in fact unvisited, which graphs with neighborhoods (grids, roads) have
+far more of.
 
-Owns the estimates, as pure functions, and the sample of the degrees; `link_costs.py` asks the lanes for the rest. Decides
-nothing, refuses nothing.
+Owns the estimates, as pure functions, and the sample of the degrees; `link_costs.py` asks the lanes for the rest.
+Decides nothing, refuses nothing.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class LinkCosts:
     """What lies behind the link, and what its device has.
 
     edge_bytes: of an edge. degrees: of the rows that are pulled. routes: those that may be taken ("compaction" only
-    serves pushes). head: edges of each row on the device (`row_prefix_cache.py`). at_once: whether a push would read every active
-    row over the link, resident or not (`Lane.slight`). glance: see GLANCE.
+    serves pushes). head: edges of each row on the device (`row_prefix_cache.py`). at_once: whether a push would read
+    every active row over the link, resident or not (`Lane.slight`). glance: see GLANCE.
     """
 
     rates: Rates
@@ -166,7 +167,8 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
 
 
 def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = np.inf) -> float:
-    """Seconds by the best of the routes that may be taken; gathering only where the plan would (`transfer/planning/plan.py`)."""
+    """Seconds by the best of the routes that may be taken; gathering only where the plan would
+    (`transfer/planning/plan.py`)."""
     seconds = {"zero-copy": in_place, "filter": whole}
     otherwise = whole if np.isinf(packed) else np.inf  # what cannot be gathered is copied
     best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)

@@ -1,8 +1,8 @@
 """What runs on one graph share: reader, host cache and pipelines, within the host memory budget.
 
 Owns the division of the budget, and the lanes by which a run's devices reach the edges. Here the devices are shares
-of the host; `device_resources.py` has the same for one device with memory of its own. Refuses, through `layout`, a budget that
-cannot work.
+of the host; `device_resources.py` has the same for one device with memory of its own. Refuses, through `layout`, a
+budget that cannot work.
 """
 
 from __future__ import annotations

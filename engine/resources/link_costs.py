@@ -1,7 +1,7 @@
 """What lies behind a device's link, in the numbers that the direction rule weighs.
 
-Owns the questions to the two lanes between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing, changes
-nothing, and refuses nothing.
+Owns the questions to the two lanes between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing,
+changes nothing, and refuses nothing.
 """
 
 from __future__ import annotations

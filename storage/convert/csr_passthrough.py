@@ -1,8 +1,8 @@
 """Owns the short way of edges that lie row by row in the input: no spill, and no sort where rows are sorted.
 
 Pieces of whole rows are read, checked and handed on side by side, in order. A piece whose rows are not sorted, or
-whose parallel edges must be joined or ordered by weight, is sorted as a group of the spill is (sort_groups.py). A row too
-long for a piece is spilled alone. Refuses sources whose rows come in any order.
+whose parallel edges must be joined or ordered by weight, is sorted as a group of the spill is (sort_groups.py). A row
+too long for a piece is spilled alone. Refuses sources whose rows come in any order.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""A run that was cut off on a GPU goes on there or on the cores, and vice versa (tests/engine/checkpoint/test_checkpoint.py)."""
+"""A run that was cut off on a GPU goes on there or on the cores, and vice versa
+(tests/engine/checkpoint/test_checkpoint.py)."""
 
 from __future__ import annotations
 

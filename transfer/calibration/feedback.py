@@ -1,9 +1,9 @@
 """What the records of an iteration say about the rates: a prediction is compared with what happened, and corrected.
 
-Owns the memory of both: a damped factor for each rate, a law for the kernels of each kind (`kernel_cost_fit.py`), and the rates of
-the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by their number;
-of the disk, the time in which anything was read. Refuses to wait for a device: what its events say is taken when they
-have passed. HyTGraph calibrates its constants once; correcting them during the run is ours.
+Owns the memory of both: a damped factor for each rate, a law for the kernels of each kind (`kernel_cost_fit.py`), and
+the rates of the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by
+their number; of the disk, the time in which anything was read. Refuses to wait for a device: what its events say is
+taken when they have passed. HyTGraph calibrates its constants once; correcting them during the run is ours.
 """
 
 from __future__ import annotations
