@@ -167,8 +167,7 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
 
 
 def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = np.inf) -> float:
-    """Seconds by the best of the routes that may be taken; gathering only where the plan would
-    (`transfer/planning/plan.py`)."""
+    """Seconds by the best of the routes that may be taken; gathering only where the plan would (`plan.py`)."""
     seconds = {"zero-copy": in_place, "filter": whole}
     otherwise = whole if np.isinf(packed) else np.inf  # what cannot be gathered is copied
     best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)

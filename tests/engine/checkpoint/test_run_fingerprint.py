@@ -101,7 +101,8 @@ def test_lambdas_on_one_line_are_told_apart() -> None:
 
 def test_digests_are_the_same_in_every_process() -> None:
     code = (
-        "from penstock.engine.checkpoint.run_fingerprint import text_digest\nfrom penstock.engine.programs.table import PROGRAMS\n"
+        "from penstock.engine.checkpoint.run_fingerprint import text_digest\n"
+        "from penstock.engine.programs.table import PROGRAMS\n"
         "print({name: text_digest(kind) for name, kind in PROGRAMS.items()})"
     )
     ours: dict[str, Any] = {name: text_digest(kind) for name, kind in PROGRAMS.items()}
