@@ -268,7 +268,7 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
         stage = pipeline.stage(key)
         demand = whole_demand(stage.table, edge_bytes=stage.edge_bytes(weighted), with_weights=weighted)
         if not pipeline.whole(key, weighted):
-            disk += int(pipeline.fetching(demand).disk.sum())
+            disk += int(pipeline.unread_bytes(demand).sum())
         copied = stage.table.lengths * ~pipeline.here(key, weighted) * stage.edge_bytes(weighted)
         in_place = demand.lines * LINE_BYTES
         for task in pipeline.plan(demand, paper.rates).tasks:

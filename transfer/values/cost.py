@@ -78,19 +78,6 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Successors:
-    """What CEL adds to its carrier: arrays of shape (p,).
-
-    `edges` S and `vertices` Sv gathered with the carrier; `saved`: float64[p, 5] seconds per
-    resource that those successors would cost in the next iteration if they did not travel now.
-    """
-
-    edges: Floats
-    vertices: Floats
-    saved: Floats
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """HyTGraph's three transfer times in round trips (RTT = 1), arrays of shape (p,)."""
 
@@ -173,17 +160,3 @@ def line_seconds(lines: _Some, rows: _Some, run_bytes: _Some, rates: Rates) -> F
     """
     read = rates.line_seconds(lines, run_bytes) + rows / rates.line_rows
     return np.asarray(read + (lines > 0) * rates.line_latency, dtype=np.float64)
-
-
-def cel(carrier: Floats, successors: Successors, counts: Counts, rates: Rates) -> Floats:
-    """Return the cost of a carrier with its successors, float64[p, 5], never negative.
-
-    `carrier` is its own cost as given by `measured`. The successors add gather and link (their
-    copy is the carrier's: no second latency) and take away what they would cost in the next
-    iteration.
-    """
-    moved = successors.edges * counts.edge_bytes + successors.vertices * counts.index_bytes
-    cost = carrier - successors.saved
-    cost[:, GATHER] += moved / rates.gather_bytes
-    cost[:, LINK] += moved / rates.copy_bytes
-    return np.maximum(cost, 0.0)
