@@ -4,7 +4,7 @@ A span says on which track something ran (a group such as "disk", and a thread o
 this process's clock, and for what: bytes, items, the first of so many chunks or partitions, the iteration. The ring
 is allocated once, `most` spans of 48 bytes; what is older than the last `most` spans is overwritten and counted. Any
 thread may add, in about a microsecond. Refuses to be a global: whoever works is handed one, or None, which costs
-nothing. Writing it down is tools' (`tools/trace.py`).
+nothing. Writing it down is tools' (`tools/run/trace.py`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine import Program
 from penstock.engine.checkpoint.run_fingerprint import text_digest
 from penstock.engine.programs.table import PROGRAMS
-from penstock.tools.programs import find_program
+from penstock.tools.base.find_program import find_program
 from support.faults import python
 
 TEXT = '''
