@@ -50,7 +50,7 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.base.turns import Turns
+from penstock.storage.base.turns import ExclusiveUse
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
@@ -74,7 +74,7 @@ class Session:
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
-        self._turns = Turns("Session")
+        self._turns = ExclusiveUse("Session")
         self._held = SessionResources(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process

@@ -1,11 +1,10 @@
 """The host cache: decoded edges of the partitions that are kept, in one arena allocated once.
 
-Owns places, which chunks of a placed partition hold their edges, how much each was used lately,
-and who is reading it. Refuses to decide: what to keep is chosen above and told to `replace`; and
-refuses to drop what is pinned. Where the budget holds every partition, each has its own place
-from the start, in order, so that the whole adjacency becomes one contiguous array; otherwise
-places are slots of one partition each, shared by both adjacencies. One thread keeps the books;
-others only fill the arrays.
+It records where each partition is, which of its chunks are loaded, how much it was used lately, and how many readers
+pin it. The callers choose which partitions to `replace`; a pinned one is never dropped. Where the budget holds every
+partition, each has its own place from the start, in order, so that the whole adjacency is one contiguous array;
+otherwise places are slots of one partition each, shared by both adjacencies. One thread changes the records; others
+only fill the arrays.
 """
 
 from __future__ import annotations

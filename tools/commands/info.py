@@ -99,11 +99,11 @@ def hints(graph: Graph) -> list[str]:
 
 def _only_named(graph: Graph) -> bool:
     """Whether only vertices that the input named exist."""
-    from penstock.storage.format.string_ids import NameFrames
+    from penstock.storage.format.frames import StringIdFrames
 
     options = graph.provenance.get("options")
     chosen = isinstance(options, dict) and any(options.get(name) for name in ("renumber", "bipartite", "vertices_file"))
-    return chosen or isinstance(graph.original, NameFrames)
+    return chosen or isinstance(graph.original, StringIdFrames)
 
 
 def degree_statistics(adjacency: Adjacency) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from penstock.tools.base.output import Speaker, counted, seconds
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
-    from penstock.storage.read.verify import Verdict
+    from penstock.storage.read.verify import VerifyResult
 
 
 def _reading(threads: int | None, direct_io: bool, stripes: tuple[Path, ...]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
         raise RunError(f"{graph} is damaged: {counted(verdict.count, 'problem')}; {listed}{WAY_OUT}")
 
 
-def _facts(verdict: Verdict) -> dict[str, Any]:
+def _facts(verdict: VerifyResult) -> dict[str, Any]:
     return {
         "command": "verify",
         "path": verdict.path,
@@ -68,7 +68,7 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _lines(verdict: Verdict) -> list[str]:
+def _lines(verdict: VerifyResult) -> list[str]:
     rate = format_bytes(verdict.bytes / verdict.seconds) if verdict.seconds else "0 B"
     read = f"{verdict.chunks:,} chunks, {format_bytes(verdict.bytes)} in {seconds(verdict.seconds)} ({rate}/s)"
     if verdict.whole:

@@ -15,15 +15,15 @@ from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_sort import sorted_order
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, SpilledNames, merged
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
-from penstock.storage.encoding.string_array import STRINGS, packed
 from penstock.storage.format.edges import LocalNames
+from support.graph_files import string_array
 
 ALIKE = st.text(st.sampled_from("ab/é中"), min_size=1, max_size=40)
 
 
 @given(texts=st.lists(ALIKE, unique=True, max_size=120))
 def test_order_is_that_of_bytes(texts: list[str]) -> None:
-    names = packed(np.array(texts, STRINGS))
+    names = string_array(texts)
     assert [texts[i] for i in sorted_order(names.text, names.ends)] == sorted(texts, key=str.encode)
 
 
@@ -43,7 +43,7 @@ def test_runs_are_merged_in_order(room: int, count: int, scratch: Scratch, monke
     with ThreadPoolExecutor(2) as pool:
         runs = NameRuns(SpilledNames(MemoryQuota(room), scratch), pool, 1000)
         for first in range(0, count, 37):
-            part = packed(np.array(texts[first : first + 37], STRINGS))
+            part = string_array(texts[first : first + 37])
             new = np.arange(len(part))
             runs.add(LocalNames(np.empty((len(part), 2), np.uint64), new, part), new)
         kept = runs.finish()

@@ -21,12 +21,12 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.encoding.string_array import STRINGS, packed
 from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from support import flips
 from support.faults import python
+from support.graph_files import string_array
 from support.sources import modules
 
 STEP = 307
@@ -269,7 +269,7 @@ def named(path: Path, ends: list[int], text: bytes) -> Graph:
         rows.append(np.zeros(1, np.uint32))
         rows.degrees(np.array([1] + [0] * (len(ends) - 1)))
         rows.finish()
-        names = packed(np.array([text.decode("latin-1")], STRINGS))
+        names = string_array([text.decode("latin-1")])
         writer.original_names(type(names)(np.frombuffer(text, np.uint8), np.array(ends, np.uint64).view(np.int64)))
     return Graph.open(path)
 
