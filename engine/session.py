@@ -20,7 +20,7 @@ import numpy as np
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
-from penstock.engine.execution.loop import Loop, Worker, may_wait
+from penstock.engine.execution.loop import Loop, Worker
 from penstock.engine.kernels.host import HostKernels
 from penstock.engine.kernels.host_rows import HostRowKernels
 from penstock.engine.kernels.reference import ReferenceKernels
@@ -298,7 +298,6 @@ class Session:
         equipment = self._equip(asks.needs, program)
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
-        waits = self.config.waiting and may_wait(program, asynchronous=asynchronous)
         equipment.feedback.turn_to((type(program), weighted))
         for lanes, against in equipment.lanes(directions, weighted):
             state = self._state(program, kernels, {} if workers else self._shared)
@@ -306,7 +305,6 @@ class Session:
                 state.accumulate_apart()
             for lane in (*lanes.values(), *against.values()):
                 lane.complete = asynchronous and self.config.local_rounds > 0
-                lane.may_wait = waits and lane is lanes.get("push")
                 if program.early_exit:
                     kernels.use()
                     lane.fill_heads(kernels, state)

@@ -143,7 +143,7 @@ def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callab
         edge_bytes = case.edge_bytes(graph)
         budget = here.budget(place, edge_bytes)
         options = place.options | {"device_edge_memory": budget, "rates": here.rates}
-        every = configurations(here.kind, case, ablation=work.ablation, on_disk=place.on_disk)
+        every = configurations(here.kind, case, ablation=work.ablation)
         compared = chosen(every, work.only)
         rows, reached = measure(case, graph, compared, options, work.effort, update)
         outcomes.append(Outcome(case, rows, edge_bytes, budget, here.link_rate, reached))

@@ -143,7 +143,7 @@ _KINDS: dict[str, Mapping[str, tuple[bool, Check]]] = {
         **_must(_each(_number), "busy_seconds"),
         **_maybe(_memory, "memory"),
         **_maybe(_number, "walk_seconds", "plan_seconds", "checkpoint_seconds"),
-        **_maybe(_count, "iteration", "chunks_read", "bytes_disk", "bytes_link", "partitions_waiting"),
+        **_maybe(_count, "iteration", "chunks_read", "bytes_disk", "bytes_link"),
         **_maybe(_count, "checkpoint_bytes"),
         **_maybe(_text, "direction"),
     },

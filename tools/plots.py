@@ -29,7 +29,6 @@ COLOURS = {
     "compaction": "#E69F00",
     "zero-copy": "#D55E00",
     "cel": "#CC79A7",
-    "cel-structural": "#56B4E9",
 }
 OTHER = "#999999"
 AUTO = "#222222"

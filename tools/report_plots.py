@@ -206,10 +206,8 @@ def _routes(panel: Any, run: Run) -> None:
     counts = np.where(counts.sum(axis=0) > 0, counts, run.by_route("tasks"))
     shares = 100 * counts / np.maximum(1.0, counts.sum(axis=0))
     _stack(panel, (run.routes, grouped((run.routes, shares), STACKED)[1]), COLOURS, len(run.iterations))
-    waiting = np.array([iteration.get("partitions_waiting", 0) for iteration in run.iterations], dtype=np.float64)
     panel.set_ylim(0, 100)
-    told = f"; {waiting.sum():,.0f} times a partition waited" if waiting.any() else ""
-    _title(panel, f"partitions by route{told}", "% of those wanted")
+    _title(panel, "partitions by route", "% of those wanted")
     _legend(panel)
 
 

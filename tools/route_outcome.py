@@ -5,14 +5,14 @@ Values only, in seconds and bytes. Refuses to measure, to print and to draw.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from penstock.tools.routes import HYBRID, Case, Configuration
 from penstock.transfer.calibration.prediction_error import Accuracy
-from penstock.transfer.routes.cel import NAMES as FOLLOWING
+from penstock.transfer.routes import cel
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ class Outcome:
 
     def passes(self, row: Row) -> float | None:
         """How often all edges were copied whole: bytes of filter, as a multiple of the edges' bytes."""
-        return self._share(row, ("filter",))
+        return self._share(row, "filter")
 
     def followed(self, row: Row) -> float | None:
         """Bytes of rows that followed their carriers (CEL), as a multiple of the edges' bytes."""
-        return self._share(row, FOLLOWING)
+        return self._share(row, cel.name)
 
-    def _share(self, row: Row, routes: Sequence[str]) -> float | None:
+    def _share(self, row: Row, route: str) -> float | None:
         trial = row.typical
         if trial is None or not self.edge_bytes:
             return None
-        return sum(trial.link_by_route.get(name, 0.0) for name in routes) / self.edge_bytes
+        return trial.link_by_route.get(route, 0.0) / self.edge_bytes
 
     @property
     def steps(self) -> dict[str, float]:

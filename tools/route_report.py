@@ -14,7 +14,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.tools.output import table
 from penstock.tools.route_outcome import Outcome, Row, Trial
 from penstock.tools.routes import HYBRID
-from penstock.transfer.routes.cel import NAMES as FOLLOWING
+from penstock.transfer.routes import cel
 
 ABSENT = "-"
 
@@ -61,7 +61,7 @@ def _columns(outcome: Outcome, ran: list[Row]) -> list[_Column]:
         _Column("of link", lambda row: ABSENT if (share := outcome.of_link(row)) is None else f"{share:.0%}"),
         _Column("iterations", lambda row: f"{_typical(row).iterations:,.0f}"),
     ]
-    if any(row.name in FOLLOWING for row in ran):
+    if any(row.name == cel.name for row in ran):
         found.append(_Column("passes", lambda row: _times(outcome.passes(row))))
         found.append(_Column("followed", lambda row: _times(outcome.followed(row))))
     if any(trial.bytes_disk for row in ran for trial in row.trials):
@@ -94,7 +94,7 @@ def _told(outcome: Outcome) -> list[str]:
     ratio, best = outcome.auto_over_best, outcome.best_single
     if ratio is not None and best is not None:
         told.append(f"auto takes {ratio:.2f} x the best single route ({best.name})")
-    told += [text for row in outcome.rows if row.name in FOLLOWING and (text := _against_filter(outcome, row))]
+    told += [text for row in outcome.rows if row.name == cel.name and (text := _against_filter(outcome, row))]
     if outcome.steps:
         steps = ", ".join(f"{name} {times:.2f}" for name, times in outcome.steps.items())
         told.append(f"times as fast as {HYBRID}: {steps}")

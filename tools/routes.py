@@ -23,7 +23,7 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
 from penstock.tools.route_programs import Labels, Levels
-from penstock.transfer.routes.cel import NAMES as FOLLOWING
+from penstock.transfer.routes import cel
 from penstock.transfer.routes.registry import ROUTES, serving
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ BARE: Mapping[str, Any] = {
     "priority": False,
     "residency": "none",
     "local_rounds": 0,
-    "waiting": False,
 }
 """HyTGraph's hybrid alone: its model and routes, every partition by itself, nothing kept."""
 
@@ -118,7 +117,7 @@ def pick_source(graph: Graph) -> int:
     return int(vertex_column(graph)[np.random.default_rng(1).choice(found)])
 
 
-def configurations(kind: str, case: Case, *, ablation: bool = False, on_disk: bool = False) -> list[Configuration]:
+def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Configuration]:
     """What to compare for a program on a kind of device, in the order of the table."""
     served = serving(kind)
     singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
@@ -134,11 +133,6 @@ def configurations(kind: str, case: Case, *, ablation: bool = False, on_disk: bo
             "auto, no local round" if rounds else "auto, 1 local round",
             {"local_rounds": 0 if rounds else 1},
             None if case.asynchronous else "synchronous: an edge is applied once an iteration",
-        ),
-        Configuration(
-            "auto, no waiting" if Config.waiting else "auto, waiting",
-            {"waiting": not Config.waiting},
-            _never_waits(case, on_disk=on_disk),
         ),
     ]
     return [*singles, *autos, *(_ladder(case, behind) if ablation else ())]
@@ -160,17 +154,10 @@ def _means(text: str, name: str) -> bool:
     return text[1:] == name.strip() if text.startswith("=") else text in name
 
 
-def _never_waits(case: Case, *, on_disk: bool) -> str | None:
-    """Why no partition of this case waits for another iteration, None if some may."""
-    if not case.asynchronous:
-        return "synchronous: every iteration brings all that is wanted"
-    return None if on_disk else "nothing is read from disk: nothing waits"
-
-
 def _unable(name: str, kind: str, served: tuple[str, ...], case: Case) -> str | None:
     if kind == "host":
         return "a CPU reads edges where they are: no route is forced"
-    if name in FOLLOWING and not case.makers[0]().self_combining:
+    if name == cel.name and not case.makers[0]().self_combining:
         return "synchronous: rows follow a walk only where updates may be seen at once"
     return None if name in served else f"does not serve a device of kind {kind}"
 
@@ -185,7 +172,7 @@ def _ladder(case: Case, behind: str | None) -> list[Configuration]:
         (HYBRID, {}),
         ("  + combination", {"combine": max(2, Config.combine)}),
         ("  + priority", {"priority": True, "local_rounds": int(case.asynchronous)}),
-        ("  + residency", {"residency": "value", "waiting": Config.waiting}),
+        ("  + residency", {"residency": "value"}),
         ("  + measured model", {"model": "measured"}),
     ]
     rows, options = [], dict(BARE)

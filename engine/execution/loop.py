@@ -19,7 +19,6 @@ import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.program import Program, globals_of
-from penstock.engine.program.program_check import synchronous_words
 from penstock.engine.ranks.exchange import Exchange
 from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
 from penstock.engine.resources.direction_cost import sample_degrees
@@ -39,11 +38,6 @@ LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
 LINE_BYTES = 128
 _REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-
-
-def may_wait(program: Program, *, asynchronous: bool) -> bool:
-    """Whether messages may come some iterations late: updates are seen at once, and nobody counts iterations."""
-    return asynchronous and not synchronous_words(program)
 
 
 @dataclass
@@ -267,7 +261,6 @@ class Loop:
             worker.kernels.send(worker.state, frontier, self.out, scalars)
             self._walk_lane(worker, worker.lanes[direction], frontier, scalars)
             record.tasks.extend(worker.lanes[direction].records)
-            record.waiting += worker.lanes[direction].waiting
             record.plan_seconds += worker.lanes[direction].plan_seconds
             if direction in worker.against:
                 lane = worker.against[direction]

@@ -37,7 +37,7 @@ from penstock.engine.kernels.cuda import (
 from penstock.engine.kernels.cuda_queue import GROUP_SHIFT
 from penstock.engine.kernels.forest import most_frequent
 from penstock.engine.kernels.host import explain
-from penstock.engine.kernels.passed import Passed, everywhere
+from penstock.engine.kernels.passed import Passed
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
 from penstock.engine.state.device_state import TALLIES
@@ -221,22 +221,6 @@ class CudaKernels:
             np.uint64(state.first),
         )  # fmt: skip
         return again, table
-
-    def push_pending(
-        self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float
-    ) -> None:
-        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
-        assert view.rows is not None, "the view brings rows"
-        known, within = self.placed(index), self._buffer("within", len(state.pending.words), np.uint32)
-        within[...] = 0
-        at = view.rows.astype(np.uint64) - np.uint64(state.first)
-        self._call("mark_all", blocks_for(len(at)), at, within)
-        again, _ = self._take(within, state, index, (scalars, limit), everywhere())
-        self._call(
-            "push_packed", self._tiles(view), self._edges_of(view), np.int64(view.e1), view.rows, view.offsets,
-            np.int64(len(view.rows)), known.arrays, again, np.bool_(False), state.arrays, scalars, state.sent,
-            state.target, state.touched.words, np.uint64(state.first),
-        )  # fmt: skip
 
     def _shared_chunks(self, count: int) -> tuple[Any, Any]:
         """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""

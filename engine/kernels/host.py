@@ -197,20 +197,6 @@ class HostKernels:
             where.chunks, seen, sizes, where.table, state.arrays, scalars, float(limit), np.uint64(state.first),
         )  # fmt: skip
 
-    def push_pending(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
-        assert view.rows is not None, "the view brings rows"
-        at = np.asarray(view.rows, dtype=np.uint64) - np.uint64(state.first)
-        state.again[:] = 0
-        np.bitwise_or.at(state.again, at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63)))
-        self._take(state.again, state, index, (scalars, limit), passed.everywhere())
-        cut = self._cut(view.e1)
-        self._call(
-            "push_packed", cut[0] == 1, self._edges_of(view), view.e1, view.rows, view.offsets, kernel_index(index),
-            state.again, False, *cut, state.arrays, scalars, state.sent, state.target, state.touched.words,
-            state.touched.summary, np.uint64(state.first),
-        )  # fmt: skip
-
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
         skip: int = 0,

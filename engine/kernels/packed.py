@@ -1,8 +1,7 @@
 """Push along a packed view: gathered rows one after another, with an index of their own
 (`transfer/staging/compacted_layout.py`).
 
-Owns how such a view is walked on the host. As a rule every row in it is active, and no bitmap is asked; what was packed
-before anybody knew (`cel-structural`) brings one. A row's degree comes from
+Owns how such a view is walked on the host. Every row in it is active, and no bitmap is asked. A row's degree comes from
 the graph's index, since one row may be split over several views. Views are packed for pushes only: a pull asks every
 vertex that still wants messages, of whose rows it reads little.
 """

@@ -33,12 +33,6 @@ class Passed:
     table: NDArray[np.int64]
 
 
-def everywhere() -> Passed:
-    """Any row may be taken: one endless chunk."""
-    endless = 1 << 62
-    return Passed(np.ones(1, np.uint8), (endless, endless, endless), np.zeros(3, np.int64))
-
-
 def make_take_passed(author: Author, key: str) -> Any:
     """Kernel: again = the pending vertices of `within` that may go and whose rows lie in passed chunks.
 

@@ -22,7 +22,6 @@ from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, size_of
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
-from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
@@ -43,12 +42,9 @@ def device_of(config: Config, graph: Graph) -> Device | None:
     """The device that the options name, None for the host itself ("auto": the first GPU). InputError if not here."""
     name = config.device
     if name == "auto":
-        free = config.devices == 1 and config.kernels == "host"
-        name = "cuda:0" if free and cuda.count() else "cpu"
+        name = "cuda:0" if config.kernels == "host" and cuda.count() else "cpu"
     if name == "cpu":
         return None
-    if config.devices != 1:
-        raise InputError(f"devices is {config.devices}, and device {name} is one; give one of the two")
     if name == "emulated":
         return EmulatedDevice("emulated:0", config.thread_count, config.device_memory or 1 << 62, config.link_rate)
     return cuda.CudaDevice(cuda.number_of(name), config.device_memory)

@@ -44,7 +44,7 @@ def iteration(number: int, routes: dict[str, dict[str, int]], **busy: float) -> 
     return {
         "kind": "iteration", "iteration": number, "direction": "push" if number % 3 else "pull",
         "frontier_vertices": 1 + number % 700, "frontier_edges": 40 * (1 + number % 700), "seconds": 0.01,
-        "walk_seconds": 0.008, "plan_seconds": 0.001, **sums, "routes": routes, "partitions_waiting": number % 2,
+        "walk_seconds": 0.008, "plan_seconds": 0.001, **sums, "routes": routes,
         "busy_seconds": {"disk": 0.0, "decode": 0.0, "gather": 0.0, "link": 0.0, "kernel": 0.0} | busy,
         "chunks_read": 2, "memory": {"process": 300 << 20, "device": 9 << 20, "edges": 200_000, "edges_host": 50_000,
                                      "edges_device": 9_000, "chunk": 1000},

@@ -176,7 +176,6 @@ def test_a_users_program_runs(graph: Path, tmp_path: Path, capsys: pytest.Captur
         ["--direction", "push"],
         ["--direction", "pull"],
         ["--mode", "sync"],
-        ["--devices", "2"],
         ["--threads", "1"],
         ["--direct-io", "--host-memory", "64MiB", "--partition-bytes", "1MiB"],
     ],

@@ -39,8 +39,7 @@ class Rules:
     between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
     host_places: given where the host does not hold every edge: what is read in place joins only if it lies in one run
     there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab when
-    compacted, and what a slab holds. waiting: partitions whose active rows nobody brings: no group reaches over
-    them.
+    compacted, and what a slab holds.
     """
 
     k: int = 1
@@ -48,7 +47,6 @@ class Rules:
     host_places: Ints | None = None
     words: Ints | None = None
     capacity: int = 0
-    waiting: Bools | None = None
 
 
 def combine(
@@ -76,7 +74,7 @@ def combine(
         kept = rules.host_places[wanted] != NOWHERE
         packed &= kept[1:] & kept[:-1]
     groups: list[PartitionGroup] = []
-    breaks = np.flatnonzero(~(freely | counted | packed) | _over_waiting(wanted, rules.waiting)) + 1
+    breaks = np.flatnonzero(~(freely | counted | packed)) + 1
     for first, last in itertools.pairwise((0, *breaks.tolist(), len(wanted))):
         links = slice(first, last - 1)
         parts: Iterable[tuple[int, int]]
@@ -89,13 +87,6 @@ def combine(
         name = str(names[first])
         groups += [PartitionGroup(name, tuple(range(int(wanted[a]), int(wanted[b - 1]) + 1)), a, b) for a, b in parts]
     return groups
-
-
-def _over_waiting(wanted: Ints, waiting: Bools | None) -> Bools:
-    """Whether something that waits lies between each wanted partition but the first and the one before it."""
-    if waiting is None:
-        return np.zeros(max(0, len(wanted) - 1), dtype=bool)
-    return np.diff(np.cumsum(waiting)[wanted]) > 0
 
 
 def _pairs(names: NDArray[np.str_], *kinds: str) -> Bools:

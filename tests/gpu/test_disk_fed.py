@@ -1,4 +1,4 @@
-"""On a GPU that is fed from disk, partitions may wait, and host and device share the edges between them."""
+"""A GPU that is fed from disk: host and device share the edges between them, whatever the route."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, run
+from penstock.engine import Graph
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
-from penstock.transfer import waiting
 from penstock.transfer.planning.host_budget import HostBudget
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList, check_sssp
@@ -22,23 +21,17 @@ PARTITION = 8192
 
 
 @pytest.mark.parametrize("route", ["auto", "filter", "zero-copy", "compaction"])
-def test_the_answer_is_the_same_and_some_wait(route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_is_the_same(route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host keeps an eighth of the partitions, the device (by route auto) some others."""
 
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         return HostBudget(PARTITION, 3, 6, 2, False, 5)
 
     monkeypatch.setattr(device_memory_plan, "divide_host_memory", divide)
-    monkeypatch.setattr(waiting, "WORTH", 0.0)
-    monkeypatch.setattr(waiting, "THIN", 1e12)
     edges = weighed(EdgeList(20_000, *skewed(20_000, 400_000, 5), None, True), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1024)
     source = int(np.argmax(np.diff(edges.rows[0])))
     options: dict[str, Any] = {"partition_bytes": 4 * PARTITION, "device_edge_memory": 12 * 5 * PARTITION}
-    with Session(graph, device="cuda:0", route=route, direction="push", waiting=True, **options) as session:
+    with Session(graph, device="cuda:0", route=route, direction="push", **options) as session:
         for _ in range(2):
-            result = session.run(SSSP(source))
-            check_sssp(edges, source, result.fields["distance"])
-            assert any(record.waiting for record in result.records)
-    without = run(SSSP(source), graph, device="cuda:0", route=route, direction="push", **options)
-    assert not any(record.waiting for record in without.records)
+            check_sssp(edges, source, session.run(SSSP(source)).fields["distance"])
