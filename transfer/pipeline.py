@@ -144,14 +144,6 @@ class Pipeline:
             cache.pins[self._pinned] += 1
         return answer
 
-    def unread_bytes(self, demand: Demand) -> Ints:
-        """Return the bytes to be read from disk for each partition of a demand as things are now; changes nothing."""
-        stage = self.stage(demand.direction)
-        absent = stage.absent(demand)
-        if self.source is None:
-            return stage.to_read(absent, demand.with_weights)[0]
-        return self.source.unread_bytes(self._lacking(demand, stage, absent))
-
     @staticmethod
     def _lacking(demand: Demand, stage: PartitionDirectory, absent: NDArray[np.bool_]) -> Demand:
         """What a demand on the device is for the host behind it: the chunks that the device lacks."""

@@ -89,7 +89,7 @@ class IterationRecord:
             if task.measured is None:
                 found[RESOURCES[KERNEL]] += task.kernel_seconds
             else:
-                for name, seconds in zip(RESOURCES, task.measured.seconds, strict=True):
+                for name, seconds in zip(RESOURCES, task.measured, strict=True):
                     found[name] += seconds
         return found
 

@@ -50,7 +50,9 @@ def make_plan(
     for route in costs:
         chosen[routes == route] = costs[route][routes == route]
     seconds = _together(groups, chosen, rates, options.combine)
-    tasks = [Task(group.route, group.partitions, Cost.of(row)) for group, row in zip(groups, seconds, strict=True)]
+    tasks = [
+        Task(group.route, group.partitions, Cost(*row)) for group, row in zip(groups, seconds.tolist(), strict=True)
+    ]
     order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
     return Plan(demand.direction, tuple(tasks[i] for i in order))
 

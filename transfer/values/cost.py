@@ -9,6 +9,7 @@ balance the resources.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,8 @@ BETA = 0.4  # and zero-copy by this one
 INDEX_BYTES = 8  # d2: one entry of a compacted index
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds on each resource; the resources work at the same time."""
+class Cost(NamedTuple):
+    """Seconds on each resource, in the order of RESOURCES; the resources work at the same time."""
 
     disk: float = 0.0
     decode: float = 0.0
@@ -41,17 +41,7 @@ class Cost:
     @property
     def busiest(self) -> float:
         """Seconds of the resource that works longest."""
-        return max(self.seconds)
-
-    @property
-    def seconds(self) -> tuple[float, float, float, float, float]:
-        """The seconds in the order of RESOURCES."""
-        return self.disk, self.decode, self.gather, self.link, self.kernel
-
-    @classmethod
-    def of(cls, seconds: Floats) -> Cost:
-        """Make a cost of a float64 array of shape (5,), in the order of RESOURCES."""
-        return cls(*(float(value) for value in seconds))
+        return max(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,5 +128,5 @@ def test_costs_are_vectorized_and_never_negative():
 
 
 def test_cost_of_a_row():
-    cost = Cost.of(np.array([1.0, 2.0, 3.0, 5.0, 4.0]))
+    cost = Cost(1.0, 2.0, 3.0, 5.0, 4.0)
     assert (cost.disk, cost.kernel, cost.busiest) == (1.0, 4.0, 5.0)
