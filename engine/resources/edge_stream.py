@@ -20,6 +20,7 @@ from penstock.transfer.waiting import Prospect, waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
@@ -53,8 +54,10 @@ class EdgeStream:
 
     key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
     for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
-    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. may_wait:
-    whether partitions may be left for a later iteration; waiting: which ones the last iteration left.
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. degrees: of
+    the adjacency's rows, None on a device that reads host memory. may_wait: whether partitions may be left for a later
+    iteration; waiting: which ones the last iteration left. side: where the edges lay when the caches had changed so
+    often (`link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -68,6 +71,8 @@ class EdgeStream:
     mine: NDArray[np.bool_] | None = None
     complete: bool = False
     heads: RowPrefixCache | None = None
+    degrees: DegreeSample | None = None
+    side: tuple[int, DirectionSide] | None = None
     may_wait: bool = False
     waiting: tuple[int, ...] = ()
     records: list[TaskRecord] = field(default_factory=list)
