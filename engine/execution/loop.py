@@ -21,7 +21,6 @@ from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange
 from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
-from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.link_costs import link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
@@ -89,8 +88,6 @@ class Loop:
         self.iteration = 0
         self._noted_limit = math.nan
         self._small_buckets = False
-        weighed = self.program.early_exit and {"push", "pull"} <= set(self.workers[0].lanes) and self._linked
-        self._degrees = sample_degrees(self.workers[0].lanes["pull"].index) if weighed else None
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until nobody is active, the program is done, or its max_iter is reached."""
@@ -250,8 +247,7 @@ class Loop:
         )
         if not weighs(situation, frontier):
             return situation
-        assert self._degrees is not None, "what is linked now was linked when the run began"
-        return replace(situation, link=link_costs_of(lanes["push"], lanes["pull"], self._degrees, frontier))
+        return replace(situation, link=link_costs_of(lanes["push"], lanes["pull"], frontier))
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
         """Every device sends, then runs its kernels over the edges that its lane brings."""

@@ -17,6 +17,7 @@ from penstock.engine.resources.device_memory_plan import (
     link_rates,
     plan_device_memory,
 )
+from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, size_of
@@ -78,6 +79,7 @@ class DeviceResources(HostResources):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
+        self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
         self.feed = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
         try:
@@ -104,6 +106,7 @@ class DeviceResources(HostResources):
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         lane = super()._lane(number, walk, weighted)
+        lane.degrees = self._degrees[self.pipelines[0].stage(lane.key).key]
         if walk == FORWARD["pull"] and not weighted:
             lane.heads = self.heads
         return lane

@@ -19,6 +19,7 @@ from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
@@ -52,7 +53,9 @@ class EdgeStream:
 
     key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
     for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
-    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them.
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. degrees: of
+    the adjacency's rows, None on a device that reads host memory. side: where the edges lay when the caches had
+    changed so often (`link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -66,6 +69,8 @@ class EdgeStream:
     mine: NDArray[np.bool_] | None = None
     complete: bool = False
     heads: RowPrefixCache | None = None
+    degrees: DegreeSample | None = None
+    side: tuple[int, DirectionSide] | None = None
     records: list[TaskRecord] = field(default_factory=list)
     plan_seconds: float = 0.0
     _started: StartedTasks | None = None

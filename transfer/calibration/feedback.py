@@ -99,8 +99,8 @@ class Feedback:
         self._factors = [1.0] * len(QUANTITIES)
         self._fits: dict[tuple[Hashable, Hashable], Fits] = {}
         self._program: Hashable = None
-        self._begun = self._basis_of(None)
-        self._rates = rates
+        self._begun = self._given = self._basis_of(None)
+        self._last: dict[tuple[Hashable, Hashable], tuple[Basis, Rates]] = {}
         self._noted: deque[Walked] = deque()
         self._busy = 0.0
         self._walks = 0
@@ -128,17 +128,16 @@ class Feedback:
         self.settle(device)
         if self._disk is not None:
             self._busy = self._disk.busy_seconds
-        given = CostLaw(self.given.kernel_latency)
-        fits = (
-            self._fits.setdefault((self._program, kind), Fits(CostFit(given), CostFit(given)))
-            if self._corrects
-            else None
-        )
-        basis = self._basis_of(fits)
+        key = self._program, kind
+        if self._corrects and key not in self._fits:
+            given = CostLaw(self.given.kernel_latency)
+            self._fits[key] = Fits(CostFit(given), CostFit(given))
+        self._begun = self._basis_of(self._fits.get(key))
+        basis, rates = self._last.get(key, (self._given, self.given))
         if basis != self._begun:
-            self._begun = basis
-            self._rates = self._corrected()
-        return self._rates
+            rates = self._corrected()
+            self._last[key] = self._begun, rates
+        return rates
 
     def _basis_of(self, fits: Fits | None) -> Basis:
         if fits is None:

@@ -67,8 +67,9 @@ def combine(
     wanted, names = np.asarray(numbers, dtype=np.int64), np.asarray(routes)
     if not len(wanted):
         return []
-    freely = _freely(wanted, names, places, partition_edges, rules)
-    counted = _counted(wanted, names, _runs(places, partition_edges)[wanted])
+    runs = _runs(places, partition_edges)[wanted]
+    freely = _freely(wanted, names, runs, partition_edges, rules)
+    counted = _counted(wanted, names, runs)
     packed = _pairs(names, "compaction") & (rules.words is not None)
     if rules.host_places is not None:
         kept = rules.host_places[wanted] != NOWHERE
@@ -89,14 +90,14 @@ def combine(
     return groups
 
 
-def _pairs(names: NDArray[np.str_], *kinds: str) -> Bools:
-    """Whether each wanted partition but the first goes the way of the one before it, and that is one of `kinds`."""
-    return np.asarray((names[1:] == names[:-1]) & np.isin(names[1:], kinds))
+def _pairs(names: NDArray[np.str_], kind: str) -> Bools:
+    """Whether each wanted partition but the first goes by route `kind`, and so does the one before it."""
+    found = names == kind
+    return np.asarray(found[1:] & found[:-1])
 
 
-def _freely(wanted: Ints, names: NDArray[np.str_], places: Ints, step: int, rules: Rules) -> Bools:
+def _freely(wanted: Ints, names: NDArray[np.str_], runs: Ints, step: int, rules: Rules) -> Bools:
     """Whether each joins the one before it however many there are, and reaches over what is between."""
-    runs = _runs(places, step)[wanted]
     in_one_run = (runs[1:] == runs[:-1]) & (runs[1:] != NOWHERE)
     at_rest = bool(np.all(names == "resident"))
     joined = _pairs(names, "resident") & in_one_run & (at_rest or "resident" in rules.unbounded)
@@ -113,7 +114,7 @@ def _counted(wanted: Ints, names: NDArray[np.str_], runs: Ints) -> Bools:
     """Whether each may join its neighbor as one of `k`: what is resident only where it has a place."""
     neighbors = (np.diff(wanted) == 1) & (runs[1:] == runs[:-1])
     nowhere = (runs[1:] == NOWHERE) & (names[1:] == "resident")
-    return np.asarray(_pairs(names, "resident", "filter") & neighbors & ~nowhere)
+    return np.asarray((_pairs(names, "resident") | _pairs(names, "filter")) & neighbors & ~nowhere)
 
 
 def _by_capacity(first: int, last: int, rules: Rules) -> Iterator[tuple[int, int]]:

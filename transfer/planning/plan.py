@@ -131,13 +131,13 @@ def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bool
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
     table = np.stack([costs[name] for name in carried])
     table[:, resident] = costs["resident"][resident]
-    if "compaction" not in carried:
-        return np.array(carried)[balance(table, allowed)]
-    gathers, places = carried.index("compaction"), np.arange(len(resident))
-    allowed[gathers] = packable
-    with_it = balance(table, allowed)
+    gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
     without = balance(table, allowed)
+    if not (any(gathers) and packable.any()):
+        return np.array(carried)[without]
+    allowed[gathers] = packable
+    with_it, places = balance(table, allowed), np.arange(len(resident))
     before, after = (table[routes, places].sum(axis=0).max() for routes in (without, with_it))
     return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
 
