@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -60,7 +60,7 @@ class Distinct:
         edges = EdgeBatch(batch.sources[kept], batch.targets[kept], weights)
         return Distinct(edges, source.known_vertices)
 
-    def batches(self, size: int = 1 << 18) -> Iterator[EdgeBatch]:
+    def batches(self, size: int = 1 << 18) -> Generator[EdgeBatch]:
         """Yield the edges."""
         weights = self.edges.weights
         for first in range(0, len(self.edges), size):

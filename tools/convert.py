@@ -7,28 +7,11 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.conversion import converting, make_graph
 from penstock.tools.options import ANY, option, speaking, taking
 from penstock.tools.output import Speaker
 from penstock.tools.output_files import OUTPUT, is_graph_name, keep_inputs
-
-FORMATS = [
-    "text",
-    "csv",
-    "matrix-market",
-    "dimacs",
-    "metis",
-    "adjacency",
-    "rows",
-    "webgraph",
-    "npy",
-    "npz",
-    "binary32",
-    "binary64",
-    "csr",
-    "parquet",
-]
 
 
 def _reading(
