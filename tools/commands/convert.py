@@ -7,27 +7,10 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.base.graph_making import converting, make_graph
 from penstock.tools.base.options import ANY, OUTPUT, is_graph_name, keep_inputs, option, speaking, taking
 from penstock.tools.base.output import Speaker
-
-FORMATS = [
-    "text",
-    "csv",
-    "matrix-market",
-    "dimacs",
-    "metis",
-    "adjacency",
-    "rows",
-    "webgraph",
-    "npy",
-    "npz",
-    "binary32",
-    "binary64",
-    "csr",
-    "parquet",
-]
 
 
 def _reading(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_sort import sorted_order
-from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, SpilledNames, merged
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
+from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch
 from penstock.storage.format.edges import LocalNames
 from support.graph_files import string_array
 
@@ -41,7 +41,7 @@ def test_runs_are_merged_in_order(room: int, count: int, scratch: Scratch, monke
     random = np.random.default_rng(count)
     texts = [f"{'x' * int(random.integers(0, 20))}{i * 7919 % 10007}" for i in range(count)]
     with ThreadPoolExecutor(2) as pool:
-        runs = NameRuns(SpilledNames(MemoryQuota(room), scratch), pool, 1000)
+        runs = NameRuns(ArrayStore(MemoryQuota(room), scratch), pool, 1000)
         for first in range(0, count, 37):
             part = string_array(texts[first : first + 37])
             new = np.arange(len(part))
