@@ -34,6 +34,7 @@ class Side:
         self.values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         links = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (links / "penstock").mkdir()
+        (links / "penstock" / "__init__.py").touch()  # else an installed one comes first, whose floors are others
         for floor in FLOORS:
             (links / "penstock" / floor).symlink_to(root.resolve() / floor)
         path = os.pathsep.join(filter(None, (str(links), os.environ.get("PYTHONPATH"))))
