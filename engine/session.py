@@ -38,7 +38,6 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.resources.closing import SessionResources
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -418,6 +417,25 @@ class Session:
             made.log()
         assert self._held.equipment is not None
         return self._held.equipment
+
+
+class SessionResources:
+    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+
+    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+        self.equipment: HostResources | None = None
+        self._device, self._kernels = device, kernels
+
+    def close(self) -> None:
+        """Stop reading, and free the caches and what is on the device."""
+        equipment, self.equipment = self.equipment, None
+        if equipment is not None:
+            equipment.close()
+        if self._device is not None:
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._device.close()
+        self._kernels.clear()
 
 
 def _adopt(state: State, first: State) -> None:
