@@ -19,7 +19,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.kernels.passed import Passed
+from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import CAUSAL, STRUCTURAL, complete, successors
@@ -111,8 +111,8 @@ class _Causal(_Followers):
         """Take who has changed, now that the kernel has run on these partitions; the host waits for that kernel."""
         lane, table = self._lane, self._stage.table
         sizes = table.partition_edges, lane.chunk_edges, max(1, LINE_BYTES // lane.edge_bytes)
-        where = Passed(self._passed(numbers), sizes, np.zeros(3 * len(table), dtype=np.int64))
-        marks = self._kernels.take_passed(self._state, lane.index, *self._due, where)
+        where = ReadyRows(self._passed(numbers), sizes, np.zeros(3 * len(table), dtype=np.int64))
+        marks = self._kernels.select_ready(self._state, lane.index, *self._due, where)
         vertices, edges, lines = np.ascontiguousarray(where.table.reshape(-1, 3).T)
         if edges.any():
             demand = Demand(lane.key, vertices, edges, lines, edges.astype(float), None, lane.with_weights, marks=marks)

@@ -20,7 +20,7 @@ if not hasattr(np, "row_stack"):
     np.row_stack = np.vstack
 
 import cupy
-from penstock.engine.kernels import cuda_kernels
+from penstock.engine.kernels.cuda import launch as cuda_kernels
 from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
@@ -141,16 +141,16 @@ def levels(side: int) -> None:
     stretching(most)
 
 
-ABLE = cuda_kernels.CudaKernels.can_stretch
-STRETCH = cuda_kernels.CudaKernels.stretch
+ABLE = cuda_kernels.CudaKernels.can_fuse
+STRETCH = cuda_kernels.CudaKernels.fused_iterations
 SPENT: list[tuple[float, int]] = []
 
 
 def stretching(blocks: int) -> None:
     """Run stretches in so many blocks, none for 0; what they take is added up in SPENT."""
     cuda_kernels.blocks_together = lambda: blocks
-    cuda_kernels.CudaKernels.can_stretch = ABLE if blocks else lambda kernels, frontier: False
-    cuda_kernels.CudaKernels.stretch = timed
+    cuda_kernels.CudaKernels.can_fuse = ABLE if blocks else lambda kernels, frontier: False
+    cuda_kernels.CudaKernels.fused_iterations = timed
 
 
 def timed(*arguments: Any) -> Any:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import cupy
-from penstock.engine.kernels import cuda as seam
-from penstock.engine.kernels import cuda_kernels, cuda_vertices
+from penstock.engine.kernels.cuda import driver as seam
+from penstock.engine.kernels.cuda import frontier
+from penstock.engine.kernels.cuda import launch as cuda_kernels
 from penstock.engine.program.program import Program
 from penstock.engine.session import Session
 from penstock.engine.state.device_state import DeviceBitmap
@@ -50,7 +51,7 @@ class Watched:
             if name in vars(owner):
                 self._wrap(owner, name, lambda arguments, label=name: f"({label})")
         for name in ("sum_up", "enumerate_marked"):
-            self._wrap(cuda_vertices, name, lambda arguments, label=name: label)
+            self._wrap(frontier, name, lambda arguments, label=name: label)
         if "_between_events" in vars(Link):
             self._note_copies()
         return self
