@@ -20,7 +20,7 @@ import numpy as np
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
-from penstock.engine.execution.loop import Loop, Worker, may_wait
+from penstock.engine.execution.loop import Loop, Worker
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.kernels.host.launch_rows import HostRowKernels
 from penstock.engine.kernels.reference.rows import ReferenceRowKernels
@@ -50,7 +50,7 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.base.turns import Turns
+from penstock.storage.base.turns import ExclusiveUse
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
@@ -74,7 +74,7 @@ class Session:
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
-        self._turns = Turns("Session")
+        self._turns = ExclusiveUse("Session")
         self._held = SessionResources(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
@@ -298,7 +298,6 @@ class Session:
         equipment = self._equip(asks.needs, program)
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
-        waits = self.config.waiting and may_wait(program, asynchronous=asynchronous)
         equipment.feedback.turn_to((type(program), weighted))
         for lanes, against in equipment.lanes(directions, weighted):
             state = self._state(program, kernels, {} if workers else self._shared)
@@ -306,7 +305,6 @@ class Session:
                 state.accumulate_apart()
             for lane in (*lanes.values(), *against.values()):
                 lane.complete = asynchronous and self.config.local_rounds > 0
-                lane.may_wait = waits and lane is lanes.get("push")
                 if program.early_exit:
                     kernels.use()
                     lane.fill_heads(kernels, state)

@@ -10,9 +10,11 @@ import re
 import sys
 import tomllib
 from fnmatch import fnmatch
+from importlib.metadata import version
 from pathlib import Path
 
 import networkx as nx
+import penstock
 import pytest
 from support.faults import python
 from support.sources import FLOORS, ROOT, Module, alarms, imported, modules
@@ -36,7 +38,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
-    "matplotlib": ("tools/plots.py",),
+    "matplotlib": ("tools/bench/routes/figures.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
@@ -77,6 +79,8 @@ UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)
 """Words that name nothing (HOUSE_STYLE.md 4)."""
 
 FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
+TOP = "tools/package"
+"""The package `penstock` itself, above the floors; it holds the version."""
 OWN_SOURCE = "engine/kernels/host/jit.py"
 """Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""
 
@@ -280,7 +284,7 @@ def test_every_rule_has_a_breaker() -> None:
 
 def test_every_door_exists_or_is_still_to_be_built() -> None:
     """A door that was renamed would silently let nobody, or everybody, through."""
-    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/plots.py"}
+    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/bench/routes/figures.py"}
     doors = {path for paths in DOORS.values() for path in paths if "*" not in path}
     assert {path for path in doors - later if not (ROOT / path).is_file()} == set()
 
@@ -288,10 +292,15 @@ def test_every_door_exists_or_is_still_to_be_built() -> None:
 def test_every_folder_with_source_is_packaged_and_typed() -> None:
     declared = set(PROJECT["tool"]["setuptools"]["packages"])
     folders = {m.path.rpartition("/")[0] for m in KNOWN.values()}
-    assert declared == {"penstock." + folder.replace("/", ".") for folder in folders}
+    assert declared == {"penstock." + folder.replace("/", ".") for folder in folders - {TOP}} | {"penstock"}
     for folder in folders:
         assert (ROOT / folder / "__init__.py").is_file(), folder
         assert (ROOT / folder / "py.typed").is_file(), folder
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert penstock.__version__ == version("penstock")
+    assert PROJECT["tool"]["setuptools"]["package-dir"]["penstock"] == TOP
 
 
 def test_top_level_holds_only_what_design_names() -> None:

@@ -22,9 +22,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine import Graph, run
+from penstock.engine import Graph
 from penstock.engine.programs.sssp import SSSP
 from penstock.transfer.planning import host_budget as transfer_layout
+from several_devices import run
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.trials import PROGRAMS, check, program_of

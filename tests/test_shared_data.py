@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from penstock.engine import Graph, run
+from penstock.engine import Graph
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -30,6 +30,7 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.open_source import open_source
 from penstock.tools import cli
+from several_devices import run
 from support.graphs import ArraySource
 from support.oracles import EdgeList
 from support.sources import SHARED

@@ -21,8 +21,8 @@ import click
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools import authored, shortage
-from penstock.tools.stop import Stopped
+from penstock.tools.base import out_of_memory, user_traceback
+from penstock.tools.base.signals import Stopped
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
         """Import the command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"penstock.tools.{cmd_name}")
+        module = importlib.import_module(f"penstock.tools.commands.{cmd_name}")
         command: click.Command = module.command
         return command
 
@@ -136,7 +136,7 @@ def run_command(arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        message = shortage.explain(error) or _system_error(error) or authored.blame(error)
+        message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
         if message is None:
             raise
         _complain(message)

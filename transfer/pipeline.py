@@ -33,10 +33,9 @@ from penstock.transfer.staging.slab_pool import Slabs
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
-from penstock.transfer.values.residency import LINE_BYTES, Residency
+from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, Plan, TaskRecord
 from penstock.transfer.values.view import View
-from penstock.transfer.waiting import Fetching
 
 _log = logging.getLogger("penstock.transfer.pipeline")
 
@@ -145,17 +144,6 @@ class Pipeline:
             cache.pins[self._pinned] += 1
         return answer
 
-    def fetching(self, demand: Demand) -> Fetching:
-        """Return what bringing the edges of a demand would move as things are now; chooses and changes nothing."""
-        stage = self.stage(demand.direction)
-        absent = stage.absent(demand)
-        if self.source is None:
-            disk, decode = stage.to_read(absent, demand.with_weights)
-            return Fetching(disk, decode, np.zeros_like(disk))
-        theirs = self.source.fetching(self._lacking(demand, stage, absent))
-        copied = stage.decoded(absent, demand.with_weights)
-        return replace(theirs, link=np.minimum(demand.lines * LINE_BYTES, copied))
-
     @staticmethod
     def _lacking(demand: Demand, stage: PartitionDirectory, absent: NDArray[np.bool_]) -> Demand:
         """What a demand on the device is for the host behind it: the chunks that the device lacks."""
@@ -254,14 +242,14 @@ class Pipeline:
             self._walking = None
             walk.release()
 
-    def follow(self, name: str, demand: Demand) -> None:
-        """Bring the marked rows of a demand too, by `cel` or `cel-structural`, before what comes next in this walk.
+    def follow(self, demand: Demand) -> None:
+        """Bring the marked rows of a demand too, by route `cel`, before what comes next in this walk.
 
         demand: exact counts of the marked rows, whose chunks are all `complete`. Raises RuntimeError between walks.
         """
         if self._walking is None:
             raise RuntimeError("rows can follow a walk only while it lasts")
-        self._walking.join(cel.bundles(name, demand, self.stage(demand.direction)))
+        self._walking.join(cel.bundles(demand, self.stage(demand.direction)))
 
     def _whole_view(self, plan: Plan, demand: Demand) -> View:
         """Return the one view of a wholly resident adjacency: the short cut of tiny iterations."""

@@ -39,14 +39,14 @@ class PrefetchQueue:
         tasks = list(enumerate(plan.tasks))
         self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
         far = [t for t in tasks if t[1].route != "resident"]
-        apart = not options.ordered and options.route not in cel.NAMES
+        apart = not options.ordered and options.route != cel.name
         self._near: deque[Numbered] = deque(t for t in far if apart and not t[1].cost.disk)
         self._far: deque[Numbered] = deque(t for t in far if not apart or t[1].cost.disk)
         self._reads = {number for number, task in self._far if task.cost.disk}
         self._coming: deque[Started] = deque()
         self._joining: deque[Task] = deque()
         self._joined: deque[Transfer] = deque()
-        self._ahead = min(options.ahead, cel.AHEAD) if options.route in cel.NAMES else options.ahead
+        self._ahead = min(options.ahead, cel.AHEAD) if options.route == cel.name else options.ahead
         self._handed: Transfer | None = None
 
     def join(self, tasks: Iterable[Task]) -> None:
@@ -99,9 +99,9 @@ class PrefetchQueue:
     def _advance(self) -> None:
         """Let what is coming go as far as it can before the consumer is at work, so that copies run beside kernels.
 
-        Successors travel right behind the next carrier, so carriers do not go ahead of them.
+        The rows that `cel` adds travel right behind the next carrier, so carriers do not go ahead of them.
         """
-        if self._options.route not in cel.NAMES:
+        if self._options.route != cel.name:
             for _, parcel in self._coming:
                 parcel.ready()
 

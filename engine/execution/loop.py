@@ -20,10 +20,8 @@ from penstock.engine.execution import cel
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
-from penstock.engine.program.program_check import synchronous_words
 from penstock.engine.ranks.exchange import Exchange
 from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
-from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.link_costs import link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
@@ -39,11 +37,6 @@ if TYPE_CHECKING:
 LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
 LINE_BYTES = 128
-
-
-def may_wait(program: Program, *, asynchronous: bool) -> bool:
-    """Whether messages may come some iterations late: updates are seen at once, and nobody counts iterations."""
-    return asynchronous and not synchronous_words(program)
 
 
 @dataclass
@@ -95,8 +88,6 @@ class Loop:
         self.iteration = 0
         self._noted_limit = math.nan
         self._small_buckets = False
-        weighed = self.program.early_exit and {"push", "pull"} <= set(self.workers[0].lanes) and self._linked
-        self._degrees = sample_degrees(self.workers[0].lanes["pull"].index) if weighed else None
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until nobody is active, the program is done, or its max_iter is reached."""
@@ -256,8 +247,7 @@ class Loop:
         )
         if not weighs(situation, frontier):
             return situation
-        assert self._degrees is not None, "what is linked now was linked when the run began"
-        return replace(situation, link=link_costs_of(lanes["push"], lanes["pull"], self._degrees, frontier))
+        return replace(situation, link=link_costs_of(lanes["push"], lanes["pull"], frontier))
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
         """Every device sends, then runs its kernels over the edges that its lane brings."""
@@ -267,7 +257,6 @@ class Loop:
             worker.kernels.send(worker.state, frontier, self.out, scalars)
             self._walk_lane(worker, worker.lanes[direction], frontier, scalars)
             record.tasks.extend(worker.lanes[direction].records)
-            record.waiting += worker.lanes[direction].waiting
             record.plan_seconds += worker.lanes[direction].plan_seconds
             if direction in worker.against:
                 lane = worker.against[direction]

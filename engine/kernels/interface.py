@@ -49,9 +49,3 @@ class ReadyRows:
     chunks: NDArray[np.uint8]
     sizes: tuple[int, int, int]
     table: NDArray[np.int64]
-
-
-def all_rows() -> ReadyRows:
-    """Any row may be taken: one endless chunk."""
-    endless = 1 << 62
-    return ReadyRows(np.ones(1, np.uint8), (endless, endless, endless), np.zeros(3, np.int64))

@@ -27,6 +27,7 @@ from penstock.engine.state.row_prefix_cache import prefix_bytes
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
+from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import whole_demand
@@ -78,7 +79,7 @@ class Sweep:
     @property
     def limit(self) -> str:
         """The busiest resource."""
-        return RESOURCES[int(np.argmax(self.cost.seconds))]
+        return RESOURCES[int(np.argmax(self.cost))]
 
 
 @dataclass(frozen=True)
@@ -267,14 +268,14 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
         pipeline = paper.pipeline
         stage = pipeline.stage(key)
         demand = whole_demand(stage.table, edge_bytes=stage.edge_bytes(weighted), with_weights=weighted)
-        if not pipeline.whole(key, weighted):
-            disk += int(pipeline.fetching(demand).disk.sum())
+        residency = pipeline.residency(demand)
+        disk += int(residency.disk_bytes.sum())
         copied = stage.table.lengths * ~pipeline.here(key, weighted) * stage.edge_bytes(weighted)
         in_place = demand.lines * LINE_BYTES
-        for task in pipeline.plan(demand, paper.rates).tasks:
-            seconds += task.cost.seconds
+        for task in make_plan(demand, stage.table, residency, paper.rates, pipeline.options).tasks:
+            seconds += task.cost
             routes[task.route] += len(task.partitions)
             if not pipeline.device.reads_host:
                 moved = in_place if task.route == "zero-copy" else copied
                 link += int(moved[list(task.partitions)].sum())
-    return Sweep(Cost.of(seconds), disk, link, dict(routes))
+    return Sweep(Cost(*seconds.tolist()), disk, link, dict(routes))

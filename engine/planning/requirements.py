@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency, Graph
 
 Found = TypeVar("Found")
-PUSHED = ("compaction", *cel.NAMES)  # routes that bring the rows of active vertices only
+PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def requirements_of(
     if setting.device_bytes is not None:
         held += device_state_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
-    needs = MemoryRequest.of(graph, walked, by_weight, held * config.devices, working * graph.vertices)
+    needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs)

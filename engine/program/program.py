@@ -266,7 +266,13 @@ def _found(cls: Any, kind: Any) -> dict[str, Any]:
 
 def author_function(program: Program, name: str) -> Callable[..., Any] | None:
     """The plain function the author wrote under `name`, unbound; None where there is none."""
-    for base in type(program).__mro__:
+    return _written(type(program), name)  # type: ignore[arg-type]  # mypy takes the hash of instances
+
+
+@lru_cache(maxsize=4096)
+def _written(cls: Any, name: str) -> Callable[..., Any] | None:
+    """What a class or its bases have under a name; asked many times a run, of classes that do not change."""
+    for base in cls.__mro__:
         if name in vars(base):
             value = vars(base)[name]
             return value.__func__ if isinstance(value, staticmethod) else value

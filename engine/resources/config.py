@@ -17,7 +17,7 @@ _CHOICES = {
     "direction": ("auto", "push", "pull"),
     "mode": ("auto", "sync", "async"),
     "kernels": ("host", "reference", "cuda"),
-    "route": ("auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"),
+    "route": ("auto", "resident", "filter", "compaction", "zero-copy", "cel"),
     "model": ("measured", "published"),
     "residency": ("value", "first", "none"),
 }
@@ -34,17 +34,16 @@ class Config:
     """How to run, whatever the program.
 
     host_memory: ceiling in bytes on what we allocate (None: a share of what is free). partition_bytes: neighbor
-    bytes of a partition. threads: CPU threads (None: all). devices: how many host devices share the edges.
-    direct_io: read past the page cache. direction, mode: force push or pull, sync or async execution.
+    bytes of a partition. threads: CPU threads (None: all). direct_io: read past the
+    page cache. direction, mode: force push or pull, sync or async execution.
     kernels: "reference" runs the plain Python definition; "cuda" the GPU's kernels, on an emulated device by numba's
     simulator. throttle: bytes per second and stripe, for tests.
     device: "auto", "cpu", "cuda:N", or "emulated" (a host device behind a link, for tests, of `link_rate` bytes per
     second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
     route: force one of the ways to the device. model: the cost model.
     combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
-    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). waiting: partitions
-    that take long to read from disk and would bring little may wait some iterations (asynchronous programs). residency:
-    which edge ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
+    ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
     feedback: correct the rates by what the iterations before took (where the link has a rate).
     rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
     """
@@ -52,7 +51,6 @@ class Config:
     host_memory: int | None = None
     partition_bytes: int = 32 << 20
     threads: int | None = None
-    devices: int = 1
     direct_io: bool = False
     direction: Literal["auto", "push", "pull"] = "auto"
     mode: Literal["auto", "sync", "async"] = "auto"
@@ -61,14 +59,13 @@ class Config:
     device: str = "auto"
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel", "cel-structural"] = "auto"
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
     feedback: bool = True
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
-    waiting: bool = False
     residency: Literal["value", "first", "none"] = "value"
     rates: Rates | None = None
 
@@ -76,7 +73,7 @@ class Config:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
-        for name in ("partition_bytes", "devices", "threads", "combine", "local_rounds"):
+        for name in ("partition_bytes", "threads", "combine", "local_rounds"):
             value, least = getattr(self, name), 0 if name == "local_rounds" else 1
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}; it must be at least {least}")

@@ -17,12 +17,12 @@ from penstock.engine.resources.device_memory_plan import (
     link_rates,
     plan_device_memory,
 )
+from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, size_of
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
-from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
@@ -43,12 +43,9 @@ def device_of(config: Config, graph: Graph) -> Device | None:
     """The device that the options name, None for the host itself ("auto": the first GPU). InputError if not here."""
     name = config.device
     if name == "auto":
-        free = config.devices == 1 and config.kernels == "host"
-        name = "cuda:0" if free and cuda.count() else "cpu"
+        name = "cuda:0" if config.kernels == "host" and cuda.count() else "cpu"
     if name == "cpu":
         return None
-    if config.devices != 1:
-        raise InputError(f"devices is {config.devices}, and device {name} is one; give one of the two")
     if name == "emulated":
         return EmulatedDevice("emulated:0", config.thread_count, config.device_memory or 1 << 62, config.link_rate)
     return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
@@ -82,6 +79,7 @@ class DeviceResources(HostResources):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
+        self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
         self.feed = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
         try:
@@ -108,6 +106,7 @@ class DeviceResources(HostResources):
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         lane = super()._lane(number, walk, weighted)
+        lane.degrees = self._degrees[self.pipelines[0].stage(lane.key).key]
         if walk == FORWARD["pull"] and not weighted:
             lane.heads = self.heads
         return lane

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.engine.resources.direction_cost import LinkCosts, Progress, pull_seconds, push_seconds
+from penstock.engine.resources.direction_cost import LinkCosts, Progress, least_pull_seconds, pull_seconds, push_seconds
 from penstock.engine.state.frontier import Frontier
 
 Direction = Literal["push", "pull"]
@@ -77,9 +77,10 @@ def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:
     if not weighs(situation, frontier):
         return "push"
     assert situation.link is not None, "a frontier that is weighed comes with its link"
+    link = situation.link
     at = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)
-    pull = pull_seconds(situation.link, at, frontier)
-    return "pull" if pull < push_seconds(situation.link, at, frontier) else "push"
+    push = push_seconds(link, at, frontier)
+    return "pull" if least_pull_seconds(link, at) < push and pull_seconds(link, at, frontier) < push else "push"
 
 
 def _pull_cost(situation: Situation, active_edges: int) -> float:

@@ -16,6 +16,7 @@ Decides nothing, refuses nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +63,7 @@ class DirectionSide:
 
     def touched(self, rows: float) -> float:
         """The share of the chunks in which so many rows lie that may be anywhere."""
-        return -float(np.expm1(-rows / self.chunks))
+        return -math.expm1(-rows / self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +131,36 @@ def reading(link: LinkCosts, progress: Progress, frontier: Frontier) -> LinkRead
     rows = known * np.power(min(1.0, unexplored / max(1, progress.edges)), length)
     left = progress.unvisited - frontier.vertices - link.degrees.empty
     rows = np.minimum(known, rows * max(1.0, left / max(1e-9, float(rows.sum()))))
-    missing = np.log1p(-min(frontier.edges / unexplored, 1.0 - 1e-9))  # logarithm of the chance that an edge is idle
-    active = -np.expm1(missing)
+    missing = math.log1p(-min(frontier.edges / unexplored, 1.0 - 1e-9))  # logarithm of the chance that an edge is idle
+    active = -math.expm1(missing)
     in_head = np.minimum(length, link.head)
     behind = np.where(length > link.head, rows * np.exp(missing * in_head), 0.0)
     edges = behind * -np.expm1(missing * (length - in_head)) / active
     requests = behind + (edges - behind) * link.edge_bytes / SECTOR_BYTES
     head_edges = rows * -np.expm1(missing * in_head) / active
-    return LinkReading(*(float(each.sum()) for each in (head_edges, behind, edges, requests)))
+    return LinkReading(*(float(np.add.reduce(each)) for each in (head_edges, behind, edges, requests)))
 
 
 def pull_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> float:
     """What a pull would take: kernels on the device, then the longer of the link and the kernels that read over it."""
     rates, read = link.rates, reading(link, progress, frontier)
-    here = rates.kernel_latency + (progress.vertices * link.glance + read.head_edges) / rates.kernel_edges
     in_place = float(rates.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
     touched = link.pull.touched(read.rows)
     whole = touched * progress.edges * link.edge_bytes / rates.copy_bytes
     over = (1.0 - link.pull.here) * _cheapest(link, in_place, whole)
-    return PLAN_SECONDS + here + max(over, read.edges / rates.kernel_edges, link.pull.fetch_seconds * touched)
+    here = PLAN_SECONDS + _here_seconds(link, progress, read.head_edges)
+    return here + max(over, read.edges / rates.kernel_edges, link.pull.fetch_seconds * touched)
+
+
+def least_pull_seconds(link: LinkCosts, progress: Progress) -> float:
+    """What a pull would take that reads no edge: a lower bound of `pull_seconds` that costs little to know."""
+    return PLAN_SECONDS + _here_seconds(link, progress, 0.0)
+
+
+def _here_seconds(link: LinkCosts, progress: Progress, head_edges: float) -> float:
+    """What the kernels of a pull take on the device: a look at every vertex, and the heads."""
+    rates = link.rates
+    return rates.kernel_latency + (progress.vertices * link.glance + head_edges) / rates.kernel_edges
 
 
 def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> float:
@@ -166,10 +178,9 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     return PLAN_SECONDS + max(over, meanwhile)
 
 
-def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = np.inf) -> float:
-    """Seconds by the best of the routes that may be taken; gathering only where the plan would
-    (`transfer/planning/plan.py`)."""
+def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = math.inf) -> float:
+    """Seconds by the best of the routes that may be taken; gathering only where the plan would (`plan.py`)."""
     seconds = {"zero-copy": in_place, "filter": whole}
-    otherwise = whole if np.isinf(packed) else np.inf  # what cannot be gathered is copied
+    otherwise = whole if math.isinf(packed) else math.inf  # what cannot be gathered is copied
     best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)
     return packed if "compaction" in link.routes and packed < GATHER_GAIN * best else best

@@ -16,10 +16,10 @@ from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
-from penstock.transfer.waiting import Prospect, waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
@@ -53,8 +53,9 @@ class EdgeStream:
 
     key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
     for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
-    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. may_wait:
-    whether partitions may be left for a later iteration; waiting: which ones the last iteration left.
+    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. degrees: of
+    the adjacency's rows, None on a device that reads host memory. side: where the edges lay when the caches had
+    changed so often (`link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -68,11 +69,10 @@ class EdgeStream:
     mine: NDArray[np.bool_] | None = None
     complete: bool = False
     heads: RowPrefixCache | None = None
-    may_wait: bool = False
-    waiting: tuple[int, ...] = ()
+    degrees: DegreeSample | None = None
+    side: tuple[int, DirectionSide] | None = None
     records: list[TaskRecord] = field(default_factory=list)
     plan_seconds: float = 0.0
-    _waited: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _started: StartedTasks | None = None
 
     @property
@@ -113,7 +113,6 @@ class EdgeStream:
     ) -> Iterator[View]:
         """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
         began = time.perf_counter()
-        self.waiting = ()
         started, self._started = self._started, None
         if started is None or not self.pipeline.has_started(started.walk):
             rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
@@ -180,39 +179,10 @@ class EdgeStream:
         packable = self.direction == "push" and kernels.author.combine != "union"
         if demand.packable != packable:
             demand = replace(demand, packable=packable)
-        if self.may_wait:
-            demand = self._let_wait(demand, kernels, state, rates)
         plan = self.pipeline.plan(demand, rates)
         if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
             demand = replace(demand, marks=kernels.marks(state))
         return demand, plan
-
-    def _let_wait(self, demand: Demand, kernels: Any, state: Any, rates: Rates) -> Demand:
-        """Leave out partitions that had better wait; whoever is active there stays pending, with all of its row."""
-        if demand.whole or self.resident:
-            return demand
-        if not len(self._waited):
-            self._waited = np.zeros(len(demand.pending), dtype=np.int64)
-        fetch = self.pipeline.fetching(demand).seconds(rates)
-        work = demand.active_edges / rates.kernel_edges
-        waits = waiting(Prospect(demand.pending, fetch, work, self._waited))
-        self._waited = np.where(waits, self._waited + 1, 0)
-        if not waits.any():
-            return demand
-        self.waiting = tuple(np.flatnonzero(waits).tolist())
-        kernels.mark(state, self._active_in(self.waiting, kernels.marks(state), state.first))
-        return replace(demand, active_edges=np.where(waits, 0, demand.active_edges), waiting=waits)
-
-    def _active_in(self, numbers: tuple[int, ...], marks: NDArray[Any], base: int) -> NDArray[np.int64]:
-        """The active vertices, less `base`, with any edges in these partitions; some may be named twice."""
-        table, octets = self.pipeline.table(self.key), marks.view(np.uint8)
-        found = []
-        for number in numbers:
-            first, last = int(table.v0[number]) - base, int(table.v1[number]) - base
-            bits = np.unpackbits(octets[first >> 3 : (last + 7) >> 3], bitorder="little")
-            at = np.flatnonzero(bits) + (first & ~7)
-            found.append(at[(at >= first) & (at < last)])
-        return np.concatenate(found)
 
     def _timed(self, arrivals: Iterator[View], kernels: Any) -> Iterator[View]:
         """The same views; where kernels run behind the launching thread's back, with events around each one's.

@@ -76,10 +76,9 @@ class HostResources:
             raise
 
     def _connect(self, cache: HostCache | None, options: TransferOptions, timeline: Timeline | None) -> None:
-        """A pipeline for every share of the host."""
+        """A pipeline for every device."""
         config = self.config
-        for number in range(config.devices):
-            device = HostDevice(f"host:{number}", config.thread_count)
+        for device in host_devices(config):
             self.pipelines.append(Pipeline(self.graph, self.reader, device, cache, options))
             if timeline is not None:
                 self.pipelines[-1].watch(timeline)
@@ -182,13 +181,18 @@ def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Tim
 
 
 def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> TransferOptions:
-    """What follows from a division for the pipelines of the host's devices."""
+    """What follows from a division for the pipeline of the host's cores."""
     return TransferOptions(
         partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
-        slabs=max(1, divided.slabs // config.devices) if divided and divided.slabs else 0,
+        slabs=divided.slabs if divided else 0,
         ahead=divided.ahead if divided else 2,
         ordered=False,
     )
+
+
+def host_devices(config: Config) -> list[HostDevice]:
+    """The devices of the host that share the edges: all of its cores, as one."""
+    return [HostDevice("host:0", config.thread_count)]
 
 
 def host_rates(config: Config) -> Rates:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.resources.direction_cost import GLANCE, DegreeSample, DirectionSide, LinkCosts
+from penstock.engine.resources.direction_cost import GLANCE, DirectionSide, LinkCosts
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.planning.plan import CARRIERS
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
 
 
-def link_costs_of(push: EdgeStream, pull: EdgeStream, degrees: DegreeSample, frontier: Frontier) -> LinkCosts:
-    """What a push of this frontier, and a pull, would find; degrees: those of the rows that are pulled."""
+def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> LinkCosts:
+    """What a push of this frontier, and a pull, would find."""
+    assert pull.degrees is not None, "on a device behind a link every lane has them"
     options = push.pipeline.options
     forced = options.route not in ("auto", "resident")
     return LinkCosts(
         push.feedback.given,
         pull.edge_bytes,
-        degrees,
+        pull.degrees,
         side_of(push),
         side_of(pull),
         routes=(CARRIERS.get(options.route, options.route),) if forced else options.routes,
@@ -34,7 +35,15 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, degrees: DegreeSample, fro
 
 
 def side_of(lane: EdgeStream) -> DirectionSide:
-    """Where a lane's edges are now."""
+    """Where a lane's edges are now; reckoned anew where that has changed."""
+    caches = [pipeline.cache for pipeline in (lane.pipeline, lane.pipeline.source) if pipeline is not None]
+    changes = sum(cache.changes for cache in caches if cache is not None)
+    if lane.side is None or lane.side[0] != changes:
+        lane.side = changes, _side_of(lane)
+    return lane.side[1]
+
+
+def _side_of(lane: EdgeStream) -> DirectionSide:
     pipeline, lengths = lane.pipeline, lane.pipeline.table(lane.key).lengths
     edges = max(1, lane.index.edges)
     chunks, here = -(-edges // lane.chunk_edges), float(lengths[lane.here].sum()) / edges

@@ -33,11 +33,10 @@ class CheckpointRecord:
 class IterationRecord:
     """One iteration: its frontier, direction, tasks and seconds.
 
-    vertices, edges: of the frontier. totals: the Globals after it. waiting: partitions that were wanted and left for a
-    later iteration (`transfer/waiting.py`); their vertices stay in the frontier. began: when (time.perf_counter), told
-    where several iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition
-    asked for to the last kernel over edges, where the story of the run tells; the rest goes to vertices and frontier.
-    plan_seconds: of that, until it was decided what travels how.
+    vertices, edges: of the frontier. totals: the Globals after it. began: when (time.perf_counter), told where several
+    iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition asked for to
+    the last kernel over edges, where the story of the run tells; the rest goes to vertices and frontier. plan_seconds:
+    of that, until it was decided what travels how.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """
 
@@ -48,7 +47,6 @@ class IterationRecord:
     seconds: float = 0.0
     totals: dict[str, float] = field(default_factory=dict)
     tasks: list[TaskRecord] = field(default_factory=list)
-    waiting: tuple[int, ...] = ()
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
@@ -91,7 +89,7 @@ class IterationRecord:
             if task.measured is None:
                 found[RESOURCES[KERNEL]] += task.kernel_seconds
             else:
-                for name, seconds in zip(RESOURCES, task.measured.seconds, strict=True):
+                for name, seconds in zip(RESOURCES, task.measured, strict=True):
                     found[name] += seconds
         return found
 
@@ -112,7 +110,6 @@ class IterationRecord:
             "tasks": len(self.tasks),
             "routes": self.by_route(),
             "busy_seconds": self.busy_seconds(),
-            "partitions_waiting": len(self.waiting),
             "disk_seconds": sum(task.disk_seconds for task in self.tasks),
             "decode_seconds": sum(task.decode_seconds for task in self.tasks),
             "gather_seconds": sum(task.gather_seconds for task in self.tasks),

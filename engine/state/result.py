@@ -17,8 +17,6 @@ from penstock.storage.base.errors import InputError
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.records import IterationRecord
@@ -148,36 +146,32 @@ class Result:
     def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
         """Write the table in `format`, or in that which the name asks for.
 
-        The names are .csv, .parquet, .h5 and .npy (first field only); the format "graphalytics" has none of its own.
+        The names are .csv, .parquet, .h5 and .npy (first field only); the formats "csv", "parquet", "hdf5", "npy" and
+        "graphalytics".
         """
-        _tables().write(Path(path), self.columns(), force=force, format=format)
+        from penstock.storage.results.result_tables import write  # Arrow takes longer to import than a small run takes
+
+        write(Path(path), self.columns(), force=force, format=format)
 
     def to_csv(self, path: Path | str, *, force: bool = False) -> None:
         """Write CSV with a header, empty where a vertex was not reached."""
-        _tables().write_csv(Path(path), self.columns(), force=force)
+        self.write(path, force=force, format="csv")
 
     def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
         """Write Parquet, null where a vertex was not reached."""
-        _tables().write_parquet(Path(path), self.columns(), force=force)
+        self.write(path, force=force, format="parquet")
 
     def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
         """Write one dataset a column; values not reached keep the program's own mark."""
-        _tables().write_hdf5(Path(path), self.columns(), force=force)
+        self.write(path, force=force, format="hdf5")
 
     def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
         """Write the first field as LDBC Graphalytics' validator reads it: `id value` lines."""
-        _tables().write_graphalytics(Path(path), self.columns(), force=force)
+        self.write(path, force=force, format="graphalytics")
 
     def to_npy(self, path: Path | str, *, force: bool = False) -> None:
         """Write the first field's bare values, by ascending original id."""
-        _tables().write_npy(Path(path), self.columns(), force=force)
-
-
-def _tables() -> ModuleType:
-    """Table formats, loaded when a table is written: Arrow takes longer to import than a small run takes."""
-    from penstock.storage.results import result_tables
-
-    return result_tables
+        self.write(path, force=force, format="npy")
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -1,14 +1,13 @@
-"""Owns how files appear: whole or not at all, and never over another one unasked.
+"""How files appear: whole or not at all, and never over another one unless asked.
 
-A file is written beside its final name, made durable, then renamed, and its folder is synced. Once it has its name it
-stays: what fails afterwards is told as what it is (`UnsyncedError`). Whatever a run leaves on disk
-until then is *debris*: registered before it is made, removed by the block that made it, and, should
-a signal strike between the two, by `sweep_debris` at the very end of the command. Refuses to know
-what is written. The write-fsync-rename-fsync order is that of every careful database.
+A file is written beside its final name, flushed, then renamed, and its folder is flushed; an error after the renaming
+is an `UnsyncedError`. What a command leaves on disk until then is *debris*: registered before it is made, removed by
+the block that made it, or by `sweep_debris` at the end of the command if a signal came between the two.
 """
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -75,12 +74,11 @@ def give_name(partial: Path, target: Path, *, force: bool) -> None:
         RunError: the file system failed; ``target`` is as it was.
     """
     try:
-        flush(partial)
-        _rename(partial, target, force=force)
+        with writing(target):
+            flush(partial)
+            _rename(partial, target, force=force)
     except FileExistsError:
         raise InputError(f"{target} appeared while it was being written; --force replaces it") from None
-    except OSError as error:
-        raise RunError(f"{target} could not be written: {error.strerror or error}; free space and retry") from error
 
 
 def sync_folder(target: Path) -> None:
@@ -95,13 +93,31 @@ def sync_folder(target: Path) -> None:
 
 
 @contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Make one RunError, which names ``path``, of what the disk or the HDF5 library refuses in a block."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except (OSError, RuntimeError) as error:
+        found = _disk_error(error)
+        raise RunError(f"{path} could not be written: {found.strerror or found}; free space and retry") from error
+
+
+def _disk_error(error: Exception) -> OSError:
+    """What the disk said, in a library's complaint about a write."""
+    number = getattr(error, "errno", None)
+    found = re.search(r"errno(?: =)? (\d+)", str(error))
+    if number is None and found is not None:
+        number = int(found.group(1))
+    return OSError(number, os.strerror(number)) if number else OSError(str(error).partition("\n")[0])
+
+
+@contextmanager
 def whole_file(path: Path | str, *, force: bool) -> Iterator[Path]:
     """As `replacing`, for a block that does nothing but write the file: what fails in it is a RunError too."""
-    with replacing(path, force=force) as partial:
-        try:
-            yield partial
-        except OSError as error:
-            raise RunError(f"{path} could not be written: {error.strerror or error}; free space and retry") from error
+    with replacing(path, force=force) as partial, writing(path):
+        yield partial
 
 
 def write_text(path: Path | str, text: str, *, force: bool) -> None:

@@ -1,9 +1,8 @@
-"""A shelf: bytes kept in a folder from one process to the next, found again by a key.
+"""A cache of bytes in a folder, kept from one process to the next and found by a key.
 
-Owns that what is taken is what was put: an entry appears whole (written beside its name, then renamed) and begins with
-a digest of its content, so that a torn or damaged one counts as absent. Refuses to be relied upon: whoever puts
-something here can make it anew, so a folder that cannot be read or written is an empty shelf. Entries that were not
-taken for longest make room.
+An entry appears whole (written beside its name, then renamed) and begins with a digest of its content, so that a torn
+or damaged one counts as absent. A folder that cannot be read or written is an empty cache: every entry can be made
+anew. The least recently used entries are removed to make room.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Owns how much of this machine there is: memory, cores, and what we hold of them now.
+"""How much memory and how many cores this machine has, and what this process takes of them now.
 
-The only door to psutil, to cgroup limits (v1, v2 and the hybrid of both) and to /proc/self. Refuses
-policy beyond one default: who gets how much of a budget is decided where it is spent.
+This file alone calls psutil and reads cgroup limits (v1, v2 and the hybrid of both) and /proc/self.
 """
 
 import math
@@ -112,19 +111,10 @@ def resident_bytes() -> int:
 
 
 def peak_resident_bytes() -> int:
-    """The most bytes this process has held (VmHWM) since its start or the last `reset_peak`."""
+    """The most bytes this process has held (VmHWM) since its start."""
     status = _read(Path("/proc/self/status")) or ""
     match = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
     return int(match[1]) * 1024 if match else resident_bytes()
-
-
-def reset_peak() -> bool:
-    """Start `peak_resident_bytes` anew from what is held now; False where the kernel refuses."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
 
 
 def cores(root: Path = Path("/")) -> int:

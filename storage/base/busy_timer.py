@@ -1,7 +1,6 @@
-"""Owns how long something was at work: the time in which at least one thread was inside, each moment counted once.
+"""The time in which at least one thread was inside a block, each moment counted once.
 
-Seconds summed over threads say what was spent; these say how long it took, so that bytes over them is a rate. Refuses
-to know who is inside.
+Seconds summed over threads say what was spent; these say how long it took, so that bytes over them is a rate.
 """
 
 import threading

@@ -1,10 +1,10 @@
-"""Owns the errors a user can meet. Refuses vagueness: a raiser names the thing, its value, the way out.
+"""The errors a user can meet; a message names the thing, its value and the way out.
 
 Messages spell options as the command line does (``--host-memory 1GiB``). Functions for Python programs are marked
 `for_python`: what they raise spells them as keywords (``host_memory="1GiB"``), unless the command line called them.
 
-Two kinds, because a shell tells them apart: what the user gave was wrong (exit code 2), or a run that
-was rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
+There are two kinds, because a shell tells them apart: what the user gave was wrong (exit code 2), or a run that was
+rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
 """
 
 import errno

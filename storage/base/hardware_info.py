@@ -1,8 +1,8 @@
-"""Owns what this machine is, as far as its speed depends on it: processor, cores, bus, driver, software.
+"""What this machine is, as far as its speed depends on it: processor, cores, bus, driver, software.
 
-Reads what Linux says under /proc and /sys; what it does not say is left out, never guessed. Refuses anything that
-changes while the machine runs (free memory, clock rates, the present state of a link that sleeps when idle): the
-facts are a name under which measurements are kept.
+It is read from /proc and /sys; what they do not say is left out, never guessed. What changes while the machine runs
+(free memory, clock rates, the present state of a link that sleeps when idle) is left out too: the facts are a name
+under which measurements are kept.
 """
 
 from __future__ import annotations

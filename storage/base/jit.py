@@ -1,7 +1,7 @@
-"""Owns how storage's inner loops are compiled: once per machine (kept in the user's cache), free of Python's lock.
+"""How storage's inner loops are compiled: once per machine (kept in the user's cache), without Python's lock.
 
-Refuses parallel kernels: storage's loops run inside worker threads, and Numba's own threads may not be
-entered from two of them at once.
+No kernel here is parallel: storage's loops run inside worker threads, and two threads must not enter Numba's own at
+once.
 """
 
 from collections.abc import Callable

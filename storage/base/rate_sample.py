@@ -1,4 +1,4 @@
-"""Owns one measurement of a rate: so much of something, in so many seconds, at some size or with so many threads."""
+"""One measurement of a rate: an amount in a number of seconds, at some size or with some number of threads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Numbered slots of a fixed number of places, and the aligned arrays that they lie in.
+"""A pool of numbered slots, and the aligned arrays that they are in.
 
-Owns which slot is free. Refuses to give back a slot that is not taken: a slab freed twice would
-be handed to two readers at once.
+A slot that is not taken cannot be given back: a slab freed twice would go to two readers at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns how threads start: what the system refuses becomes one error that names the limits in the way.
+"""Starts threads: where the system refuses one, a single error names the limits in the way.
 
 Python says "can't start new thread" for a limit on memory (each thread's stack), on processes, or of a container alike.
 """

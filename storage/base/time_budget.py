@@ -1,7 +1,7 @@
-"""Owns how long measuring may take: a number of seconds in all, of which every probe gets a share.
+"""A limit on how long measuring may take: a number of seconds in all, of which every probe gets a share.
 
-A probe asks before it begins whether there is time for it at its worst, and then repeats its work only until its own
-share is over. Refuses to interrupt anything: what has begun ends, so every step of a probe has to be short.
+A probe asks before it begins whether there is time for its longest case, and then repeats its work until its own share
+is over. Nothing is interrupted, so every step of a probe has to be short.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Owns when what was done: a ring of stamped spans, filled by whoever does the work, read when the run is over.
+"""A ring of stamped spans: what ran when, and where; filled during a run and read when it is over.
 
 A span says on which track something ran (a group such as "disk", and a thread or a stream in it), from when to when by
-this process's clock, and for what: bytes, items, the first of so many chunks or partitions, the iteration. The ring
-is allocated once, `most` spans of 48 bytes; what is older than the last `most` spans is overwritten and counted. Any
-thread may add, in about a microsecond. Refuses to be a global: whoever works is handed one, or None, which costs
-nothing. Writing it down is tools' (`tools/trace.py`).
+this process's clock, and for what: bytes, items, the first of so many chunks or partitions, the iteration. The ring is
+allocated once, `most` spans of 48 bytes; what is older than the last `most` spans is overwritten and counted. Any
+thread may add, in about a microsecond. It is passed as an argument, or None, which costs nothing. `tools` writes it to
+a file.
 """
 
 from __future__ import annotations

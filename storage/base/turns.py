@@ -1,4 +1,4 @@
-"""Owns that the threads that share an object take turns, and that it is refused when closed or inherited by a fork."""
+"""Exclusive use of an object that threads share; it is refused once the object is closed, or after a fork."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from penstock.storage.base.errors import InputError
 
 
-class Turns:
+class ExclusiveUse:
     """The turns of one object: one thread at a time, until it is closed, in the process that made it.
 
     name: what messages call it.

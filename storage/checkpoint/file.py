@@ -1,4 +1,4 @@
-"""Owns the file of a checkpoint: a story (JSON) and arrays, whole and under checksums. Refuses to know what they mean.
+"""The file of a checkpoint: a story (JSON) and arrays of numbers, whole and under checksums.
 
     magic │ frames of the first array │ frames of the next │ … │ header (JSON) │ length, checksum, version, magic
 
@@ -46,7 +46,7 @@ class CheckpointError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptArray:
+class StoredArray:
     """One array of a checkpoint: `offset` of its first frame in the file, (length, checksum) of every frame."""
 
     dtype: np.dtype[Any]
@@ -169,16 +169,16 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
         raise CheckpointError(f"it is damaged: its header is malformed ({error})") from error
 
 
-def _layout(specs: list[dict[str, Any]], end: int) -> dict[str, KeptArray]:
+def _layout(specs: list[dict[str, Any]], end: int) -> dict[str, StoredArray]:
     """The arrays by name, checked: their frames fill the file up to `end`. Raises ValueError and its like."""
-    found: dict[str, KeptArray] = {}
+    found: dict[str, StoredArray] = {}
     at = len(MAGIC)
     for spec in specs:
         name, dtype, shape = str(spec["name"]), np.dtype(spec["dtype"]), tuple(spec["shape"])
         frames = tuple((int(length), int(digest)) for length, digest in spec["frames"])
         if dtype.kind not in _KINDS or not shape or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError(f"{name!r} is {dtype} {shape}")
-        kept = KeptArray(dtype, shape, at, frames)
+        kept = StoredArray(dtype, shape, at, frames)
         if name in found or len(frames) != -(-kept.size // FRAME_BYTES) or not all(length > 0 for length, _ in frames):
             raise ValueError(f"{name!r} has {len(frames)} frames")
         found[name] = kept
@@ -188,7 +188,7 @@ def _layout(specs: list[dict[str, Any]], end: int) -> dict[str, KeptArray]:
     return found
 
 
-def _frames(file: BinaryIO, kept: KeptArray) -> Iterator[bytes]:
+def _frames(file: BinaryIO, kept: StoredArray) -> Iterator[bytes]:
     """The frames of an array, each verified."""
     file.seek(kept.offset)
     for number, (length, digest) in enumerate(kept.frames):

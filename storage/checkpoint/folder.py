@@ -1,8 +1,7 @@
-"""Owns the folder in which a run keeps its checkpoints: their names, how many are kept, which one is the newest whole.
+"""The folder of a run's checkpoints: their names, how many are kept, which is the newest whole one.
 
-A new one appears whole, and only then does the oldest go, so that there are always two to fall back to; a disk that is
-full leaves those that were there. One run at a time uses a folder: `prepare` locks it. Refuses to touch files that it
-did not name.
+A new one appears whole, and only then is the oldest removed, so that there are always two; a full disk leaves those
+that were there. One run at a time uses a folder: `prepare` locks it. Files with other names are not touched.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ too long for a piece is spilled alone. Refuses sources whose rows come in any or
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map, weighed_map
+from penstock.storage.convert.sort.run import KeyRun, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, RowSpan, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.weights import WeightRange, narrow
 from penstock.storage.format.edges import EdgeBatch
@@ -59,7 +61,21 @@ class CsrRowsReader:
                     if len(rows.neighbors):
                         yield rows
             else:
-                yield from self.sorter.long_row(row, part, lambda piece: self._loaded(piece)[1:], self.ordering)
+                yield from self._long_row(row, part)
+
+    def _long_row(self, vertex: int, pieces: Iterator[RowPiece]) -> Iterator[SortedRows]:
+        """Spill one vertex's row, which is longer than a piece, and sort it by ranges of neighbors."""
+        base = vertex if self.ordering.wide else 0
+        low = (vertex - base) << self.ordering.target_bits
+        span = RowSpan(low, low + self.ordering.vertices - 1, base)
+        runs = ordered_map(self.sorter.pool, partial(self._packed, span=span), pieces, self.sorter.plan.workers + 1)
+        yield from self.sorter.rows_of_runs(runs, span, self.ordering)
+
+    def _packed(self, piece: RowPiece, span: RowSpan) -> KeyRun:
+        _, neighbors, weights = self._loaded(piece)
+        moved = None if weights is None else weights.astype(self.ordering.working)
+        shift = self.sorter.key_shift(span)
+        return pack_keys(neighbors | np.uint64(span.low), moved, span.low, shift, self.sorter.buckets)
 
     def _loaded(self, piece: RowPiece) -> tuple[RowPiece, NDArray[Any], NDArray[Any] | None]:
         """A piece, perhaps with fewer edges, and its neighbors and weights."""

@@ -2,7 +2,7 @@
 
 None of them is imported: a table is anything whose columns become NumPy arrays or that gives an Arrow C stream, a
 matrix anything with ``tocoo``. Ids may be strings or any numbers; they are then renumbered, and results name them.
-Refuses what `convert` refuses, naming column and row.
+What `convert` refuses is refused here too, with column and row.
 """
 
 from dataclasses import replace

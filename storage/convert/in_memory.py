@@ -3,19 +3,17 @@
 Nothing is compressed and nothing touches a disk. Refuses what `convert` refuses.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.convert import ConvertedEdges, sorter_for, taken_in
-from penstock.storage.convert.renumber.id_mapping import NameStore
-from penstock.storage.convert.sort.groups import check_density
+from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
+from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.convert.sort.radix import RULES
-from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows
+from penstock.storage.convert.sort.read import InputEdges
 from penstock.storage.convert.sort.workspace import Workspace, ignore
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
@@ -47,7 +45,7 @@ class EdgeArrays:
         self.total_bytes = sum(array.nbytes for array in ends)
         self.bytes_done = 0
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges in order."""
         sources, targets = self.ends
         for first in range(0, len(sources), BATCH_EDGES):
@@ -62,47 +60,39 @@ class _Csr(NamedTuple):
     weights: NDArray[Any] | None
 
 
-def graph_of(edges: EdgeArrays, options: ConvertOptions) -> Graph:
+def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     """The graph of some edges, as ``convert`` would make it.
 
     Raises:
         InputError: as `convert.convert`.
     """
-    out, taken = _rows_of(edges, options)
+    out, edges = _rows_of(arrays, options)
     into = None
-    directed = not (edges.undirected or options.undirected or options.symmetrize)
+    directed = not (arrays.undirected or options.undirected or options.symmetrize)
     if directed and options.direction == "both":
         into = _reversed(out)
-    graph = Graph.from_arrays(*out, into=into, directed=directed, original_id=_original(taken))
-    return replace(graph, input_edges=taken.input_edges, left=taken.left)
+    original = edges.original
+    if isinstance(original, NameStore):
+        original = np.concatenate([names.strings() for names in original.pieces()])
+    graph = Graph.from_arrays(*out, into=into, directed=directed, original_id=original)
+    return replace(graph, input_edges=edges.input_edges, left=edges.left)
 
 
-def _rows_of(edges: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, ConvertedEdges]:
-    settings = replace(options, host_memory=AMPLE_BYTES)
-    with Workspace(edges, Path("memory"), settings, ignore) as space:
-        taken = taken_in(space)
-        check_density(taken.vertices, taken.count, edges.name)
-        summed = space.rule == RULES["sum"]
-        weight_dtype = None if taken.extent is None else taken.extent.dtype(summed=summed)
-        kind = np.dtype(np.uint32 if taken.vertices <= 1 << 32 else np.uint64)
-        ordering = Ordering(
-            vertices=taken.vertices, vertex_dtype=kind, weight_dtype=weight_dtype, rule=space.rule, wide=taken.wide
-        )
-        return _collected(taken.rows(sorter_for(space, ordering), ordering), ordering), taken
-
-
-def _collected(pieces: Iterable[SortedRows], ordering: Ordering) -> _Csr:
-    degrees = np.zeros(ordering.vertices, np.int64)
-    neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
-    weights: list[NDArray[Any]] = []
-    for rows in pieces:
-        degrees[rows.first : rows.first + len(rows.degrees)] += rows.degrees
-        neighbors.append(rows.neighbors)
-        if rows.weights is not None:
-            weights.append(rows.weights.copy())
+def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, InputEdges]:
+    """The out-adjacency."""
+    with Workspace(arrays, Path("memory"), replace(options, host_memory=AMPLE_BYTES), ignore) as space:
+        edges = read_edges(space)
+        ordering = ordering_of(space, edges)
+        degrees = np.zeros(ordering.vertices, np.int64)
+        neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
+        weights: list[NDArray[Any]] = [] if edges.weights is None else [np.empty(0, ordering.weight_dtype)]
+        for rows in sorted_rows(space, edges.store, ordering):
+            degrees[rows.first : rows.first + len(rows.degrees)] += rows.degrees
+            neighbors.append(rows.neighbors)
+            if rows.weights is not None:
+                weights.append(rows.weights.copy())
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    empty = None if ordering.weight_dtype is None else np.empty(0, ordering.weight_dtype)
-    return _Csr(offsets, np.concatenate(neighbors), np.concatenate([empty, *weights]) if empty is not None else None)
+    return _Csr(offsets, np.concatenate(neighbors), np.concatenate(weights) if weights else None), edges
 
 
 def _reversed(out: _Csr) -> _Csr:
@@ -111,9 +101,3 @@ def _reversed(out: _Csr) -> _Csr:
     sources = np.repeat(np.arange(vertices, dtype=out.neighbors.dtype), np.diff(out.offsets))
     backward = EdgeArrays((out.neighbors, sources), out.weights, vertices, undirected=False)
     return _rows_of(backward, ConvertOptions())[0]
-
-
-def _original(taken: ConvertedEdges) -> NDArray[Any] | None:
-    if isinstance(taken.original, NameStore):
-        return np.concatenate([names.strings() for names in taken.original.pieces()])
-    return taken.original

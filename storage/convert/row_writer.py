@@ -1,39 +1,27 @@
-"""Owns handing sorted rows to the graph writer: edges as they come, degrees without gaps.
+"""Owns handing sorted rows to the graph writer: edges as they come, degrees without gaps, vertices without edges.
 
 Pieces of rows arrive in order; a row may arrive in several. Rows without edges arrive not at all,
 and are filled in, a bounded number at a time.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import SortedRows
+from penstock.storage.format.adjacency_writer import AdjacencyWriter
 
 _ZEROS = np.zeros(1 << 16, np.uint32)
-
-
-class RowSink(Protocol):
-    """What `GraphWriter.adjacency` returns."""
-
-    def append(self, neighbors: NDArray[Any], weights: NDArray[Any] | None) -> None:
-        """Take the next edges in CSR order."""
-        ...
-
-    def degrees(self, degrees: NDArray[Any]) -> None:
-        """Take the degrees of the next vertices."""
-        ...
-
-    def finish(self) -> None:
-        """Say that all was given."""
-        ...
+EDGELESS_SHARE = 16
+"""One part in so many of the budget may be taken for the bits of `Edgeless`."""
 
 
 class DegreeStream:
     """Degrees of all vertices in order, from pieces of rows. The last row waits for its rest."""
 
-    def __init__(self, writer: RowSink, vertices: int) -> None:
+    def __init__(self, writer: AdjacencyWriter, vertices: int) -> None:
         self._writer = writer
         self._vertices = vertices
         self._row = 0
@@ -83,12 +71,74 @@ class DegreeStream:
         self._held, self._held_rows = [], 0
 
 
-def write_rows(writer: RowSink, rows: Iterable[SortedRows], vertices: int) -> Iterator[SortedRows]:
-    """Write rows as they come, and yield each when it is written; finish when they end."""
-    degrees = DegreeStream(writer, vertices)
-    for piece in rows:
-        degrees.put(piece.first, piece.degrees)
-        writer.append(piece.neighbors, piece.weights)
-        yield piece
-    degrees.finish()
-    writer.finish()
+class Edgeless:
+    """Counts the vertices without an edge: a bit for every vertex, set where an edge begins or, with ``ends``, ends.
+
+    There are no bits, and no count, where ``memory_bytes`` does not allow them.
+    """
+
+    def __init__(self, vertices: int, memory_bytes: int, *, ends: bool) -> None:
+        self._vertices, self._ends = vertices, ends
+        size = (vertices + 7) // 8
+        self._bits = np.zeros(size, np.uint8) if size <= memory_bytes // EDGELESS_SHARE else None
+
+    def note(self, rows: SortedRows) -> None:
+        """Note the vertices that have an edge in some rows."""
+        if self._bits is not None:
+            set_rows(self._bits, rows.first, rows.degrees)
+            if self._ends:
+                set_ends(self._bits, rows.neighbors)
+
+    @property
+    def count(self) -> int | None:
+        """Vertices without an edge; None where they were not counted."""
+        return None if self._bits is None else self._vertices - int(np.bitwise_count(self._bits).sum(dtype=np.int64))
+
+
+class RowSink:
+    """One adjacency being written: takes sorted rows, ascending, and writes their edges and degrees.
+
+    ``backward`` takes the edges with their ends exchanged, where the rows have them. Call `finish` at the end.
+    """
+
+    def __init__(
+        self, writer: AdjacencyWriter, vertices: int, edgeless: Edgeless, backward: SpillFiller | None = None
+    ) -> None:
+        self.edges = 0
+        self._writer, self._edgeless, self._backward = writer, edgeless, backward
+        self._degrees = DegreeStream(writer, vertices)
+
+    def put(self, rows: SortedRows) -> None:
+        """Write the next rows; their arrays are the writer's then."""
+        self._degrees.put(rows.first, rows.degrees)
+        self._writer.append(rows.neighbors, rows.weights)
+        self.edges += len(rows.neighbors)
+        self._edgeless.note(rows)
+        if self._backward is not None and rows.reverse is not None:
+            self._backward.add(rows.reverse)
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self._degrees.finish()
+        self._writer.finish()
+        if self._backward is not None:
+            self._backward.finish()
+
+
+@jit
+def set_rows(bits: NDArray[np.uint8], first: int, degrees: NDArray[Any]) -> None:
+    """Set the bit of every row with a degree."""
+    for i in range(len(degrees)):
+        if degrees[i] != 0:
+            v = first + i
+            bits[v >> 3] |= np.uint8(1 << (v & 7))
+
+
+@jit
+def set_ends(bits: NDArray[np.uint8], neighbors: NDArray[Any]) -> None:
+    """Set the bit of every neighbor."""
+    for i in range(len(neighbors)):
+        v = np.int64(neighbors[i])
+        bit = np.uint8(1 << (v & 7))
+        if bits[v >> 3] & bit == 0:
+            bits[v >> 3] |= bit

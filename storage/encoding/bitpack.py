@@ -1,12 +1,11 @@
-"""Owns the packed encoding: neighbor ids as bit-packed differences in blocks of 256, for vector code.
+"""The packed encoding: neighbor ids as bit-packed differences in blocks of 256, for vector code.
 
-A chunk's ids become differences to the id before, whatever the row. Every block stores its first id, the
-difference its range starts at (``step``), and the width at which most differences less ``step`` fit;
-the few that do not (row jumps) keep their high bits aside, as in Zukowski's PFOR. Sums are taken modulo
-2^id_bits, so a row jump backwards is one large positive difference and sorted rows need no sign bit.
-Weights and degrees use the same blocks without differences (``bits``): a value is step plus residual.
-Blocks do not depend on each other: a GPU can decode them one by one. The lanes are Lemire and
-Boytsov's SIMD-BP128, the fixed block of a fixed layout is Afroozeh and Boncz's FastLanes.
+A chunk's ids become differences to the id before, whatever the row. Every block stores its first id, the difference its
+range starts at (``step``), and the width at which most differences less ``step`` fit; the few that do not (row jumps)
+keep their high bits aside, as in Zukowski's PFOR. Sums are taken modulo 2^id_bits, so a row jump backwards is one large
+positive difference and sorted rows need no sign bit. Weights and degrees use the same blocks without differences
+(``bits``): a value is step plus residual. Blocks do not depend on each other: a GPU can decode them one by one. The
+lanes are Lemire and Boytsov's SIMD-BP128, the fixed block of a fixed layout is Afroozeh and Boncz's FastLanes.
 
 Payload, little-endian 32-bit words (W = 1 for uint32 ids, 2 for uint64):
 
@@ -14,7 +13,7 @@ Payload, little-endian 32-bit words (W = 1 for uint32 ids, 2 for uint64):
     then block by block: 8 * width words of lanes | positions, a byte each | high bits, packed
     then 8 zero words that the last block's vector loads may touch
 
-A description is width | high_width << 6 | exceptions << 12. unpack.py reads it. Refuses files and zstd.
+A description is width | high_width << 6 | exceptions << 12. unpack.py reads it.
 """
 
 from typing import Any

@@ -1,10 +1,9 @@
-"""Owns chunk frames: zstd and xxh3, from an array to checksummed bytes and back. Refuses files.
+"""Chunk frames: zstd and xxh3, from an array to checksummed bytes and back.
 
-A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it; what it holds is the
-chunk's items as they are (``plain``), their differences (``delta``) or bitpack.py's payload
-(``packed``, and ``bits`` without differences), always padded with zeros to a full chunk, as HDF5
-wants. Our checksum covers the compressed bytes and is verified first: a damaged frame never reaches
-the decompressor.
+A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it. It holds the chunk's items as they are
+(``plain``), their differences (``delta``) or bitpack.py's payload (``packed``, and ``bits`` without differences),
+always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the compressed bytes and is verified
+first: a damaged frame never reaches the decompressor.
 """
 
 from dataclasses import dataclass

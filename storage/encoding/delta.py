@@ -1,7 +1,6 @@
-"""Owns the delta encoding: each neighbor id less the one before, whatever the row, modulo the id's width.
+"""The delta encoding: each neighbor id less the one before, whatever the row, modulo the id's width.
 
-The frame's zstd does the rest, and finds the lists that web pages copy from each other as repeated bytes.
-Refuses to be clever: bit-packing is bitpack.py's.
+The frame's zstd finds the lists that web pages copy from each other as repeated bytes.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-"""Owns the vector code of the packed encoding: eight 32-bit lanes, written as LLVM vectors.
+"""The vector code of the packed encoding: eight 32-bit lanes, written as LLVM vectors.
 
-Numba's loops reach 3.6 GB/s here and these 21 GB/s (one core, Zen 5), because LLVM neither sees that
-two arrays do not overlap nor rotates lanes by itself; explicit vectors need neither and are lowered
-to whatever the machine has (SSE, AVX2, AVX-512, NEON). The layout is SIMD-BP128's of Lemire and
-Boytsov, widened to eight lanes. Refuses checks of bounds: bitpack.py makes them, once a block.
+Numba's loops reach 3.6 GB/s here and these 21 GB/s (one core, Zen 5), because LLVM neither sees that two arrays do not
+overlap nor rotates lanes by itself; explicit vectors need neither and are lowered to the instructions of the machine
+(SSE, AVX2, AVX-512, NEON). The layout is SIMD-BP128's of Lemire and Boytsov, widened to eight lanes. Bounds are not
+checked here: unpack.py checks them, once a payload.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Owns names packed end to end: one array of UTF-8 bytes, and where each name ends.
+"""Arrays of strings packed end to end: one array of UTF-8 bytes, and where each string ends.
 
-So string ids lie in scratch files, in graph files and on their way to results; as NumPy strings only
-where somebody looks at them. Refuses to judge names; ingest does.
+String ids are so in scratch files, in graph files and on their way to results; they become NumPy strings only where a
+caller asks for them.
 """
 
 from dataclasses import dataclass
@@ -55,13 +55,6 @@ class StringArray:
         text = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         gather(self.text, self.ends, order, text)
         return StringArray(text, ends)
-
-
-def packed(strings: NDArray[Any]) -> StringArray:
-    """NumPy strings (of StringDType) as names."""
-    parts = [text.encode() for text in strings.tolist()]
-    ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), dtype=np.int64)
-    return StringArray(np.frombuffer(b"".join(parts), np.uint8), ends)
 
 
 @jit

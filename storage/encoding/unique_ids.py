@@ -1,6 +1,6 @@
-"""Owns whether ids repeat: numbers or names, in order (as conversion leaves them, hubs aside) or not.
+"""Whether ids repeat: numbers or strings, in order (as conversion leaves them, hubs aside) or not.
 
-Refuses to sort what rises already: one look at neighbors is enough then. Names out of order are told apart by 64-bit
+Ids that rise are not sorted again: one comparison of neighbors is enough. Strings out of order are compared by 64-bit
 hashes first (FNV-1a: Fowler, Noll and Vo), and by their bytes where two hashes are equal.
 """
 

@@ -1,7 +1,7 @@
-"""Owns the decoding of packed payloads (bitpack.py draws them), block by block, at memory's speed.
+"""Decodes packed payloads (bitpack.py describes them), block by block, at memory's speed.
 
-Refuses malformed payloads: every length is checked against the payload's own before it is used, so
-that not even a forged file with fitting checksums makes a kernel touch memory that is not its.
+Every length is checked against the payload's own before it is used, so that not even a forged file with fitting
+checksums makes a kernel touch memory outside its arrays.
 """
 
 from typing import Any

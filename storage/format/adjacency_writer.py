@@ -1,8 +1,8 @@
-"""Owns the appending of rows to a file set: edges and degrees of one direction, and plain arrays.
+"""Appends rows to the files of a graph: edges and degrees of one direction, and plain arrays.
 
-Edges go out one stripe group at a time: a run of chunks of neighbors, then the same run of weights,
-so that a sweep without weights reads long stretches. Degrees wait compressed in memory (about a
-byte a vertex), because their dtype is known only when all are. Refuses sums that do not agree.
+Edges are written one stripe group at a time: a run of chunks of neighbors, then the same run of weights, so that a
+sweep without weights reads long stretches. Degrees wait compressed in memory (about a byte a vertex), because their
+dtype is known only when all of them are.
 """
 
 from collections import deque
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, checksum, compress
 from penstock.storage.format import schema, stripe
-from penstock.storage.format.chunk_encoder import ChunkStream
+from penstock.storage.format.chunk_encoder import ChunkEncoder
 from penstock.storage.format.file_set import FileSet, Rows, table_of
 from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN, ArraySpec
 
 
-def _spec(path: str, stream: ChunkStream, table: NDArray[np.uint64]) -> ArraySpec:
+def _spec(path: str, stream: ChunkEncoder, table: NDArray[np.uint64]) -> ArraySpec:
     return ArraySpec(
         path=path,
         dtype=stream.coding.kind.name,
@@ -37,7 +37,7 @@ class ChunkedArray:
     def __init__(self, files: FileSet, path: str, kind: np.dtype[Any], encoding: str) -> None:
         self._files, self._path = files, path
         coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
-        self._stream = ChunkStream(coding, files.pool, files.threads + 1)
+        self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
         self._rows: Rows = []
         files.create(files.manifest, path, coding)
 
@@ -63,7 +63,7 @@ class ChunkedArray:
             self._files.place(self._files.manifest, self._path, frame)
 
 
-class _Held(NamedTuple):
+class _DegreeBlock(NamedTuple):
     """Degrees of some vertices, narrowed and compressed; the largest, and their sum."""
 
     data: bytes
@@ -73,26 +73,26 @@ class _Held(NamedTuple):
     total: int
 
 
-def _hold(degrees: NDArray[Any]) -> _Held:
+def _hold(degrees: NDArray[Any]) -> _DegreeBlock:
     largest = int(degrees.max())
     narrow = degrees.astype(schema.count_dtype(largest))
-    return _Held(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
+    return _DegreeBlock(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
 
 
-def _release(held: _Held) -> NDArray[Any]:
+def _release(held: _DegreeBlock) -> NDArray[Any]:
     degrees = np.empty(held.vertices, held.kind)
     Decoder().decompress(held.data, degrees)
     return degrees
 
 
-class HeldDegrees:
+class CompressedDegrees:
     """Degrees kept compressed until the largest is known; threads compress and restore them."""
 
     def __init__(self, pool: Executor, ahead: int) -> None:
         self.vertices = self.total = self.largest = 0
         self._pool, self._ahead = pool, ahead
-        self._working: deque[Future[_Held]] = deque()
-        self._pieces: list[_Held] = []
+        self._working: deque[Future[_DegreeBlock]] = deque()
+        self._pieces: list[_DegreeBlock] = []
 
     def append(self, degrees: NDArray[Any]) -> None:
         """Add the degrees of the next rows. The array is kept for a while, not copied."""
@@ -119,7 +119,7 @@ class HeldDegrees:
             self.vertices += held.vertices
 
 
-class WrittenWeightRange:
+class WeightStats:
     """Smallest, mean and largest weight, gathered while weights pass by."""
 
     def __init__(self) -> None:
@@ -151,19 +151,19 @@ class AdjacencyWriter:
         kinds: dict[str, tuple[np.dtype[Any], str]],
     ) -> None:
         self._files, self._direction, self._vertices = files, direction, vertices
-        self._streams: dict[str, ChunkStream] = {}
+        self._streams: dict[str, ChunkEncoder] = {}
         for name, (kind, encoding) in kinds.items():
             path = f"{direction}/{name}"
             fast = name == schema.WEIGHTS and encoding == "plain"
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
             coding = Coding(encoding, kind, CHUNK_EDGES, level)
-            self._streams[path] = ChunkStream(coding, files.pool, files.threads + 1)
+            self._streams[path] = ChunkEncoder(coding, files.pool, files.threads + 1)
             for shard in files.shards:
                 files.create(shard, path, coding)
         self._rows: dict[str, Rows] = {path: [] for path in self._streams}
         self._group = 0
-        self._degrees = HeldDegrees(files.pool, files.threads + 1)
-        self._range = WrittenWeightRange()
+        self._degrees = CompressedDegrees(files.pool, files.threads + 1)
+        self._range = WeightStats()
         self.edges = -1
 
     @property

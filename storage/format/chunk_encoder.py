@@ -1,7 +1,6 @@
-"""Owns the way from appended arrays to encoded chunks: fixed chunks cut from any pieces, encoded in threads.
+"""Encodes appended arrays in threads: cuts chunks of a fixed size from pieces of any size.
 
-Memory is bounded: at most ``ahead`` raw chunks wait for a thread, then ``append`` waits. Refuses to
-place or write frames; writer.py takes them in order.
+Memory is bounded: at most ``ahead`` raw chunks wait for a thread, then ``append`` waits.
 """
 
 import threading
@@ -35,7 +34,7 @@ def _encode(pieces: list[NDArray[Any]], coding: Coding) -> EncodedFrame:
     return EncodedFrame(data, checksum(data), len(items))
 
 
-class ChunkStream:
+class ChunkEncoder:
     """Cuts what is appended into chunks and encodes them."""
 
     def __init__(self, coding: Coding, pool: Executor, ahead: int) -> None:

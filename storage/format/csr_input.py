@@ -1,7 +1,6 @@
-"""Owns the check of CSR arrays given from Python: rows that rise, ids that exist, weights that fit.
+"""The check of CSR arrays given from Python: sorted rows, ids that exist, weights that fit.
 
-Refuses to repair: an unsorted row is an error that says which, because sorting behind the caller's
-back would move weights they may still hold by position.
+An unsorted row is an error that names it: sorting it here would move weights that the caller may address by position.
 """
 
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ def _self_loops(offsets: Any, neighbors: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class CsrRows:
+class CsrArrays:
     """CSR arrays that were checked: int64 offsets, uint32 or uint64 neighbors, narrow weights."""
 
     offsets: NDArray[np.int64]
@@ -44,7 +43,7 @@ class CsrRows:
     weights: NDArray[Any] | None
 
     @staticmethod
-    def checked(offsets: ArrayLike, neighbors: ArrayLike, weights: ArrayLike | None, name: str) -> "CsrRows":
+    def checked(offsets: ArrayLike, neighbors: ArrayLike, weights: ArrayLike | None, name: str) -> "CsrArrays":
         """Return the arrays in our dtypes, copied only where they have others."""
         raw, ids = np.asarray(offsets), np.asarray(neighbors)
         if raw.ndim != 1 or len(raw) == 0 or raw.dtype.kind not in "iu":
@@ -66,7 +65,7 @@ class CsrRows:
             raise InputError(
                 f"{name}: row {row} is not sorted by neighbor; sort it with its weights (scipy: matrix.sort_indices())"
             )
-        return CsrRows(starts, ids, _checked_weights(weights, len(ids), name))
+        return CsrArrays(starts, ids, _checked_weights(weights, len(ids), name))
 
     def index(self) -> Index:
         """Return the row index."""

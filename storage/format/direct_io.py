@@ -1,22 +1,59 @@
-"""Owns one open file of a graph: positioned reads, past the page cache where asked and allowed.
+"""Files of a graph that are open: positioned reads, past the page cache where asked and allowed.
 
-An I/O error is tried once more, as cables and network disks deserve, then is an error that names the
-file. Refuses to return less than was asked for.
+What was opened stays readable, whatever becomes of its name: a conversion with --force puts a new graph in an old
+one's place, and a run that opened the old one keeps its handle and reads on. An I/O error is tried once more, which
+cables and network disks sometimes need; then it is an error that names the file. So is a file that is cut short.
 """
 
 import errno
 import logging
 import os
+import stat
 import threading
 import time
+import weakref
+from pathlib import Path
 from types import TracebackType
 
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.open_file import OpenFile
 from penstock.storage.format.read_plan import PAGE, ReadRange
 
 HEAD_BYTES = 4096
 _log = logging.getLogger("penstock.storage.format.direct_io")
+
+
+class OpenFile:
+    """A regular file, open for reading as long as this object. ``path`` is its name when it was opened.
+
+    Raises OSError: it cannot be opened, or is no regular file (so that neither a pipe nor a device makes opening hang).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self._closed = weakref.finalize(self, os.close, self._handle)
+        mode = os.fstat(self._handle).st_mode
+        if not stat.S_ISREG(mode):
+            self._closed()
+            kind = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(kind, "it is not a regular file" if kind == errno.EINVAL else os.strerror(kind), str(path))
+
+    @property
+    def size(self) -> int:
+        """Bytes it has now."""
+        return os.fstat(self._handle).st_size
+
+    @property
+    def name(self) -> str:
+        """A name by which this very file can be opened again, also if ``path`` is another's now."""
+        alias = f"/dev/fd/{self._handle}"
+        return alias if os.path.exists(alias) else str(self.path)
+
+    def reopen(self, flags: int = 0) -> int:
+        """Return a new handle of the same file, with other flags than reading alone. Raises OSError."""
+        if not flags:
+            return os.dup(self._handle)
+        return os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | flags)
 
 
 class DirectFile:

@@ -8,7 +8,6 @@ the library, what it wrote stays in memory for it to read back, and `check` rais
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 PIECE_BYTES = 8 << 20
@@ -116,12 +115,3 @@ class DriverFile:
             if not count:
                 return
             done += count
-
-
-def disk_error(error: Exception) -> OSError:
-    """What the disk said, in a library's complaint about a write."""
-    number = getattr(error, "errno", None)
-    found = re.search(r"errno(?: =)? (\d+)", str(error))
-    if number is None and found is not None:
-        number = int(found.group(1))
-    return OSError(number, os.strerror(number)) if number else OSError(str(error).partition("\n")[0])

@@ -1,4 +1,4 @@
-"""Owns the edge batch, edges on their way to disk. Refuses order and bounds: it is a bag of edges."""
+"""Edge batches: bounded numbers of edges on their way to disk, in any order."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,42 +1,40 @@
-"""Owns the files of a graph being written: all get their names at the end, or none is left.
+"""The files of a graph being written: all of them get their names at the end, or none is left.
 
 The manifest's temporary file is opened first and renamed last, so that a graph that can be opened is whole; that rename
-is where a new graph takes the place of an old one. Shards never take the names of an old graph's shards, which lie
-beside theirs until the new manifest is in place. Refuses to know rows and chunks: adjacency_writer.py fills the files.
+is where a new graph takes the place of an old one. Shards never take the names of an old graph's shards, which stay
+beside theirs until the new manifest is in place. adjacency_writer.py fills the files.
+
+Before the files get their names they are read back: opened as any graph is, which checks the header, the chunk tables
+and HDF5's own structures. Frames are all read where they take no time; of a larger graph the first and the last of
+every array, because each frame was written by one call whose outcome was checked, and `penstock verify` reads them
+all.
 """
 
+import logging
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder
-from penstock.storage.base.errors import RunError
+from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder, writing
+from penstock.storage.base.errors import PenstockError, RunError
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.encoding.codec import Coding
-from penstock.storage.format import stripe
+from penstock.storage.encoding.codec import Coding, checksum
+from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.chunk_encoder import EncodedFrame
-from penstock.storage.format.driver_file import disk_error
+from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import FrameWriter
-from penstock.storage.format.hdf5 import FrameFile
-from penstock.storage.format.read_back import read_back
-from penstock.storage.format.replaced_files import ReplacedFiles
+from penstock.storage.format.frames import assemble, read_shard
+from penstock.storage.format.hdf5 import FileError, FrameFile
 from penstock.storage.format.schema import ArraySpec, Header, ShardEntry
 
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn the disk's complaint about a write into one error that names the file."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        found = disk_error(error)
-        reason = found.strerror or found
-        raise RunError(f"{path} could not be written: {reason}; free space or name another output") from error
+READ_BACK_BYTES = 64 << 20
+"""Files of so many bytes in all are read back to their last frame."""
+_log = logging.getLogger("penstock.storage.format.file_set")
 
 
 @dataclass
@@ -72,7 +70,7 @@ class FileSet:
         self.file_bytes = 0
         self._force = False
         self._tag = ""
-        self._replaced = ReplacedFiles({})
+        self._superseded: dict[Path, int] = {}
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
         self._stack = ExitStack()
@@ -105,7 +103,7 @@ class FileSet:
         wanted = [Path(entry.directory) / entry.name for entry in self.shard_entries]
         for shard in wanted:
             check_target(shard, force=force)
-        self._replaced = ReplacedFiles.of(target, wanted)
+        self._superseded = _superseded(target, wanted)
         if any(shard.exists() for shard in wanted):
             self._tag = self.graph_id[:8]
         for name in (target, *(Path(entry.directory) / entry.name for entry in self.shard_entries)):
@@ -148,7 +146,7 @@ class FileSet:
             self._placer.call(lambda: self._finish(header))
         self._placer.close()
         manifest, *shards = self._parts
-        read_back(self.path, manifest.partial, [shard.partial for shard in shards])
+        _read_back(self.path, manifest.partial, [shard.partial for shard in shards])
         self.file_bytes = sum(part.partial.stat().st_size for part in self._parts)
         for shard in shards:
             give_name(shard.partial, shard.target, force=False)
@@ -156,7 +154,7 @@ class FileSet:
                 flush(shard.target.parent)
         give_name(manifest.partial, manifest.target, force=self._force)
         sync_folder(manifest.target)
-        self._replaced.remove()
+        _remove(self._superseded)
         self._stack.close()
 
     def _finish(self, header: Header) -> None:
@@ -187,3 +185,54 @@ Rows = list[tuple[int, int]]
 def table_of(rows: Rows) -> NDArray[Any]:
     """Return the chunk table, uint64 (chunks, 2), of (length, checksum) pairs."""
     return np.array(rows, np.uint64).reshape(-1, 2)
+
+
+def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:
+    """Read what was written for the graph file ``path``. Raises RunError where it is not what a graph file is."""
+    try:
+        held = OpenFile(manifest)
+        found = hdf5.read_manifest(held)
+        files = [OpenFile(shard) for shard in shards]
+        opened = assemble(held, found, [(file, read_shard(file, found.header)) for file in files])
+        everything = sum(file.size for file in opened.held) <= READ_BACK_BYTES
+        for frames in opened.frames.values():
+            chunks = range(frames.spec.chunks)
+            for chunk in chunks if everything or len(chunks) < 3 else (chunks[0], chunks[-1]):
+                if checksum(frames.read(chunk)) != int(frames.checksums[chunk]):
+                    raise FileError(f"the checksum of {frames.name(chunk)} does not match")
+    except (FileError, OSError, PenstockError) as error:
+        raise RunError(f"{path} could not be written: it cannot be read back: {error}; name another output") from error
+
+
+def _superseded(manifest: Path, shards: Sequence[Path]) -> dict[Path, int]:
+    """Shards that a new graph makes superfluous, with their inodes.
+
+    They are the shards of the graph file that it replaces, and those of ``shards`` that exist already.
+    """
+    old = _shards_of(manifest, [shard.parent for shard in shards])
+    return {path: path.stat().st_ino for path in {*old, *(shard for shard in shards if shard.exists())}}
+
+
+def _shards_of(manifest: Path, stripes: Sequence[Path]) -> Iterable[Path]:
+    """The shards of a graph file as far as they are found; none of a file that is no whole manifest."""
+    try:
+        header = hdf5.read_manifest(OpenFile(manifest)).header
+    except (FileError, OSError):
+        return
+    for entry in header.shards:
+        for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
+            try:
+                hdf5.read_shard(OpenFile(path), header, [])
+            except (FileError, OSError):
+                continue
+            yield path
+
+
+def _remove(inodes: dict[Path, int]) -> None:
+    """Remove files that did not change meanwhile; one that cannot be removed is only logged: nothing reads it."""
+    for path, inode in inodes.items():
+        try:
+            if path.stat().st_ino == inode:
+                path.unlink()
+        except OSError as error:
+            _log.warning("%s, a shard of the graph that was replaced, stays: %s", path, error.strerror or error)

@@ -1,4 +1,4 @@
-"""Owns what makes two graphs the same graph, wherever their files lie: sizes, and a digest of what is stored.
+"""What makes two graphs the same graph, wherever their files are: sizes, and a digest of what is stored.
 
 Of a file the digest covers the checksums of all chunks, which opening has read anyway; of arrays in memory their bytes.
 So a graph converted twice in the same way is the same, and one converted with another encoding or order is another.
@@ -12,7 +12,6 @@ import numpy as np
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.string_ids import NameFrames
 
 
 def fingerprint(graph: Graph) -> dict[str, Any]:
@@ -37,10 +36,8 @@ def _ids(graph: Graph) -> list[str]:
     original = graph.original
     if original is None:
         return []
-    if isinstance(original, Frames):
-        return [_of_frames(original)]
-    if isinstance(original, NameFrames):
-        return [_of_frames(original.ends), _of_frames(original.text)]
+    if not isinstance(original, np.ndarray):
+        return [_of_frames(frames) for frames in original.arrays]
     if original.dtype.kind == "T":
         return [f"{checksum(chr(0).join(original.tolist()).encode()):016x}"]
     return [f"{checksum(np.ascontiguousarray(original)):016x}"]

@@ -1,7 +1,7 @@
-"""Owns the placing of frames in their files while the next ones are made, and their early way to the disk.
+"""Writes frames to their files while the next ones are encoded, and flushes them early.
 
-One thread writes, in the order given; another flushes what was written now and then, so that little is left to
-wait for when a file is finished. Refuses to know arrays and chunks: adjacency_writer.py says what goes where.
+One thread writes, in the order given; another flushes what was written now and then, so that little is left to wait for
+when a file is finished. adjacency_writer.py says which frame goes where.
 """
 
 from collections import deque

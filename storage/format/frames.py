@@ -1,28 +1,41 @@
-"""Owns where every frame of a graph lies: file, offset, length, checksum. Opens a graph, or says why not.
+"""Where every frame of a graph is: file, offset, length, checksum.
 
-All is checked here, once: the marks of a finished file, that every shard is this graph's, that the lengths
-in the chunk tables are those in the files, and that every frame lies inside its file. Refuses to
-read frames in bulk (reader.py does); ``load`` is for the few that opening needs.
+Opening checks everything once: the marks of a finished file, that every shard belongs to this graph, that the lengths
+in the chunk tables are those in the files, and that every frame is inside its file. ``load`` reads the few frames that
+opening needs; reader.py reads the others.
 """
+
+from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import DamagedError, InputError, RunError
-from penstock.storage.base.open_file import OpenFile
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
+from penstock.storage.encoding.string_array import StringArray, first_invalid
 from penstock.storage.format import hdf5, stripe
-from penstock.storage.format.direct_io import DirectFile
-from penstock.storage.format.hdf5 import FileError, ForeignError, Places
+from penstock.storage.format.direct_io import DirectFile, OpenFile
+from penstock.storage.format.hdf5 import FileError, ForeignError, FrameLocations
 from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header
 
 WAY_OUT = "convert the input again, or restore the file from a copy"
+
+
+class StoredIds(Protocol):
+    """Original ids in a graph file: whole numbers (`Frames`) or strings (`StringIdFrames`)."""
+
+    @property
+    def arrays(self) -> tuple[Frames, ...]:
+        """The frames of every array that they take."""
+
+    def whole(self) -> NDArray[Any]:
+        """All ids, (vertices,), read by the caller's thread. Raises RunError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,11 @@ class Frames:
     lengths: NDArray[np.int64]
     checksums: NDArray[np.uint64]
     limit: int | None
+
+    @property
+    def arrays(self) -> tuple[Frames, ...]:
+        """The frames of this one array."""
+        return (self,)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -94,6 +112,37 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
+class StringIdFrames:
+    """The frames of original ids that are strings: where each id ends, and their text."""
+
+    ends: Frames
+    text: Frames
+
+    @property
+    def arrays(self) -> tuple[Frames, ...]:
+        """The frames of both arrays."""
+        return (self.ends, self.text)
+
+    def whole(self) -> NDArray[Any]:
+        """All ids as NumPy's strings. Raises RunError as `names`."""
+        return self.names().strings()
+
+    def names(self) -> StringArray:
+        """Read all ids. Raises RunError where they end outside their text or are no UTF-8."""
+        text, raw = self.text.whole(), self.ends.whole()
+        inside = len(raw) == 0 or int(raw.max()) == len(text) == int(raw[-1])
+        ends = raw.astype(np.int64)
+        if not inside or (np.diff(ends, prepend=0) < 0).any():
+            raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
+        bad = first_invalid(text, ends)
+        if bad >= 0:
+            raise RunError(
+                f"{self.ends.files[0]} is damaged: the id of vertex {bad} is no UTF-8; convert the input again"
+            )
+        return StringArray(text, ends)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedGraph:
     """What opening found: the header, the files (manifest first) held open, the frames of every array."""
 
@@ -132,7 +181,7 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
 
 
 def assemble(
-    held: OpenFile, manifest: hdf5.Manifest, shards: Sequence[tuple[OpenFile, dict[str, Places]]]
+    held: OpenFile, manifest: hdf5.Manifest, shards: Sequence[tuple[OpenFile, dict[str, FrameLocations]]]
 ) -> OpenedGraph:
     """Put together what a manifest and its shards say. Raises DamagedError where they do not agree."""
     header = manifest.header
@@ -153,14 +202,14 @@ def striped(spec: ArraySpec) -> bool:
     return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
 
 
-def read_shard(held: OpenFile, header: Header) -> dict[str, Places]:
+def read_shard(held: OpenFile, header: Header) -> dict[str, FrameLocations]:
     """Return where the frames in a shard lie. Raises FileError, OSError."""
     return hdf5.read_shard(held, header, [spec for spec in header.arrays if striped(spec)])
 
 
 def _find_shard(
     manifest: Path, header: Header, number: int, stripes: Sequence[Path]
-) -> tuple[OpenFile, dict[str, Places]]:
+) -> tuple[OpenFile, dict[str, FrameLocations]]:
     entry = header.shards[number]
     looked: list[str] = []
     for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
@@ -186,7 +235,7 @@ def _assemble(
     spec: ArraySpec,
     files: tuple[OpenFile, ...],
     manifest: hdf5.Manifest,
-    shards: list[dict[str, Places]],
+    shards: list[dict[str, FrameLocations]],
 ) -> Frames:
     """Bring the places of an array's frames, from all its files, into chunk order, and check them."""
     table = manifest.tables[spec.path]

@@ -1,8 +1,7 @@
-"""Owns the graph as others see it: its numbers, its adjacencies, their indexes. The story of opening one.
+"""A graph and its adjacencies, of a file (``open``) or of arrays in memory (``from_arrays``); the story of opening one.
 
-A graph comes from a file (``open``) or from arrays in memory (``from_arrays``) and looks the same: an
-adjacency has chunks, an index, and either frames on disk or arrays. Refuses to read edges:
-reader.py fetches chunks into the caller's slabs.
+Both look the same: an adjacency has chunks, an index, and either frames on disk or arrays. reader.py fetches the chunks
+into the caller's slabs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.open_file import OpenFile
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
-from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.format.direct_io import OpenFile
+from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
 from penstock.storage.format.index import Index, from_degrees
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
@@ -30,7 +29,6 @@ from penstock.storage.format.schema import (
     WITHOUT_EDGES,
     vertex_dtype,
 )
-from penstock.storage.format.string_ids import NameFrames
 
 
 @dataclass(slots=True)
@@ -128,7 +126,7 @@ class Graph:
     graph_id: str
     held: tuple[OpenFile, ...] = ()
     """The files, the manifest first, open for as long as the graph is: nobody can take them away from a run."""
-    original: Frames | NameFrames | NDArray[Any] | None = None
+    original: StoredIds | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     """Smallest, mean and largest weight; None without weights."""
     left: int | None = None
@@ -200,11 +198,11 @@ class Graph:
         Raises:
             InputError: arrays that are not such a graph.
         """
-        rows = csr_input.CsrRows.checked(offsets, neighbors, weights, "out")
+        rows = csr_input.CsrArrays.checked(offsets, neighbors, weights, "out")
         out = _in_memory(rows, "out")
         other: Adjacency | None = None if directed else out
         if directed and into is not None:
-            other = _in_memory(csr_input.CsrRows.checked(*into, "in"), "in")
+            other = _in_memory(csr_input.CsrArrays.checked(*into, "in"), "in")
             if (other.vertices, other.edges) != (out.vertices, out.edges):
                 raise InputError(
                     f"the in-adjacency has {other.vertices} vertices and {other.edges} edges, "
@@ -260,14 +258,13 @@ class Graph:
         Ids that were strings are an array of NumPy's StringDType, in the order of their UTF-8 bytes unless hubs come
         first. On the two sides of a bipartite graph the same id may occur.
         """
-        if isinstance(self.original, NameFrames):
-            return self.original.names().strings()
-        return self.original.whole() if isinstance(self.original, Frames) else self.original
+        original = self.original
+        return original if original is None or isinstance(original, np.ndarray) else original.whole()
 
 
-def _original(opened: OpenedGraph) -> Frames | NameFrames | None:
+def _original(opened: OpenedGraph) -> StoredIds | None:
     if NAME_ENDS in opened.frames:
-        return NameFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
+        return StringIdFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
     return opened.frames.get(ORIGINAL_ID)
 
 
@@ -291,7 +288,7 @@ def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
     )
 
 
-def _in_memory(rows: csr_input.CsrRows, direction: str) -> Adjacency:
+def _in_memory(rows: csr_input.CsrArrays, direction: str) -> Adjacency:
     index = rows.index()
     return Adjacency(
         direction=direction,

@@ -1,13 +1,12 @@
-"""Owns every call of the HDF5 library. Refuses to decode: frames go in and out as bytes and places.
+"""Every call of the HDF5 library; frames go in and out as bytes and places.
 
 The library writes through `DriverFile`, so that it never meets an error of the disk, which it would not always report
 and could crash over; every function that writes raises the error itself. Call these in another thread than the main
-one: a signal then raises outside the library, never in the driver's calls below it.
-Writing never enters a filter (``write_direct_chunk``), so the zstd plugin is not needed; reading only asks
-where each chunk lies (``chunk_iter``) and closes the file. Whatever the library complains about in a
-file becomes a FileError that says what is wrong, for graph.py to add the way out. A file is not believed: what it
-says of sizes is compared with what it has before anything is allocated, and nothing in it leads to another file
-(links, external and virtual datasets are refused).
+one: a signal then raises outside the library, never in the driver's calls below it. Writing never enters a filter
+(``write_direct_chunk``), so the zstd plugin is not needed; reading only asks where each chunk is (``chunk_iter``) and
+closes the file. An error of the library about a file becomes a `FileError` that says what is wrong; frames.py adds the
+way out. What a file says of sizes is compared with what it has before anything is allocated, and nothing in it leads to
+another file (links, external and virtual datasets are refused).
 """
 
 import atexit
@@ -21,9 +20,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room
-from penstock.storage.base.open_file import OpenFile
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
-from penstock.storage.format.direct_io import SeekableFile
+from penstock.storage.format.direct_io import OpenFile, SeekableFile
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.format.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
 
@@ -51,7 +49,7 @@ class ForeignError(FileError):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FrameLocations:
     """Where the frames of one array lie in one file: int64 byte offsets and lengths, in order."""
 
     offsets: NDArray[np.int64]
@@ -67,7 +65,7 @@ class Manifest:
 
     header: Header
     tables: dict[str, NDArray[np.uint64]]
-    places: dict[str, Places]
+    places: dict[str, FrameLocations]
 
 
 class FrameFile:
@@ -188,10 +186,10 @@ def read_manifest(held: OpenFile) -> Manifest:
     return _opened(held, _read_manifest)
 
 
-def read_shard(held: OpenFile, header: Header, specs: list[ArraySpec]) -> dict[str, Places]:
+def read_shard(held: OpenFile, header: Header, specs: list[ArraySpec]) -> dict[str, FrameLocations]:
     """Return where a shard's frames of the given arrays lie. Raises FileError, OSError."""
 
-    def read(file: Any) -> dict[str, Places]:
+    def read(file: Any) -> dict[str, FrameLocations]:
         if not _is_of(file, held, header.graph_id):
             raise FileError("it belongs to another graph")
         return {spec.path: _places(file, spec) for spec in specs}
@@ -329,7 +327,7 @@ def _form(encoding: str, kind: np.dtype[Any], chunk_items: int) -> tuple[tuple[i
     return (1, payload_bytes(encoding, kind, chunk_items)), np.dtype(np.uint8)
 
 
-def _places(file: Any, spec: ArraySpec) -> Places:
+def _places(file: Any, spec: ArraySpec) -> FrameLocations:
     """Ask once where every chunk of a dataset lies, when it is sure that there are no more than the header says."""
     dataset = _dataset(file, spec.path)
     chunk, kind = _form(spec.encoding, spec.kind, spec.chunk_items)
@@ -341,4 +339,4 @@ def _places(file: Any, spec: ArraySpec) -> Places:
     rows = np.array(sorted(found), np.int64).reshape(-1, 3)
     if not np.array_equal(rows[:, 0], np.arange(len(rows))):
         raise FileError(f"it is damaged: chunks of {spec.path} are missing")
-    return Places(rows[:, 1].copy(), rows[:, 2].copy())
+    return FrameLocations(rows[:, 1].copy(), rows[:, 2].copy())

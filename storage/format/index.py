@@ -1,8 +1,7 @@
-"""Owns the row index, where each row's edges start, in 4.1 bytes a vertex. Refuses to know files.
+"""The row index, where each row's edges start, in 4.1 bytes a vertex.
 
-The start of row v is ``bases[v >> shift] + offsets[v]``: 32-bit offsets inside blocks of 2^shift
-vertices, 64-bit bases between them. The block shrinks until the offsets fit, so a graph of any
-size keeps the same two loads.
+The start of row v is ``bases[v >> shift] + offsets[v]``: 32-bit offsets inside blocks of 2^shift vertices, 64-bit bases
+between them. The block shrinks until the offsets fit, so a graph of any size needs the same two loads.
 """
 
 from collections.abc import Callable, Iterable
@@ -112,9 +111,7 @@ class Index:
         return out
 
 
-def from_degrees(
-    vertices: int, degree_batches: Callable[[], Iterable[NDArray[Any]]], widest: int = WIDEST_SHIFT
-) -> Index:
+def from_degrees(vertices: int, degree_batches: Callable[[], Iterable[NDArray[Any]]]) -> Index:
     """Build the index of ``vertices`` rows from their degrees, given in order in batches of any
     length.
 
@@ -123,7 +120,7 @@ def from_degrees(
     hold ``vertices`` degrees.
     """
     offsets = np.empty(vertices + 1, np.uint32)
-    for shift in range(widest, -1, -1):
+    for shift in range(WIDEST_SHIFT, -1, -1):
         bases = np.zeros((vertices >> shift) + 2, np.int64)
         first = start = 0
         for degrees in _ended(degree_batches()):

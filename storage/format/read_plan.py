@@ -1,7 +1,7 @@
-"""Owns the read plan: which bytes of which file to read for a set of chunks. Pure; touches no disk.
+"""The read plan: which bytes of which file to read for a set of chunks. No function here touches a disk.
 
-Chunks that lie next to each other in a file, page padding aside, become one read of at most
-``most_bytes``; nothing that was not asked for is read but that padding. After zarr's _coalesce.
+Chunks that are next to each other in a file, page padding aside, become one read of at most ``most_bytes``; nothing
+that was not asked for is read but that padding. After zarr's _coalesce.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Owns what a graph file says about itself: the header, its arrays, the dtypes that it allows.
+"""What a graph file says about itself: the header, its arrays, the dtypes that it allows.
 
-Refuses values that no writer of this version makes: a header is checked field by field before
-anything is allocated or opened on its word. JSON, because h5dump then shows it to people; checksummed,
-because every other checksum hangs from it (as in Merkle's tree: header, tables, chunks).
+A header is checked field by field before anything is allocated or opened on its word: values that no writer of this
+version makes are refused. It is JSON, which h5dump shows in readable form; it is checksummed, because every other
+checksum hangs from it (as in Merkle's tree: header, tables, chunks).
 """
 
 import json

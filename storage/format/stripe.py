@@ -1,8 +1,8 @@
-"""Owns which stripe holds which chunk, and where a graph's shard files are found. Opens nothing.
+"""Which stripe holds which chunk, and where a graph's shard files are looked for.
 
-Chunks go out in groups of ``run`` neighbors a stripe; a hash of the group's number permutes the stripes,
-so that every stripe carries the same share, a stride in the graph does not fall on one stripe, and
-neighbors still merge into one read: Garaph's hashed blocks (Ma et al., ATC 2017) without their variance.
+Chunks go out in groups of ``run`` neighbors a stripe; a hash of the group's number permutes the stripes, so that every
+stripe carries the same share, a stride in the graph does not fall on one stripe, and neighbors still merge into one
+read: Garaph's hashed blocks (Ma et al., ATC 2017) without their variance.
 """
 
 from collections.abc import Iterable, Sequence

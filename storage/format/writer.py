@@ -1,7 +1,7 @@
-"""Owns the story of writing a graph: GraphWriter takes rows in order and leaves a whole file or none.
+"""Writes a graph: GraphWriter takes rows in order and leaves a whole file or none. The story of writing one.
 
-Chunks are encoded in worker threads (chunk_encoder.py) and placed by the caller's (adjacency_writer.py); files appear
-together (file_set.py). Refuses what would not be a graph.
+Chunks are encoded in worker threads (chunk_encoder.py) and put in order by the caller's (adjacency_writer.py); files
+appear together (file_set.py).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Owns writing edges back as a raw edge list: text (plain or gzip) or binary pairs.
+"""Writes edges back as a raw edge list: text (plain or gzip) or binary pairs.
 
-Batches are formatted, and compressed as gzip members of their own, on every core, and written in
-order. Refuses graph files: `penstock.storage.format.writer` makes those.
+Batches are formatted, and compressed as gzip members of their own, on every core, and written in order.
 """
 
 import gzip
@@ -11,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.atomic import replacing
+from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.budget import cores
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
@@ -47,23 +46,13 @@ def write_edges(
     format_batch = _format_for(path)
     workers = threads or cores()
     edges = 0
-    with replacing(path, force=force) as partial:
-        try:
-            with partial.open("wb", buffering=0) as file:
-                for count, piece in _formatted(source, format_batch, workers):
-                    _write_whole(file, piece)
-                    edges += count
-                    progress(edges)
-            return partial.stat().st_size
-        except OSError as error:
-            raise RunError(
-                f"{path}: writing failed after {edges:,} edges: {error.strerror}; free space and retry"
-            ) from error
-
-
-def is_edge_list(path: Path) -> bool:
-    """Whether `write_edges` knows what the name asks for."""
-    return _suffix(path) in _FORMATS
+    with whole_file(path, force=force) as partial:
+        with partial.open("wb", buffering=0) as file:
+            for count, piece in _formatted(source, format_batch, workers):
+                _write_whole(file, piece)
+                edges += count
+                progress(edges)
+        return partial.stat().st_size
 
 
 def _formatted(source: Source, format_batch: Format, workers: int) -> Iterator[tuple[int, bytes | memoryview]]:

@@ -6,13 +6,12 @@ CSV), and, where the beginning of an adjacency list or of CSV looks like that of
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.bytes.stream import Stream
-from penstock.storage.ingest.core.source import IngestOptions, Source, parse_columns
+from penstock.storage.ingest.core.source import FORMATS, IngestOptions, Source
 from penstock.storage.ingest.formats import npy, npz
 from penstock.storage.ingest.formats.adjacency import AdjacencySource
 from penstock.storage.ingest.formats.binary import PairSource
@@ -26,24 +25,6 @@ from penstock.storage.ingest.tables.layout import check_dividers, is_blank_divid
 from penstock.storage.ingest.text.edge_list import SAMPLE_BYTES, TextSource
 from penstock.storage.ingest.text.recognize import refuse_content
 from penstock.storage.ingest.text.strings import NamedTextSource, begins_with_strings
-
-Format = Literal[
-    "text",
-    "csv",
-    "matrix-market",
-    "dimacs",
-    "metis",
-    "adjacency",
-    "rows",
-    "webgraph",
-    "npy",
-    "npz",
-    "binary32",
-    "binary64",
-    "csr",
-    "parquet",
-]
-FORMATS: tuple[str, ...] = get_args(Format)
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SUFFIXES = {
@@ -158,8 +139,7 @@ def _format_of(path: str | Path, options: IngestOptions) -> str:
 def _sample(path: str | Path, options: IngestOptions) -> bytes:
     """The first lines of a file's content, whole; fewer than `SAMPLE_BYTES`, or else the last one may be cut."""
     with Stream(path, options.host_memory) as stream:
-        buffer = bytearray(SAMPLE_BYTES)
-        first = bytes(buffer[: stream.read_into(memoryview(buffer))])
+        first = stream.read(SAMPLE_BYTES)
     return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]
 
 
@@ -178,6 +158,3 @@ def _check_present(paths: Sequence[str | Path]) -> None:
             raise InputError(f"{path} is a folder; name the files in it")
         if not Path(path).exists():
             raise InputError(f"{path} does not exist; check the name ('-' is standard input)")
-
-
-__all__ = ["FORMATS", "Format", "IngestOptions", "Source", "open_source", "parse_columns"]

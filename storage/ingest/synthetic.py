@@ -8,7 +8,7 @@ copies resolved by recomputation, as Sanders and Schulz do. Refuses to remove du
 self-loops: conversion does that, when asked.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class SyntheticSource:
         self.bytes_done = 0
         self.threads = cores()
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield all edges in order of their numbers, about threads + 2 batches in memory."""
         self.bytes_done = 0
         firsts = range(0, self.edges, BATCH_EDGES)

@@ -1,13 +1,14 @@
-"""Owns how the decoding rate is measured: whole frames, checksum to ids, by several threads as reader.py's do.
+"""Measures the decoding rate: whole frames, from checksum to ids, by several threads as a `Reader` has them.
 
-The frames are a graph's own, read once, or made here: sorted rows of 16 random ids in the default encoding. Counts
-decoded bytes. Refuses to measure the disk: every frame is in memory before the first is decoded.
+The frames are a graph's own, read once, or made here: sorted rows of 16 random ids in the default encoding. Every frame
+is in memory before the first is decoded, so that the disk is not measured; what is counted is decoded bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,7 +19,6 @@ from penstock.storage.base.rate_sample import RateSample
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.codec import LEVELS, Coding, Decoder, Encoder, checksum
-from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import CHUNK_EDGES
 
@@ -42,17 +42,12 @@ def chunks_of(graph: Graph, most: int) -> list[EncodedChunk]:
     frames = graph.out.neighbors
     if frames is None or not frames.spec.chunks:
         return []
-    picked = np.unique(np.linspace(0, frames.spec.chunks - 1, min(most, frames.spec.chunks)).astype(int))
-    return [_stored(frames, int(number)) for number in picked]
-
-
-def _stored(frames: Frames, number: int) -> EncodedChunk:
-    frame = frames.read(number)
-
-    def decode(decoder: Decoder, out: Any) -> None:
-        frames.decode(number, frame, decoder, out)
-
-    return EncodedChunk(frames.spec.chunk_length(number), frames.spec.kind, decode)
+    spec = frames.spec
+    picked = np.unique(np.linspace(0, spec.chunks - 1, min(most, spec.chunks)).astype(int)).tolist()
+    return [
+        EncodedChunk(spec.chunk_length(number), spec.kind, partial(frames.decode, number, frames.read(number)))
+        for number in picked
+    ]
 
 
 def made_chunks(many: int, items: int = CHUNK_EDGES) -> list[EncodedChunk]:

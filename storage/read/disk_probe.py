@@ -1,7 +1,7 @@
-"""Owns how the disk's rate is measured: direct reads of files, scattered, several in flight.
+"""Measures the disk's rate: direct reads of files, scattered, several in flight.
 
-The page cache is bypassed (O_DIRECT), so that the figure is the disk's and not the memory's. Refuses
-to guess: where the file system takes no direct reads, that is an error, not a number.
+The page cache is bypassed (O_DIRECT), so that the figure is the disk's and not the memory's; where the file system
+takes no direct reads, that is an error and not a number.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Owns what can be told of a chunk of edges alone: their order, their sums, the range of their weights.
+"""What can be checked of a chunk of edges alone: their order, their hash sums, the range of their weights.
 
-The sums compare adjacencies as multisets of edges whatever their order: every edge (source, target, bits of its
-weight) is mixed to 64 bits and all are added up modulo 2^64, as in the incremental hashes of multisets of Clarke et
-al. (ASIACRYPT 2003), here against accidents and not against adversaries. Refuses to read: scan.py brings the items.
+The sums compare adjacencies as multisets of edges whatever their order: every edge (source, target, bits of its weight)
+is mixed to 64 bits and all are added up modulo 2^64, as in the incremental hashes of multisets of Clarke et al.
+(ASIACRYPT 2003), here against accidents and not against adversaries.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def _fill_rows(bases: Any, offsets: Any, shift: int, first: int, row: int, rows:
 
 
 @jit
-def _first_fall(rows: Any, neighbors: Any, weights: Any) -> int:
+def _first_unsorted(rows: Any, neighbors: Any, weights: Any) -> int:
     """Return the first edge that belongs before the one before it, -1 if there is none."""
     for i in range(1, len(rows)):
         if rows[i] != rows[i - 1]:
@@ -58,7 +58,7 @@ def _mixed_sum(sources: Any, targets: Any, bits: Any) -> Any:
 
 
 @jit
-def _inside(rows: Any, neighbors: Any, left: int) -> int:
+def _first_on_one_side(rows: Any, neighbors: Any, left: int) -> int:
     """Return the first edge that does not lead from one side to the other, -1 if there is none."""
     for i in range(len(rows)):
         if (rows[i] < left) == (neighbors[i] < left):
@@ -67,16 +67,16 @@ def _inside(rows: Any, neighbors: Any, left: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeFacts:
+class EdgeChecks:
     """What a chunk says: its first and last edge as (row, neighbor, weight), the edge that is out of order and the one
     that stays on its side (-1: none), sums of (row, neighbor) and of (neighbor, row), smallest and largest weight."""
 
     first: tuple[int, int, float]
     last: tuple[int, int, float]
-    fall: int = -1
-    stays: int = -1
-    ahead: int = 0
-    against: int = 0
+    unsorted: int = -1
+    same_side: int = -1
+    hash_sum: int = 0
+    reversed_hash_sum: int = 0
     low: float = 0.0
     high: float = 0.0
 
@@ -86,7 +86,7 @@ class EdgeFacts:
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
 
-def facts_of(index: Index, first: int, items: tuple[NDArray[Any], ...], left: int | None) -> EdgeFacts:
+def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left: int | None) -> EdgeChecks:
     """Look at the edges from number ``first`` on: ``items`` are neighbors, and weights if there are any.
 
     ``left``: how many vertices are sources of a bipartite graph.
@@ -97,13 +97,13 @@ def facts_of(index: Index, first: int, items: tuple[NDArray[Any], ...], left: in
     _fill_rows(*index.arrays(), first, index.row_of(first), rows)
     bits = weights.view(f"u{weights.itemsize}")
     values = weights if len(weights) else np.zeros(1, np.uint8)
-    return EdgeFacts(
+    return EdgeChecks(
         first=_edge(rows, neighbors, values, 0),
         last=_edge(rows, neighbors, values, -1),
-        fall=_after(first, int(_first_fall(rows, neighbors, weights))),
-        stays=-1 if left is None else _after(first, int(_inside(rows, neighbors, left))),
-        ahead=int(_mixed_sum(rows, neighbors, bits)),
-        against=int(_mixed_sum(neighbors, rows, bits)),
+        unsorted=_after(first, int(_first_unsorted(rows, neighbors, weights))),
+        same_side=-1 if left is None else _after(first, int(_first_on_one_side(rows, neighbors, left))),
+        hash_sum=int(_mixed_sum(rows, neighbors, bits)),
+        reversed_hash_sum=int(_mixed_sum(neighbors, rows, bits)),
         low=float(values.min()),
         high=float(values.max()),
     )

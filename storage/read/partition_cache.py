@@ -1,11 +1,10 @@
 """The host cache: decoded edges of the partitions that are kept, in one arena allocated once.
 
-Owns places, which chunks of a placed partition hold their edges, how much each was used lately,
-and who is reading it. Refuses to decide: what to keep is chosen above and told to `replace`; and
-refuses to drop what is pinned. Where the budget holds every partition, each has its own place
-from the start, in order, so that the whole adjacency becomes one contiguous array; otherwise
-places are slots of one partition each, shared by both adjacencies. One thread keeps the books;
-others only fill the arrays.
+It records where each partition is, which of its chunks are loaded, how much it was used lately, and how many readers
+pin it. The callers choose which partitions to `replace`; a pinned one is never dropped. Where the budget holds every
+partition, each has its own place from the start, in order, so that the whole adjacency is one contiguous array;
+otherwise places are slots of one partition each, shared by both adjacencies. One thread changes the records; others
+only fill the arrays.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class HostCache:
 
     A partition is known by its entry, `entry(direction, number)`; `starts`, `use` and `pins` are
     arrays with one item per entry. `starts` is the arena position (in edges) of a placed
-    partition, else -1.
+    partition, else -1. `changes`: how often what is held has changed.
     """
 
     def __init__(self, extents: Sequence[Extent], arena: Arena, allocate: Allocate = aligned_empty) -> None:
@@ -84,6 +83,7 @@ class HostCache:
         self.flights: dict[int, list[Any]] = {}
         self._held = {e.direction: np.zeros(e.chunks, dtype=np.uint8) for e in extents}
         self._complete: dict[tuple[str, bool], bool] = {}
+        self.changes = 0
         self._slots = SlotPool(0 if self.whole else self.slots)
         self._slot_of: dict[int, int] = {}
         edges = self._place_all() if self.whole else self.slots * step
@@ -147,6 +147,7 @@ class HostCache:
         """Note that these chunks now hold their edges."""
         self._held[direction][chunks] |= needed(with_weights)
         self._complete.clear()
+        self.changes += 1
 
     def arrays(
         self, direction: str, first: int, count: int, with_weights: bool
@@ -194,6 +195,7 @@ class HostCache:
                 step = self.partition_edges // self.extents[direction].chunk_edges
                 self._held[direction][number * step : (number + 1) * step] = 0
         self._complete.clear()
+        self.changes += 1
 
 
 def needed(with_weights: bool) -> np.uint8:

@@ -1,7 +1,7 @@
-"""Owns the promise of a fetch: its jobs, counted; its result, or the first thing that went wrong.
+"""A fetch under way: its jobs, counted; its result, or the first error.
 
-Whoever waits is told only when no job touches the caller's slab any more, error or not. Every job that is begun ends:
-what a report itself raises becomes the outcome. Refuses to run jobs: reader.py's threads do.
+`result` returns or raises only when no job writes to the caller's slab any more. Every job that began
+ends: an error while its outcome is added up is the outcome. The threads of reader.py run the jobs.
 """
 
 import threading

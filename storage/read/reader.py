@@ -1,9 +1,8 @@
-"""Owns the disk-reading threads: fetches chunks into the caller's slabs. The story of one fetch.
+"""The disk-reading threads: they fetch chunks into the caller's slabs. The story of one fetch.
 
-A fetch becomes a few merged reads (read_plan.py); each is one job: a thread of that stripe reads it into
-its own buffer, verifies and decodes every chunk in it straight into the slab, and reports to the
-ticket. Reads of a stripe overlap each other and all decoding, of which at most ``decode_threads`` run at
-once. Refuses to hold data: caches are elsewhere.
+A fetch becomes a few merged reads (read_plan.py); each is one job: a thread of that stripe reads it into its own
+buffer, verifies and decodes every chunk in it straight into the slab, and reports to the `PendingRead`. Reads of a
+stripe overlap each other and all decoding, of which at most ``decode_threads`` run at once.
 """
 
 import queue
@@ -18,12 +17,11 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.busy_timer import BusyTimer
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.open_file import OpenFile
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
@@ -51,7 +49,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    ticket: PendingRead
+    pending: PendingRead
     wanted: ReadRange
     pieces: tuple[_Piece, ...]
 
@@ -177,18 +175,18 @@ class Reader:
         )
         most = split_bytes(int(lengths.sum()), self._decode_threads)
         reads = plan_reads(shard, offsets, lengths, most)
-        ticket = PendingRead(len(reads))
+        pending = PendingRead(len(reads))
         try:
             for wanted in reads:
                 parts = tuple(
                     _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2])
                     for i in wanted.members
                 )
-                self._queues[wanted.shard].put(_Job(ticket, wanted, parts))
+                self._queues[wanted.shard].put(_Job(pending, wanted, parts))
         except BaseException:
-            ticket.cancel()
+            pending.cancel()
             raise
-        return ticket
+        return pending
 
     def close(self) -> None:
         """Finish what was asked for, then stop the threads and close the files."""
@@ -218,16 +216,16 @@ class Reader:
         self.close()
 
     def _work(self, file: DirectFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
-        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's ticket."""
+        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's `PendingRead`."""
         while (job := jobs.get()) is not None:
-            if job.ticket.begin():
+            if job.pending.begin():
                 outcome: ReadRecord | BaseException = _LOST
                 try:
                     outcome = self._perform(job, file, buffer)
                 except BaseException as error:
                     outcome = error
                 finally:
-                    job.ticket.end(outcome)
+                    job.pending.end(outcome)
                     del outcome
             del job
 
@@ -304,7 +302,7 @@ def _copied(
     first_edge: int,
     slabs: tuple[NDArray[Any], NDArray[Any] | None],
 ) -> PendingRead:
-    """Serve a graph in memory: copy, and return a ticket that is done."""
+    """Serve a graph in memory: copy, and return a `PendingRead` that is done."""
     assert adjacency.arrays is not None
     begun = time.perf_counter()
     for array, slab in zip(adjacency.arrays, slabs, strict=True):
@@ -314,7 +312,7 @@ def _copied(
             first = chunk * adjacency.chunk_edges
             last = min(first + adjacency.chunk_edges, adjacency.edges)
             slab[first - first_edge : last - first_edge] = array[first:last]
-    ticket = PendingRead(1)
-    ticket.begin()
-    ticket.end(ReadRecord(0, len(chunks), 0.0, time.perf_counter() - begun))
-    return ticket
+    pending = PendingRead(1)
+    pending.begin()
+    pending.end(ReadRecord(0, len(chunks), 0.0, time.perf_counter() - begun))
+    return pending

@@ -1,8 +1,8 @@
-"""Owns the reading of every chunk of arrays that lie side by side, in several threads, flaws and all.
+"""Reads every chunk of arrays that go together, in several threads, and notes what is wrong with each.
 
-Where reader.py stops at the first thing that is wrong, a scan notes it and goes on: what it yields for a chunk is what
-the caller's `look` made of its items, or what is wrong with it. Reads are merged as a fetch merges them; where one
-fails, its chunks are tried one by one. Refuses to keep items: they are gone when `look` returns.
+A `Reader` stops at the first error; a scan goes on: what it yields for a chunk is what the caller's `look` made of its
+items, or what is wrong with it. Reads are merged as a fetch merges them; where one fails, its chunks are tried one by
+one. Items are gone when `look` returns.
 """
 
 import threading
@@ -29,7 +29,7 @@ Items = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ScanProblem:
+class GraphProblem:
     """Something that is wrong with a graph: where, and what."""
 
     place: str
@@ -37,13 +37,13 @@ class ScanProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[T]):
+class ScannedChunk(Generic[T]):
     """One chunk: what was made of it (None where a frame is bad), bytes read for it, and what is wrong with it."""
 
     chunk: int
     found: T | None
     bytes: int
-    problems: tuple[ScanProblem, ...]
+    problems: tuple[GraphProblem, ...]
 
 
 class Scan:
@@ -68,10 +68,10 @@ class Scan:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def chunks(self, look: Callable[[int, Items], T]) -> Iterator[Seen[T]]:
+    def chunks(self, look: Callable[[int, Items], T]) -> Iterator[ScannedChunk[T]]:
         """Yield every chunk in order; ``look`` is called in threads, with its number and its items of every array."""
 
-        def work(group: range) -> list[Seen[T]]:
+        def work(group: range) -> list[ScannedChunk[T]]:
             return [self._seen(chunk, frames, look) for chunk, frames in self._read(group)]
 
         for group in ordered_map(self._pool, work, self._groups(), 2 * self._threads):
@@ -88,9 +88,9 @@ class Scan:
         if len(lengths):
             yield range(first, len(lengths))
 
-    def _read(self, group: range) -> Iterator[tuple[int, list[memoryview | ScanProblem]]]:
+    def _read(self, group: range) -> Iterator[tuple[int, list[memoryview | GraphProblem]]]:
         """The frames of each chunk of a group, or why there is none."""
-        found: list[list[memoryview | ScanProblem]] = [[] for _ in group]
+        found: list[list[memoryview | GraphProblem]] = [[] for _ in group]
         chunks = np.arange(group.start, group.stop)
         plans = [self._plan(frames, chunks) for frames in self._arrays]
         buffer = self._buffer(sum(read.length for plan in plans for read in plan))
@@ -107,12 +107,12 @@ class Scan:
 
     def _frames(
         self, frames: Frames, group: range, read: ReadRange, view: memoryview
-    ) -> Iterator[tuple[int, memoryview | ScanProblem]]:
+    ) -> Iterator[tuple[int, memoryview | GraphProblem]]:
         try:
             self._files[read.shard].read(read, view)
         except RunError as error:
             if len(read.members) == 1:
-                problem = ScanProblem(frames.name(group[read.members[0]]), reason(error))
+                problem = GraphProblem(frames.name(group[read.members[0]]), reason(error))
                 yield read.members[0], problem
                 return
             for member in read.members:
@@ -125,22 +125,24 @@ class Scan:
             first = int(frames.offsets[group[member]]) - read.start
             yield member, view[first : first + int(frames.lengths[group[member]])]
 
-    def _seen(self, chunk: int, read: list[memoryview | ScanProblem], look: Callable[[int, Items], T]) -> Seen[T]:
-        problems = [frame for frame in read if isinstance(frame, ScanProblem)]
+    def _seen(
+        self, chunk: int, read: list[memoryview | GraphProblem], look: Callable[[int, Items], T]
+    ) -> ScannedChunk[T]:
+        problems = [frame for frame in read if isinstance(frame, GraphProblem)]
         items = []
         decoder, places = self._decoding()
         for frames, frame, place in zip(self._arrays, read, places, strict=True):
-            if isinstance(frame, ScanProblem):
+            if isinstance(frame, GraphProblem):
                 continue
             out = place[: frames.spec.chunk_length(chunk)]
             flaw = frames.flaw(chunk, frame, decoder, out)
             if flaw is None:
                 items.append(out)
             else:
-                problems.append(ScanProblem(frames.name(chunk), flaw))
+                problems.append(GraphProblem(frames.name(chunk), flaw))
         found = look(chunk, tuple(items)) if len(items) == len(self._arrays) else None
         size = sum(int(frames.lengths[chunk]) for frames in self._arrays)
-        return Seen(chunk, found, size, tuple(problems))
+        return ScannedChunk(chunk, found, size, tuple(problems))
 
     def _decoding(self) -> tuple[Decoder, list[NDArray[Any]]]:
         """This thread's decoder, and its room for a chunk of every array."""

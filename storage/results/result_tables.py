@@ -1,8 +1,7 @@
-"""Writing result tables: CSV, Parquet, HDF5, NPY, Graphalytics. One column a field, one row a vertex, all or nothing.
+"""Result tables as CSV, Parquet, HDF5, NPY and Graphalytics: one column a field, one row a vertex, all or nothing.
 
-Owns the formats. Refuses names it has no format for. A column is (values, which are present or None); absent values
-are empty in CSV and null in Parquet, and keep the program's own mark in HDF5 and NPY, which have no nulls. Strings are
-UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
+Absent values are empty in CSV and null in Parquet, and keep the program's own mark in HDF5 and NPY, which have no
+nulls. Strings are UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
 """
 
 from __future__ import annotations
@@ -17,130 +16,119 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.base.atomic import replacing
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.atomic import whole_file
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
-from penstock.storage.format.driver_file import DriverFile, disk_error
+from penstock.storage.format.driver_file import DriverFile
 
 Columns = dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
-
+"""By name: the values of a column, one a vertex, and which of them are present (None: all)."""
 ROWS = 1 << 20  # rows turned into a record batch at once, so that memory stays bounded
 
 
 def write(path: Path, columns: Columns, *, force: bool = False, format: str | None = None) -> None:
-    """Write a table in `format`, or in that which the suffix of `path` asks for.
+    """Write a table, whole or not at all.
 
-    Raises InputError: unknown suffix, a target that may not be written. RunError: the disk failed or is full.
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    columns : Columns
+        The table: "vertex" (and "side" of a bipartite graph), then the fields of the result.
+    force : bool
+        Whether a file of that name may be replaced.
+    format : str, optional
+        A name in `FORMATS`; by default the one that the suffix of ``path`` asks for.
+
+    Raises
+    ------
+    InputError
+        The format is unknown, or the file may not be written.
+    RunError
+        The disk failed or is full; ``path`` is as it was.
     """
-    writer_for(path, format)(path, columns, force=force)
+    save = writer_for(path, format)
+    with whole_file(path, force=force) as partial:
+        save(partial, columns)
 
 
-def writer_for(path: Path, format: str | None = None) -> Callable[..., None]:
+def writer_for(path: Path, format: str | None = None) -> Callable[[Path, Columns], None]:
     """The function that writes `format`, or that which `path` asks for. Raises InputError naming the formats."""
-    if format is not None:
-        if format not in FORMATS:
-            raise InputError(f"{format!r} is not a format by name; there is {', '.join(FORMATS)}")
-        return FORMATS[format]
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise InputError(f"{path}: no table format ends in {path.suffix!r}; use one of {', '.join(_WRITERS)}")
-    return writer
+    if format is None:
+        format = _SUFFIXES.get(path.suffix.lower())
+        if format is None:
+            raise InputError(f"{path}: no table format ends in {path.suffix!r}; use one of {', '.join(_SUFFIXES)}")
+    elif format not in FORMATS:
+        raise InputError(f"{format!r} is not a format by name; there is {', '.join(FORMATS)}")
+    return FORMATS[format]
 
 
-def write_csv(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write CSV with a header line."""
-
-    def save(partial: Path) -> None:
-        quoting = "needed" if any(_needs_quotes(values) for values, _ in columns.values()) else "none"
-        options = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False)
-        schema = _schema(columns)
-        with partial.open("wb") as file:
-            file.write((",".join(columns) + "\n").encode())
-            with pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer:
-                for batch in _batches(columns, schema):
-                    writer.write_batch(batch)
-
-    _whole(path, save, force=force)
-
-
-def write_parquet(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write Parquet, compressed with zstd."""
-
-    def save(partial: Path) -> None:
-        schema = _schema(columns)
-        with pyarrow.parquet.ParquetWriter(partial, schema, compression="zstd") as writer:
+def _save_csv(path: Path, columns: Columns) -> None:
+    quoting = "needed" if any(_needs_quotes(values) for values, _ in columns.values()) else "none"
+    options = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False)
+    schema = _schema(columns)
+    with path.open("wb") as file:
+        file.write((",".join(columns) + "\n").encode())
+        with pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer:
             for batch in _batches(columns, schema):
                 writer.write_batch(batch)
 
-    _whole(path, save, force=force)
+
+def _save_parquet(path: Path, columns: Columns) -> None:
+    schema = _schema(columns)
+    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in _batches(columns, schema):
+            writer.write_batch(batch)
 
 
-def write_hdf5(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write HDF5, one dataset a column, and read it back."""
+def _save_hdf5(path: Path, columns: Columns) -> None:
+    """One dataset a column; the file is read back."""
     values = {name: array for name, (array, _) in columns.items()}
-
-    def save(partial: Path) -> None:
-        file = DriverFile(partial)
-        try:
-            with ThreadPool(1, "hdf5") as pool:
-                writing = pool.submit(hdf5.write_columns, file, values)
-                try:
-                    writing.result()
-                except BaseException:
-                    file.stop()
-                    raise
-        finally:
-            file.close()
-        if not hdf5.same_columns(partial, values):
-            raise OSError("what was written is not what is read back")
-
-    _whole(path, save, force=force)
+    file = DriverFile(path)
+    try:
+        with ThreadPool(1, "hdf5") as pool:
+            writing = pool.submit(hdf5.write_columns, file, values)
+            try:
+                writing.result()
+            except BaseException:
+                file.stop()
+                raise
+    finally:
+        file.close()
+    if not hdf5.same_columns(path, values):
+        raise OSError("what was written is not what is read back")
 
 
-def write_npy(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write the first field's values as a bare array."""
-    name = next(name for name in columns if name not in ("vertex", "side"))
-
-    def save(partial: Path) -> None:
-        with partial.open("wb") as file:
-            values = columns[name][0]
-            if values.dtype.kind == "T":
-                values = values.astype(f"U{max(1, int(np.strings.str_len(values).max(initial=1)))}")
-            values = np.ascontiguousarray(values)
-            npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
-            file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save does not say why a disk refuses
-
-    _whole(path, save, force=force)
+def _save_npy(path: Path, columns: Columns) -> None:
+    """The first field's values as a bare array."""
+    values = columns[_first_field(columns)][0]
+    if values.dtype.kind == "T":
+        values = values.astype(f"U{max(1, int(np.strings.str_len(values).max(initial=1)))}")
+    values = np.ascontiguousarray(values)
+    with path.open("wb") as file:
+        npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
+        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save does not say why a disk refuses
 
 
-def write_graphalytics(path: Path, columns: Columns, *, force: bool = False) -> None:
-    """Write the first field as `id value` lines, ids ascending: the output of LDBC Graphalytics, specification 1.0.
+def _save_graphalytics(path: Path, columns: Columns) -> None:
+    """The first field as `id value` lines, ids ascending: the output of LDBC Graphalytics, specification 1.0.
 
     A vertex that was not reached has 9223372036854775807 for a level, and infinity for a distance.
     """
-    name = next(name for name in columns if name not in ("vertex", "side"))
+    name = _first_field(columns)
     values, present = columns[name]
     absent = "9223372036854775807" if name == "level" else "infinity"
-
-    def save(partial: Path) -> None:
-        with partial.open("w", encoding="utf-8") as file:
-            for first in range(0, len(values), ROWS):
-                part = slice(first, first + ROWS)
-                reached = [True] * len(values[part]) if present is None else present[part].tolist()
-                rows = zip(columns["vertex"][0][part].tolist(), values[part].tolist(), reached, strict=True)
-                file.writelines(f"{vertex} {value if known else absent}\n" for vertex, value, known in rows)
-
-    _whole(path, save, force=force)
+    with path.open("w", encoding="utf-8") as file:
+        for first in range(0, len(values), ROWS):
+            part = slice(first, first + ROWS)
+            reached = [True] * len(values[part]) if present is None else present[part].tolist()
+            rows = zip(columns["vertex"][0][part].tolist(), values[part].tolist(), reached, strict=True)
+            file.writelines(f"{vertex} {value if known else absent}\n" for vertex, value, known in rows)
 
 
-def _whole(path: Path, save: Callable[[Path], None], *, force: bool) -> None:
-    with replacing(path, force=force) as partial:
-        try:
-            save(partial)
-        except OSError as error:
-            found = disk_error(error)
-            raise RunError(f"{path} could not be written: {found.strerror or found}; free space and retry") from error
+def _first_field(columns: Columns) -> str:
+    return next(name for name in columns if name not in ("vertex", "side"))
 
 
 def _schema(columns: Columns) -> pa.Schema:
@@ -174,13 +162,11 @@ def _batches(columns: Columns, schema: pa.Schema) -> Any:
         yield pa.record_batch(arrays, schema=schema)
 
 
-FORMATS: dict[str, Callable[..., None]] = {"graphalytics": write_graphalytics}
-"""Formats that are asked for by name: no suffix is theirs."""
-
-_WRITERS: dict[str, Callable[..., None]] = {
-    ".csv": write_csv,
-    ".parquet": write_parquet,
-    ".h5": write_hdf5,
-    ".hdf5": write_hdf5,
-    ".npy": write_npy,
+FORMATS: dict[str, Callable[[Path, Columns], None]] = {
+    "csv": _save_csv,
+    "parquet": _save_parquet,
+    "hdf5": _save_hdf5,
+    "npy": _save_npy,
+    "graphalytics": _save_graphalytics,
 }
+_SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy"}

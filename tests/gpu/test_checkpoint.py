@@ -1,5 +1,4 @@
-"""A run that was cut off on a GPU goes on there or on the cores, and vice versa
-(tests/engine/checkpoint/test_checkpoint.py)."""
+"""A run that was cut off on a GPU goes on there or on the cores, and vice versa."""
 
 from __future__ import annotations
 

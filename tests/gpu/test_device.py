@@ -69,14 +69,14 @@ def stretches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from penstock.engine.kernels.cuda.launch import CudaKernels
 
     found: list[int] = []
-    before = CudaKernels.stretch
+    before = CudaKernels.fused_iterations
 
     def counted(*arguments: Any) -> Any:
         done = before(*arguments)
         found.append(len(done.frontiers))
         return done
 
-    monkeypatch.setattr(CudaKernels, "stretch", counted)
+    monkeypatch.setattr(CudaKernels, "fused_iterations", counted)
     return found
 
 

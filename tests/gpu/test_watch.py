@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from penstock.engine.session import Session
 from penstock.storage.base.timeline import Timeline
-from penstock.tools.metrics import metering
-from penstock.tools.report_runs import read
+from penstock.tools.report.read_metrics import read
+from penstock.tools.run.metrics import metering
 from penstock.transfer.devices import cuda
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList

@@ -30,7 +30,7 @@ import pytest
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import PenstockError
 from penstock.tools import cli
-from penstock.tools.stop import Stopped
+from penstock.tools.base.signals import Stopped
 
 SOURCE = Path(__file__).parent / "failing_calls.c"
 SECONDS = 120
@@ -135,7 +135,7 @@ def _warm_up(place: Path) -> None:
     then leaves alone what was here before.
     """
     import penstock.engine.session
-    import penstock.tools.run  # noqa: F401
+    import penstock.tools.commands.run  # noqa: F401
 
     (place / "edges.txt").write_text("0 1\n")
     assert cli.run_command(["convert", str(place / "edges.txt"), str(place / "graph.h5"), "--quiet"]) == 0

@@ -26,9 +26,9 @@ from unittest import mock
 
 import numpy as np
 from penstock.storage.base.errors import PenstockError
-from penstock.storage.encoding.string_array import STRINGS, packed
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
+from support.graph_files import string_array
 
 ROOM_BYTES = 1 << 30
 """Address space that a changed file may ask for, over what the process has when it begins."""
@@ -85,7 +85,7 @@ def _write(path: Path, weights: np.dtype[Any] | None, options: dict[str, Any]) -
             adjacency.finish()
         if weights is not None and weights.kind == "f":
             writer.left = VERTICES // 2
-            writer.original_names(packed(np.array([f"vertex {v:03}" for v in range(VERTICES)], STRINGS)))
+            writer.original_names(string_array(f"vertex {v:03}" for v in range(VERTICES)))
         else:
             writer.original_ids(np.arange(VERTICES, dtype=np.uint64) * np.uint64(2**40 // 3))
     return path

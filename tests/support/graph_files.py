@@ -6,18 +6,27 @@ Owns how they are made and where in the file each kind of dataset lies, so that 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 
 CHUNK = 512
 VERTICES = 700
+
+
+def string_array(texts: Iterable[str]) -> StringArray:
+    """Texts as a graph file has its string ids."""
+    parts = [text.encode() for text in texts]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return StringArray(np.frombuffer(b"".join(parts), np.uint8), ends)
 
 
 class Rows:

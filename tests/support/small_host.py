@@ -36,4 +36,4 @@ def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, sl
 def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> None:
     """Let the host's budget be divided so, whether it computes or feeds a device."""
     for owner in (host_resources, device_memory_plan):
-        patch.setattr(owner, "divide", divide)
+        patch.setattr(owner, "divide_host_memory", divide)

@@ -17,7 +17,7 @@ from penstock.engine.programs.table import PROGRAMS
 from support.program_cases import CASES, ROWS
 from support.trials import PROGRAMS as TRIALS
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of trials.py by their names in the catalogue."""

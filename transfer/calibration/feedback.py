@@ -99,8 +99,8 @@ class Feedback:
         self._factors = [1.0] * len(QUANTITIES)
         self._fits: dict[tuple[Hashable, Hashable], Fits] = {}
         self._program: Hashable = None
-        self._begun = self._basis_of(None)
-        self._rates = rates
+        self._begun = self._given = self._basis_of(None)
+        self._last: dict[tuple[Hashable, Hashable], tuple[Basis, Rates]] = {}
         self._noted: deque[Walked] = deque()
         self._busy = 0.0
         self._walks = 0
@@ -128,17 +128,16 @@ class Feedback:
         self.settle(device)
         if self._disk is not None:
             self._busy = self._disk.busy_seconds
-        given = CostLaw(self.given.kernel_latency)
-        fits = (
-            self._fits.setdefault((self._program, kind), Fits(CostFit(given), CostFit(given)))
-            if self._corrects
-            else None
-        )
-        basis = self._basis_of(fits)
+        key = self._program, kind
+        if self._corrects and key not in self._fits:
+            given = CostLaw(self.given.kernel_latency)
+            self._fits[key] = Fits(CostFit(given), CostFit(given))
+        self._begun = self._basis_of(self._fits.get(key))
+        basis, rates = self._last.get(key, (self._given, self.given))
         if basis != self._begun:
-            self._begun = basis
-            self._rates = self._corrected()
-        return self._rates
+            rates = self._corrected()
+            self._last[key] = self._begun, rates
+        return rates
 
     def _basis_of(self, fits: Fits | None) -> Basis:
         if fits is None:
@@ -180,9 +179,7 @@ class Feedback:
         if basis.fits is None:
             return
         for fit, law, at in ((basis.fits.kernel, basis.kernel, KERNEL), (basis.fits.lines, basis.lines, LINK)):
-            for task in launches(noted, law, at):
-                fit.saw(*task)
-            fit.learn()
+            fit.learn(launches(noted, law, at))
         new = [(before / by, after) for (before, after), by in zip(observed(noted), basis.factors, strict=True)]
         self._remember(remembered(self._sums, new))
 
@@ -234,13 +231,12 @@ def gaps(records: Sequence[TaskRecord], device: Device) -> list[float]:
 
 
 def take_times(record: TaskRecord, device: Device) -> None:
-    """Add to a record the seconds between its events; those that the device has not passed are dropped."""
+    """Add to a record the seconds between its events, all of which the device has passed."""
     spans, record.spans = record.spans, ()
-    kernels = [span for span in spans if span[0] == KERNEL and device.done(span[2])]
+    kernels = [device.seconds(first, last) for at, first, last in spans if at == KERNEL]
     if kernels:
-        record.kernel_seconds = sum(device.seconds(first, last) for _, first, last in kernels)
-    copies = [span for span in spans if span[0] == LINK and device.done(span[2])]
-    record.link_seconds += sum(device.seconds(first, last) for _, first, last in copies)
+        record.kernel_seconds = sum(kernels)
+    record.link_seconds += sum(device.seconds(first, last) for at, first, last in spans if at == LINK)
 
 
 def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap: float = 0.0) -> Cost:
@@ -269,7 +265,7 @@ def observed(records: Iterable[TaskRecord]) -> Sums:
     for record in records:
         if record.predicted is None or record.measured is None:
             continue
-        for at, (before, after) in enumerate(zip(record.predicted.seconds, record.measured.seconds, strict=True)):
+        for at, (before, after) in enumerate(zip(record.predicted, record.measured, strict=True)):
             by_law = at == KERNEL or (at == LINK and record.route == "zero-copy")
             if not by_law and before > 0 and after > 0:
                 sums[at] = sums[at][0] + before, sums[at][1] + after
@@ -285,7 +281,7 @@ def launches(records: Iterable[TaskRecord], law: CostLaw, at: int = KERNEL) -> l
     for record in records:
         if record.predicted is None or record.measured is None or (at == LINK and record.route != "zero-copy"):
             continue
-        before, after = record.predicted.seconds[at], record.measured.seconds[at]
+        before, after = record.predicted[at], record.measured[at]
         if before > 0 and after > 0:
             base = max(0.0, before - law.launch - law.row * record.rows) / law.slope
             found.append((float(record.rows), base, after))

@@ -10,6 +10,7 @@ Refuses laws by which more work takes less time. That a launch, rows and edges h
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,14 +55,14 @@ class CostFit:
         self._fresh = 0
         self._fresh_seconds = 0.0
 
-    def saw(self, rows: float, base: float, seconds: float) -> None:
-        """Note one more task: its active rows, what the given rates say of its edges, and what it took, above zero."""
-        self._seen.append((rows, base, seconds))
-        self._fresh += 1
-        self._fresh_seconds += seconds
+    def learn(self, tasks: Sequence[tuple[float, float, float]]) -> None:
+        """Note tasks, and draw the law anew if there is enough that is new.
 
-    def learn(self) -> None:
-        """Draw the law anew, if there is enough that is new."""
+        tasks: active rows, what the given rates say of the edges, and the seconds measured, above zero, of each.
+        """
+        self._seen.extend(tasks)
+        self._fresh += len(tasks)
+        self._fresh_seconds += sum(seconds for _, _, seconds in tasks)
         if self._fresh_seconds >= WORTH and (len(self._seen) <= SOON or self._fresh >= SOON):
             self._fresh, self._fresh_seconds = 0, 0.0
             seen = np.array(self._seen)

@@ -40,7 +40,7 @@ def accuracy(records: Iterable[TaskRecord]) -> dict[str, Accuracy]:
     for record in records:
         if record.predicted is None or record.measured is None:
             continue
-        pair = busiest(record.predicted.seconds, record.measured.seconds)
+        pair = busiest(record.predicted, record.measured)
         if pair is not None:
             tasks.setdefault(record.route, []).append(pair)
         costs = record.predicted, record.measured
@@ -60,7 +60,7 @@ def busiest(before: Sequence[float], after: Sequence[float]) -> Pair | None:
 
 
 def _summed(costs: list[tuple[Cost, Cost]]) -> Pair | None:
-    sums = [[sum(seconds) for seconds in zip(*(pair[at].seconds for pair in costs), strict=True)] for at in (0, 1)]
+    sums = [[sum(seconds) for seconds in zip(*(pair[at] for pair in costs), strict=True)] for at in (0, 1)]
     return busiest(*sums)
 
 

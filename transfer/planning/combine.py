@@ -39,8 +39,7 @@ class Rules:
     between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
     host_places: given where the host does not hold every edge: what is read in place joins only if it lies in one run
     there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab when
-    compacted, and what a slab holds. waiting: partitions whose active rows nobody brings: no group reaches over
-    them.
+    compacted, and what a slab holds.
     """
 
     k: int = 1
@@ -48,7 +47,6 @@ class Rules:
     host_places: Ints | None = None
     words: Ints | None = None
     capacity: int = 0
-    waiting: Bools | None = None
 
 
 def combine(
@@ -69,14 +67,15 @@ def combine(
     wanted, names = np.asarray(numbers, dtype=np.int64), np.asarray(routes)
     if not len(wanted):
         return []
-    freely = _freely(wanted, names, places, partition_edges, rules)
-    counted = _counted(wanted, names, _runs(places, partition_edges)[wanted])
+    runs = _runs(places, partition_edges)[wanted]
+    freely = _freely(wanted, names, runs, partition_edges, rules)
+    counted = _counted(wanted, names, runs)
     packed = _pairs(names, "compaction") & (rules.words is not None)
     if rules.host_places is not None:
         kept = rules.host_places[wanted] != NOWHERE
         packed &= kept[1:] & kept[:-1]
     groups: list[PartitionGroup] = []
-    breaks = np.flatnonzero(~(freely | counted | packed) | _over_waiting(wanted, rules.waiting)) + 1
+    breaks = np.flatnonzero(~(freely | counted | packed)) + 1
     for first, last in itertools.pairwise((0, *breaks.tolist(), len(wanted))):
         links = slice(first, last - 1)
         parts: Iterable[tuple[int, int]]
@@ -91,21 +90,14 @@ def combine(
     return groups
 
 
-def _over_waiting(wanted: Ints, waiting: Bools | None) -> Bools:
-    """Whether something that waits lies between each wanted partition but the first and the one before it."""
-    if waiting is None:
-        return np.zeros(max(0, len(wanted) - 1), dtype=bool)
-    return np.diff(np.cumsum(waiting)[wanted]) > 0
+def _pairs(names: NDArray[np.str_], kind: str) -> Bools:
+    """Whether each wanted partition but the first goes by route `kind`, and so does the one before it."""
+    found = names == kind
+    return np.asarray(found[1:] & found[:-1])
 
 
-def _pairs(names: NDArray[np.str_], *kinds: str) -> Bools:
-    """Whether each wanted partition but the first goes the way of the one before it, and that is one of `kinds`."""
-    return np.asarray((names[1:] == names[:-1]) & np.isin(names[1:], kinds))
-
-
-def _freely(wanted: Ints, names: NDArray[np.str_], places: Ints, step: int, rules: Rules) -> Bools:
+def _freely(wanted: Ints, names: NDArray[np.str_], runs: Ints, step: int, rules: Rules) -> Bools:
     """Whether each joins the one before it however many there are, and reaches over what is between."""
-    runs = _runs(places, step)[wanted]
     in_one_run = (runs[1:] == runs[:-1]) & (runs[1:] != NOWHERE)
     at_rest = bool(np.all(names == "resident"))
     joined = _pairs(names, "resident") & in_one_run & (at_rest or "resident" in rules.unbounded)
@@ -122,7 +114,7 @@ def _counted(wanted: Ints, names: NDArray[np.str_], runs: Ints) -> Bools:
     """Whether each may join its neighbor as one of `k`: what is resident only where it has a place."""
     neighbors = (np.diff(wanted) == 1) & (runs[1:] == runs[:-1])
     nowhere = (runs[1:] == NOWHERE) & (names[1:] == "resident")
-    return np.asarray(_pairs(names, "resident", "filter") & neighbors & ~nowhere)
+    return np.asarray((_pairs(names, "resident") | _pairs(names, "filter")) & neighbors & ~nowhere)
 
 
 def _by_capacity(first: int, last: int, rules: Rules) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
 Bools = NDArray[np.bool_]
-CARRIERS = {"cel": "filter", "cel-structural": "filter"}
+CARRIERS = {"cel": "filter"}
 """Routes of what is added during the walk, and by which one its carriers travel."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
@@ -44,13 +44,15 @@ def make_plan(
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
     routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
-    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity, demand.waiting)
+    rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
     chosen = np.empty((len(numbers), len(RESOURCES)))
     for route in costs:
         chosen[routes == route] = costs[route][routes == route]
     seconds = _together(groups, chosen, rates, options.combine)
-    tasks = [Task(group.route, group.partitions, Cost.of(row)) for group, row in zip(groups, seconds, strict=True)]
+    tasks = [
+        Task(group.route, group.partitions, Cost(*row)) for group, row in zip(groups, seconds.tolist(), strict=True)
+    ]
     order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
     return Plan(demand.direction, tuple(tasks[i] for i in order))
 
@@ -129,13 +131,13 @@ def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bool
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
     table = np.stack([costs[name] for name in carried])
     table[:, resident] = costs["resident"][resident]
-    if "compaction" not in carried:
-        return np.array(carried)[balance(table, allowed)]
-    gathers, places = carried.index("compaction"), np.arange(len(resident))
-    allowed[gathers] = packable
-    with_it = balance(table, allowed)
+    gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
     without = balance(table, allowed)
+    if not (any(gathers) and packable.any()):
+        return np.array(carried)[without]
+    allowed[gathers] = packable
+    with_it, places = balance(table, allowed), np.arange(len(resident))
     before, after = (table[routes, places].sum(axis=0).max() for routes in (without, with_it))
     return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
 

@@ -1,20 +1,19 @@
-"""Routes `cel` and `cel-structural`: rows of partitions that the walk has passed travel again, beside the next carrier.
+"""Route `cel`: rows of partitions that the walk has passed travel again, beside the next carrier.
 
 WolfGraph's Concatenated Edge List (Zhu et al., FGCS 2020). Its carriers are filter tasks; what is added to them is a
-Bundle, which no plan holds: the engine finds out during the walk whose rows must travel, and threads gather them from
-host memory. `cel` is causal, it brings rows of vertices that have changed; `cel-structural` is WolfGraph's own rule,
-all successors of a carrier's destinations. We do not concatenate in host memory: carriers are copied from where they
-lie, and a bundle follows in a copy of its own on the same stream, since another pass of a carrier through host memory
-costs more than the second copy's 8 microseconds. The launching thread waits for the gathering, so that the copy goes
-right behind the next carrier's and before the one after that. Owns the cutting of what is too large for its pack, and
-the parcel. Refuses rows whose edges are not complete in host memory.
+Bundle, which no plan holds: the engine finds out during the walk which rows must travel (those of vertices that have
+changed, `decisions/cel.md`), and threads gather them from host memory. They are not concatenated there: carriers are
+copied from where they lie, and a bundle follows in a copy of its own on the same stream, since another pass of a
+carrier through host memory costs more than the second copy's 8 microseconds. The launching thread waits for the
+gathering, so that the copy goes right behind the next carrier's and before the one after that. Owns the cutting of what
+is too large for its pack, and the parcel. Refuses rows whose edges are not complete in host memory.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,14 @@ from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.staging.staged_reader import StagedReader
-from penstock.transfer.successors import keep_whole_rows, mark_successors, unmark
 from penstock.transfer.values.cost import LINK, Cost
 from penstock.transfer.values.task import Demand, Ints, Partition, Task, TaskRecord
 from penstock.transfer.values.view import View
 
-CAUSAL, STRUCTURAL = NAMES = tuple(CARRIERS)
+name = "cel"
+kinds = frozenset({"emulated", "cuda"})
+staged = True
+
 AHEAD = 2
 """Carriers on their way at once: with the one at work they leave the third slab to a bundle."""
 
@@ -52,33 +53,22 @@ class Bundle(Task):
     rows: ActiveRows | None = None
 
 
-@dataclass(frozen=True)
-class Cel:
-    """One of the two routes."""
-
-    name: str
-    kinds: frozenset[str] = frozenset({"emulated", "cuda"})
-    staged: bool = True
-
-    def start(self, task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
-        """Gather a bundle and start its copy; None while there is no pack or slab."""
-        if not isinstance(task, Bundle):
-            raise RuntimeError(f"a plan has a task of route {self.name}; its carriers go by {CARRIERS[self.name]}")
-        assert stage.packs is not None
-        assert stage.slabs is not None
-        pack = stage.packs.take(demand.with_weights)
-        if pack is None:
-            return None
-        slab = None
-        try:
-            slab = stage.slabs.take(demand.with_weights)
-        finally:
-            if slab is None:
-                stage.packs.give(pack)
-        return None if slab is None else Concatenated(task, stage, pack, slab)
-
-
-causal, structural = Cel(CAUSAL), Cel(STRUCTURAL)
+def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
+    """Gather a bundle and start its copy; None while there is no pack or slab."""
+    if not isinstance(task, Bundle):
+        raise RuntimeError(f"a plan has a task of route {name}; its carriers go by {CARRIERS[name]}")
+    assert stage.packs is not None
+    assert stage.slabs is not None
+    pack = stage.packs.take(demand.with_weights)
+    if pack is None:
+        return None
+    slab = None
+    try:
+        slab = stage.slabs.take(demand.with_weights)
+    finally:
+        if slab is None:
+            stage.packs.give(pack)
+    return None if slab is None else Concatenated(task, stage, pack, slab)
 
 
 def complete(stage: PartitionDirectory, *, with_weights: bool) -> NDArray[np.bool_]:
@@ -92,7 +82,7 @@ def complete(stage: PartitionDirectory, *, with_weights: bool) -> NDArray[np.boo
     return here
 
 
-def bundles(name: str, demand: Demand, stage: PartitionDirectory) -> list[Bundle]:
+def bundles(demand: Demand, stage: PartitionDirectory) -> list[Bundle]:
     """What to gather for marked rows, in as few packs as hold them; the marks may change afterwards.
 
     demand: exact counts of the marked rows of every partition; all their chunks are `complete`.
@@ -109,38 +99,11 @@ def bundles(name: str, demand: Demand, stage: PartitionDirectory) -> list[Bundle
     for piece in _pieces(numbers, demand, stage, rows):
         more = piece[2] + 2 * piece[1]
         if kept and words + more > stage.packs.edges:
-            found.append(_bundle(name, kept, rows))
+            found.append(_bundle(kept, rows))
             kept, words = [], 1
         kept.append(piece)
         words += more
-    return [*found, _bundle(name, kept, rows)]
-
-
-def successors(demand: Demand, numbers: Ints, passed: NDArray[np.uint8], stage: PartitionDirectory) -> Demand:
-    """The demand for what the active rows of these partitions lead to, as far as it lies in passed chunks.
-
-    demand: `marks` of the active vertices, None for all of them; its counts are not asked. A row that is cut, by the
-    end of a partition or of what fits a pack, is left out: only whole rows may be sent from later, when it is known who
-    has changed. What the host has not complete leads nowhere.
-    """
-    assert stage.packs is not None
-    active = ActiveRows(demand.marks, _index(stage).arrays())
-    vertices = len(active.index[1]) - 1
-    found = np.zeros(-(-vertices // 64), dtype=np.uint64)
-    step = stage.table.partition_edges // stage.adjacency.chunk_edges
-    here = complete(stage, with_weights=demand.with_weights)
-    for number in numbers.tolist():
-        if here[number * step : (number + 1) * step].all():
-            part = stage.table[number]
-            mark_successors(active, part, _source(stage, part, with_weights=False), found)
-    sizes = stage.table.partition_edges, stage.adjacency.chunk_edges
-    counts = keep_whole_rows(found, active, passed, sizes)
-    for number in np.flatnonzero(counts[1] + 2 * counts[0] + 1 > stage.packs.edges).tolist():
-        part = stage.table[number]
-        _drop_cut(found, np.array([cut.e0 for cut in _cut(part, stage)]), stage)
-        counts[:, number] = count_rows(ActiveRows(found, active.index), part)
-    rows, edges = np.ascontiguousarray(counts)
-    return replace(demand, active_vertices=rows, active_edges=edges, marks=found)
+    return [*found, _bundle(kept, rows)]
 
 
 def _copied(marks: NDArray[Any], stage: PartitionDirectory, first: int, last: int) -> ActiveRows:
@@ -182,15 +145,7 @@ def _cut(part: Partition, stage: PartitionDirectory) -> list[Partition]:
     return [Partition(part.direction, part.number, a, b, v, w + 1) for a, b, v, w in bounds]
 
 
-def _drop_cut(found: NDArray[np.uint64], cuts: Ints, stage: PartitionDirectory) -> None:
-    """Unmark the rows that are cut at these edges."""
-    bases, offsets, shift = _index(stage).arrays()
-    rows = _index(stage).rows_of(cuts)
-    begins = bases[rows >> int(shift)] + offsets[rows].astype(np.int64)
-    unmark(found, rows[begins < cuts])
-
-
-def _bundle(name: str, pieces: list[Piece], rows: ActiveRows) -> Bundle:
+def _bundle(pieces: list[Piece], rows: ActiveRows) -> Bundle:
     parts = tuple(piece[0] for piece in pieces)
     plan = compacted_layout([piece[1] for piece in pieces], [piece[2] for piece in pieces])
     return Bundle(name, (), Cost(), parts, plan, rows)

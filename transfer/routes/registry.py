@@ -35,7 +35,7 @@ class Route(Protocol):
         """Start bringing a task's edges; None when there is no slab for them yet."""
 
 
-_ALL = (resident, filter_route, compaction, zero_copy, cel.causal, cel.structural)
+_ALL = (resident, filter_route, compaction, zero_copy, cel)
 ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in _ALL}
 
 

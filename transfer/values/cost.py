@@ -9,6 +9,7 @@ balance the resources.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,8 @@ BETA = 0.4  # and zero-copy by this one
 INDEX_BYTES = 8  # d2: one entry of a compacted index
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds on each resource; the resources work at the same time."""
+class Cost(NamedTuple):
+    """Seconds on each resource, in the order of RESOURCES; the resources work at the same time."""
 
     disk: float = 0.0
     decode: float = 0.0
@@ -41,17 +41,7 @@ class Cost:
     @property
     def busiest(self) -> float:
         """Seconds of the resource that works longest."""
-        return max(self.seconds)
-
-    @property
-    def seconds(self) -> tuple[float, float, float, float, float]:
-        """The seconds in the order of RESOURCES."""
-        return self.disk, self.decode, self.gather, self.link, self.kernel
-
-    @classmethod
-    def of(cls, seconds: Floats) -> Cost:
-        """Make a cost of a float64 array of shape (5,), in the order of RESOURCES."""
-        return cls(*(float(value) for value in seconds))
+        return max(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +65,6 @@ class Counts:
     edge_bytes: int
     index_bytes: int = INDEX_BYTES
     copied_bytes: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Successors:
-    """What CEL adds to its carrier: arrays of shape (p,).
-
-    `edges` S and `vertices` Sv gathered with the carrier; `saved`: float64[p, 5] seconds per
-    resource that those successors would cost in the next iteration if they did not travel now.
-    """
-
-    edges: Floats
-    vertices: Floats
-    saved: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +150,3 @@ def line_seconds(lines: _Some, rows: _Some, run_bytes: _Some, rates: Rates) -> F
     """
     read = rates.line_seconds(lines, run_bytes) + rows / rates.line_rows
     return np.asarray(read + (lines > 0) * rates.line_latency, dtype=np.float64)
-
-
-def cel(carrier: Floats, successors: Successors, counts: Counts, rates: Rates) -> Floats:
-    """Return the cost of a carrier with its successors, float64[p, 5], never negative.
-
-    `carrier` is its own cost as given by `measured`. The successors add gather and link (their
-    copy is the carrier's: no second latency) and take away what they would cost in the next
-    iteration.
-    """
-    moved = successors.edges * counts.edge_bytes + successors.vertices * counts.index_bytes
-    cost = carrier - successors.saved
-    cost[:, GATHER] += moved / rates.gather_bytes
-    cost[:, LINK] += moved / rates.copy_bytes
-    return np.maximum(cost, 0.0)

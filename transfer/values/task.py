@@ -116,9 +116,7 @@ class Demand:
     that has active edges. `whole`: the iteration walks every edge of every partition, whatever
     the arrays say. `read_edges`: edges expected to be read before pulls leave early; None means
     all active ones. `packable`: active rows may be gathered (pushes along edges only). `marks`: bitmap
-    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows. `waiting`: bool[p],
-    partitions whose active rows are left for another iteration: nothing is wanted of them, and no task may reach over
-    them; None for none.
+    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows.
     """
 
     direction: Direction
@@ -132,7 +130,6 @@ class Demand:
     read_edges: Floats | None = None
     packable: bool = True
     marks: NDArray[Any] | None = None
-    waiting: NDArray[np.bool_] | None = None
 
     @property
     def wanted(self) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ from penstock.engine.kernels.cuda.driver import (
 from penstock.engine.kernels.cuda.work_queue import GROUP_SHIFT
 from penstock.engine.kernels.host.launch import explain
 from penstock.engine.kernels.host.union_find import most_frequent
-from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays, all_rows
+from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
 from penstock.engine.state.device_state import TALLIES
@@ -213,21 +213,6 @@ class CudaKernels:
             np.uint64(state.first),
         )  # fmt: skip
         return resend, table
-
-    def push_pending(
-        self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float
-    ) -> None:
-        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
-        assert view.rows is not None, "the view brings rows"
-        known, within = self.placed(index), self._buffer("within", len(state.pending.words), np.uint32)
-        within[...] = 0
-        at = view.rows.astype(np.uint64) - np.uint64(state.first)
-        self._call("mark_all", blocks_for(len(at)), at, within)
-        resend, _ = self._select_ready(within, state, index, (scalars, limit), all_rows())
-        self._call(
-            "push_compacted", self._tiles(view), self._edges_of(view), view.rows, view.offsets, known.arrays, resend,
-            np.bool_(False), state.arrays, scalars, _vertices_of(state),
-        )  # fmt: skip
 
     def _shared_chunks(self, count: int) -> tuple[Any, Any]:
         """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""

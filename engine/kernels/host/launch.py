@@ -19,7 +19,7 @@ from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import Kernel, check_workers, inline
-from penstock.engine.kernels.interface import ReadyRows, all_rows
+from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
@@ -190,19 +190,6 @@ class HostKernels:
         self._call(
             "select_ready", small, pending.words, pending.summary, within, state.resend_bitmap, kernel_index(index),
             ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit), np.uint64(state.first),
-        )  # fmt: skip
-
-    def push_pending(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
-        assert view.rows is not None, "the view brings rows"
-        at = np.asarray(view.rows, dtype=np.uint64) - np.uint64(state.first)
-        state.resend_bitmap[:] = 0
-        np.bitwise_or.at(state.resend_bitmap, at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63)))
-        self._select_ready(state.resend_bitmap, state, index, (scalars, limit), all_rows())
-        cut = self._cut(view.e1)
-        self._call(
-            "push_compacted", cut[0] == 1, self._edges_of(view), view.rows, view.offsets, kernel_index(index),
-            state.resend_bitmap, False, *cut, state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
     def pull(

@@ -131,17 +131,6 @@ class ReferenceKernels:
         self._count(taken, state, index, ready.sizes, ready.table, np.zeros_like(ready.chunks))
         return state.resend_bitmap
 
-    def push_pending(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send from those rows of a packed view, none of them cut, that are pending: packed before that was known."""
-        assert view.rows is not None, "the view brings rows"
-        brought = {int(v) - state.first for v in view.rows}
-        taken = [at for at in self._due(state, index, scalars, limit) if at in brought]
-        self._select(state, taken)
-        for e, u in self._sources(view, index):
-            if u - state.first in taken:
-                start, end = row(index, u)
-                self._message(view, e, u, int(view.neighbors[e]), end - start, state, scalars)
-
     def _due(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> list[int]:
         """Who is pending below the limit."""
         call, base = self.author.calls["priority"], state.first

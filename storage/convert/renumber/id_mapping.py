@@ -1,21 +1,21 @@
-"""Owns how ids become 0 to n-1, four ways: kept, renumbered, renumbered side by side, or named.
+"""Owns how ids become vertices 0 to n-1: kept, compact, compact side by side, listed, or named.
 
-Each looks at a batch in any thread, takes what it saw in order, and in the end maps what was logged.
-With two sides (a bipartite graph) the targets' ids are a space of their own, shifted behind the
+Each mapping scans a batch in any thread, records what it found in the order of the input, and in the end assigns
+vertices to all ids. With two sides (a bipartite graph) the targets' ids are a space of their own, shifted behind the
 sources'. Refuses to log or to read; rename.py does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
-from penstock.storage.convert.renumber.name_table import KeptNames, NameRuns, NameTable, SpilledNames, merged
-from penstock.storage.convert.sort.read import NewIds
+from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, merged
+from penstock.storage.convert.sort.memory_quota import ArrayStore
+from penstock.storage.convert.sort.read import NewIds, Original
 from penstock.storage.convert.sort.workspace import Workspace
-from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
 
@@ -23,80 +23,15 @@ NAME_RUN_SHARE = 32
 """One part in so many of the budget is a run of names: several are in memory while one is sorted."""
 
 
-class NameStore:
-    """The names of all vertices in the order of bytes, piece by piece; ``order`` numbers them anew."""
-
-    def __init__(self, shelf: SpilledNames, sides: bool) -> None:
-        self._shelf, self._sides = shelf, sides
-        self._pieces: list[KeptNames] = []
-        self.order: NDArray[Any] | None = None
-
-    def add(self, names: StringArray) -> None:
-        """Keep the next names."""
-        self._pieces.append(self._shelf.keep(names, np.empty(0, np.uint32)))
-
-    def pieces(self) -> Iterator[StringArray]:
-        """Yield the names of the vertices from 0 on; with ``order`` the first ones are gathered from all pieces."""
-        if self.order is None:
-            for piece in self._pieces:
-                yield self._names(piece)
-            return
-        falls = np.flatnonzero(self.order[1:] < self.order[:-1])
-        yield from self._gathered(int(falls[-1]) + 1 if len(falls) else 0)
-
-    def _gathered(self, ahead: int) -> Iterator[StringArray]:
-        """Names of hubs (``order[:ahead]``, any order), then those of the others, which ascend."""
-        assert self.order is not None
-        hubs = np.sort(self.order[:ahead].astype(np.int64))
-        parts, first = [], 0
-        for piece in self._pieces:
-            mine = hubs[(hubs >= first) & (hubs < first + piece.count)]
-            parts.append(self._names(piece).taken(mine - first))
-            first += piece.count
-        yield _joined(parts).taken(np.searchsorted(hubs, self.order[:ahead]))
-        first = 0
-        for piece in self._pieces:
-            stays = np.ones(piece.count, bool)
-            stays[hubs[(hubs >= first) & (hubs < first + piece.count)] - first] = False
-            yield self._names(piece).taken(np.flatnonzero(stays))
-            first += piece.count
-
-    def _names(self, piece: KeptNames) -> StringArray:
-        lengths, _, text = _whole(piece)
-        names = StringArray(text, np.cumsum(lengths.astype(np.int64) + 1))
-        if not self._sides:
-            return names
-        keep = np.ones(len(text), bool)
-        keep[names.ends - names.lengths] = False
-        return StringArray(text[keep], names.ends - np.arange(1, len(names) + 1))
-
-
-def _whole(piece: KeptNames) -> tuple[NDArray[Any], ...]:
-    if piece.arrays is not None:
-        text, lengths, numbers = piece.arrays
-        return lengths, numbers, text
-    lengths, text = np.empty(piece.count, np.uint16), np.empty(piece.text_bytes, np.uint8)
-    assert piece.file is not None
-    piece.file.read(piece.starts[1], lengths)
-    piece.file.read(piece.starts[0], text)
-    return lengths, np.empty(0, np.uint32), text
-
-
-def _joined(parts: list[StringArray]) -> StringArray:
-    bases = np.cumsum([0, *(len(names.text) for names in parts)])
-    ends = [names.ends + base for names, base in zip(parts, bases, strict=False)]
-    return StringArray(np.concatenate([names.text for names in parts]), np.concatenate(ends))
-
-
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    """What came of numbering: how many vertices, how logged ids of sources and of targets become theirs
+class AssignedIds:
+    """What ids became: how many vertices there are, how logged ids of sources and of targets become theirs
     (None: they are), the original ids by vertex (None: the same), and of two sides how many sources."""
 
     vertices: int
     sources: NewIds | None = None
     targets: NewIds | None = None
-    original: "NDArray[Any] | NameStore | None" = None
+    original: Original = None
     left: int | None = None
 
 
@@ -108,19 +43,19 @@ class Unlisted(Exception):  # noqa: N818
         self.name, self.role, self.edge = name, role, edge
 
 
-class Numbering(Protocol):
+class IdMapping(Protocol):
     """How ids become vertices."""
 
-    def look(self, batch: EdgeBatch) -> Any:
+    def scan(self, batch: EdgeBatch) -> Any:
         """What a batch's ids are; any thread may ask."""
         ...
 
-    def take(self, batch: EdgeBatch, seen: Any) -> EdgeBatch:
-        """Note it, in order; return the batch as it is to be logged. Raises Unlisted."""
+    def record(self, batch: EdgeBatch, found: Any) -> EdgeBatch:
+        """Note what `scan` found, batch by batch in order; return the batch as it is to be logged. Raises Unlisted."""
         ...
 
-    def finish(self) -> Numbered:
-        """Number everything that was taken."""
+    def assign(self) -> AssignedIds:
+        """Assign a vertex to every id that was recorded."""
         ...
 
 
@@ -130,65 +65,65 @@ class KeptIds:
     def __init__(self, space: Workspace) -> None:
         self._space = space
 
-    def look(self, batch: EdgeBatch) -> int:
+    def scan(self, batch: EdgeBatch) -> int:
         """The largest id."""
         ids = [ids for ids in (batch.sources, batch.targets, batch.lone) if ids is not None and len(ids)]
         return max((int(array.max()) for array in ids), default=-1)
 
-    def take(self, batch: EdgeBatch, seen: int) -> EdgeBatch:
+    def record(self, batch: EdgeBatch, found: int) -> EdgeBatch:
         """Note it."""
-        self._space.saw_id(seen)
+        self._space.saw_id(found)
         return batch
 
-    def finish(self) -> Numbered:
+    def assign(self) -> AssignedIds:
         """Say how many vertices there are."""
-        return Numbered(self._space.known_vertices)
+        return AssignedIds(self._space.known_vertices)
 
 
-class Renumbered:
+class CompactIds:
     """The ids that occur, ascending, are 0 to n-1."""
 
     def __init__(self, space: Workspace) -> None:
         self._found = IdSet(space.share.id_bytes)
 
-    def look(self, batch: EdgeBatch) -> Ids:
+    def scan(self, batch: EdgeBatch) -> Ids:
         """The distinct ids of both ends, ascending."""
         return distinct(batch.sources, batch.targets, batch.lone)
 
-    def take(self, batch: EdgeBatch, seen: Ids) -> EdgeBatch:
+    def record(self, batch: EdgeBatch, found: Ids) -> EdgeBatch:
         """Note them. Raises as `IdSet.add`."""
-        self._found.add(seen)
+        self._found.add(found)
         return batch
 
-    def finish(self) -> Numbered:
+    def assign(self) -> AssignedIds:
         """Map them."""
         ids = self._found.merged()
-        names = IdMap(ids)
-        return Numbered(len(ids), names, names, ids)
+        vertices = IdMap(ids)
+        return AssignedIds(len(ids), vertices, vertices, ids)
 
 
-class TwoSides:
+class BipartiteIds:
     """Ids of sources are 0 to s-1, ids of targets s to n-1, each side ascending."""
 
     def __init__(self, space: Workspace) -> None:
         self._found = IdSet(space.share.id_bytes // 2), IdSet(space.share.id_bytes // 2)
 
-    def look(self, batch: EdgeBatch) -> tuple[Ids, Ids]:
+    def scan(self, batch: EdgeBatch) -> tuple[Ids, Ids]:
         """The distinct ids of each side."""
         return distinct(batch.sources, batch.lone), distinct(batch.targets)
 
-    def take(self, batch: EdgeBatch, seen: tuple[Ids, Ids]) -> EdgeBatch:
+    def record(self, batch: EdgeBatch, found: tuple[Ids, Ids]) -> EdgeBatch:
         """Note them. Raises as `IdSet.add`."""
-        for found, ids in zip(self._found, seen, strict=True):
-            found.add(ids)
+        for known, ids in zip(self._found, found, strict=True):
+            known.add(ids)
         return batch
 
-    def finish(self) -> Numbered:
+    def assign(self) -> AssignedIds:
         """Map them."""
-        left, right = (found.merged() for found in self._found)
+        left, right = (known.merged() for known in self._found)
         vertices, before, behind = len(left) + len(right), IdMap(left), IdMap(right)
         shift = vertex_dtype(vertices).type(len(left))
-        return Numbered(
+        return AssignedIds(
             vertices,
             lambda ids: before(ids).astype(shift.dtype, copy=False),
             lambda ids: behind(ids) + shift,
@@ -197,20 +132,58 @@ class TwoSides:
         )
 
 
-class Named:
+class ListedIds:
+    """Exactly the listed vertices exist (`--vertices`): an edge with any other id is refused, and named.
+
+    The list is sorted in memory, 8 bytes an id and at most 8 of guide. Ids that are exactly 0 to n-1 stay; others
+    become 0 to n-1, ascending.
+    """
+
+    def __init__(self, space: Workspace, blocks: Iterator[NDArray[Any]]) -> None:
+        found = IdSet(space.share.id_bytes, "--vertices")
+        for ids in blocks:
+            found.add(np.unique(ids).astype(np.uint64))
+        self._map = IdMap(found.merged())
+
+    def scan(self, batch: EdgeBatch) -> Unlisted | None:
+        """The first edge of a batch that has an id which is not listed."""
+        ends = [(batch.sources, "source"), (batch.targets, "target")]
+        found = [(self._map.first_other(ids), role, ids) for ids, role in ends]
+        bad = [(at, role, ids) for at, role, ids in found if at >= 0]
+        if bad:
+            at, role, ids = min(bad, key=lambda one: one[0])
+            return Unlisted(str(ids[at]), role, at)
+        at = -1 if batch.lone is None else self._map.first_other(batch.lone)
+        return None if at < 0 or batch.lone is None else Unlisted(str(batch.lone[at]), "vertex", None)
+
+    def record(self, batch: EdgeBatch, found: Unlisted | None) -> EdgeBatch:
+        """Return the batch. Raises Unlisted."""
+        if found is not None:
+            raise found
+        return batch
+
+    def assign(self) -> AssignedIds:
+        """Map them."""
+        ids = self._map.ids
+        if len(ids) == 0 or int(ids[-1]) == len(ids) - 1:
+            return AssignedIds(len(ids))
+        return AssignedIds(len(ids), self._map, self._map, ids)
+
+
+class NamedIds:
     """Names in the order of their bytes are 0 to n-1; of two sides, the sources' come first."""
 
     def __init__(self, space: Workspace, *, sides: bool) -> None:
         self._memory, self._sides = space.options.host_memory, sides
         self._table = NameTable(space.share.id_bytes)
         self._listed = False
-        self._shelf = SpilledNames(space.room, space.scratch)
-        self._runs = NameRuns(self._shelf, space.pool, self._memory // NAME_RUN_SHARE)
+        self._store = ArrayStore(space.room, space.scratch)
+        self._runs = NameRuns(self._store, space.pool, self._memory // NAME_RUN_SHARE)
 
-    def look(self, batch: EdgeBatch) -> None:
-        """See nothing: a batch brings its names."""
+    def scan(self, batch: EdgeBatch) -> None:
+        """Find nothing: a batch brings its names."""
 
-    def take(self, batch: EdgeBatch, seen: None) -> EdgeBatch:
+    def record(self, batch: EdgeBatch, found: None) -> EdgeBatch:
         """Note the names; the batch is logged in their numbers. Raises as `NameTable.numbers`."""
         assert batch.names is not None, "a batch of a named source has names"
         numbers, new = self._table.numbers(batch.names.keys)
@@ -223,23 +196,21 @@ class Named:
         """Take no other names from now on than were taken."""
         self._listed = True
 
-    def finish(self) -> Numbered:
+    def assign(self) -> AssignedIds:
         """Bring the names in order."""
-        count = self._table.count
+        ranks = np.empty(self._table.count, np.uint32)
         runs = self._runs.finish()
         del self._table
-        ranks = np.empty(count, np.uint32)
-        store = NameStore(self._shelf, self._sides)
+        original = NameStore(self._store, self._sides)
         at = left = 0
         for names, numbers in merged(runs, self._memory // 8):
             ranks[numbers] = np.arange(at, at + len(names), dtype=np.uint32)
             left += int(np.count_nonzero(names.text[names.ends - names.lengths] == 1)) if self._sides else 0
             at += len(names)
-            store.add(names)
+            original.add(names)
         for run in runs:
-            self._shelf.forget(run)
-        new: Callable[[NDArray[Any]], NDArray[Any]] = lambda numbers: ranks[numbers]  # noqa: E731
-        return Numbered(count, new, new, store, left if self._sides else None)
+            run.forget()
+        return AssignedIds(at, ranks.__getitem__, ranks.__getitem__, original, left if self._sides else None)
 
 
 def _unlisted(batch: EdgeBatch, new: NDArray[np.int64]) -> Unlisted:
@@ -250,12 +221,3 @@ def _unlisted(batch: EdgeBatch, new: NDArray[np.int64]) -> Unlisted:
     role, ids = ("source", batch.sources) if ends[0][at] else ("target", batch.targets)
     (name,) = batch.names.names.taken(np.array([ids[at]], np.int64)).strings()
     return Unlisted(repr(name), role, at)
-
-
-def numbering_for(space: Workspace) -> Numbering:
-    """The numbering that the source and the options ask for."""
-    if space.named:
-        return Named(space, sides=space.options.bipartite)
-    if space.options.bipartite:
-        return TwoSides(space)
-    return Renumbered(space) if space.options.renumber else KeptIds(space)

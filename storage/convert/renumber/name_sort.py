@@ -1,4 +1,4 @@
-"""Owns the order of names: by their bytes, as compiled sorting and merging.
+"""Owns the order of names: by their bytes, compiled.
 
 Sorting goes by eight bytes at a time, the most significant first, and only within what is equal so
 far (multikey quicksort after Bentley and Sedgewick, SODA 1997, with words for characters). No name holds a
@@ -112,80 +112,3 @@ def _insertion(
             order[j] = other
             j -= 1
         order[j] = name
-
-
-@jit
-def _comes_first(
-    windows: tuple[Any, Any, Any], words: NDArray[np.uint64], at: NDArray[np.int64], i: int, j: int
-) -> bool:
-    """Whether the next name of window ``i`` comes before that of window ``j``."""
-    if words[i] != words[j]:
-        return bool(words[i] < words[j])
-    texts, ends, _ = windows
-    one, one_end = ends[i, at[i]], ends[i, at[i] + 1]
-    other, other_end = ends[j, at[j]], ends[j, at[j] + 1]
-    while one < one_end and other < other_end:
-        if texts[i, one] != texts[j, other]:
-            return bool(texts[i, one] < texts[j, other])
-        one += 1
-        other += 1
-    return bool(one == one_end and other < other_end)
-
-
-@jit
-def _sift(
-    heap: NDArray[np.int64], size: int, root: int, windows: Any, words: NDArray[np.uint64], at: NDArray[np.int64]
-) -> None:
-    while True:
-        child = 2 * root + 1
-        if child >= size:
-            return
-        if child + 1 < size and _comes_first(windows, words, at, heap[child + 1], heap[child]):
-            child += 1
-        if not _comes_first(windows, words, at, heap[child], heap[root]):
-            return
-        heap[root], heap[child] = heap[child], heap[root]
-        root = child
-
-
-@jit
-def merge_windows(
-    windows: tuple[Any, Any, Any],
-    counts: NDArray[np.int64],
-    at: NDArray[np.int64],
-    text: NDArray[np.uint8],
-    ends: NDArray[np.int64],
-    numbers: NDArray[np.uint32],
-) -> int:
-    """Merge sorted windows until one is used up; ``at`` (how far each is) goes on.
-
-    ``windows``: uint8 (k, w) text, int64 (k, n + 1) where names begin and end, uint32 (k, n) numbers, of
-    which ``counts`` are filled. Returns how many names were put into ``text``, ``ends`` and ``numbers``.
-    """
-    texts, bounds, given = windows
-    heap = np.empty(len(counts), np.int64)
-    words = np.zeros(len(counts), np.uint64)
-    size = 0
-    for k in range(len(counts)):
-        if at[k] < counts[k]:
-            words[k] = word_at(texts[k], bounds[k, at[k]], bounds[k, at[k] + 1])
-            heap[size] = k
-            size += 1
-    for root in range(size // 2 - 1, -1, -1):
-        _sift(heap, size, root, windows, words, at)
-    done = 0
-    filled = 0
-    while size > 0:
-        k = heap[0]
-        for j in range(bounds[k, at[k]], bounds[k, at[k] + 1]):
-            text[filled] = texts[k, j]
-            filled += 1
-        ends[done] = filled
-        numbers[done] = given[k, at[k]]
-        done += 1
-        at[k] += 1
-        if at[k] == counts[k]:
-            return done
-        words[k] = word_at(texts[k], bounds[k, at[k]], bounds[k, at[k] + 1])
-        _sift(heap, size, 0, windows, words, at)
-    return done

@@ -6,6 +6,7 @@ as soon as one is full, and runs are merged at the end (external merge sort, Knu
 rank in the order of bytes is its vertex. Refuses more names than the table's memory holds.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.convert.renumber.name_sort import merge_windows, sorted_order
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch, ScratchFile
+from penstock.storage.convert.renumber.name_sort import sorted_order
+from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray
 from penstock.storage.format.edges import LocalNames
+from penstock.storage.ingest.text.string_fields import find_or_add
 
 KEY_BYTES = 16
 SMALLEST_RUN = 1 << 20
@@ -81,24 +83,14 @@ def insert_keys(
     numbers: NDArray[np.uint32],
     new: NDArray[np.int64],
 ) -> int:
-    """Find or add each key; ``slots`` hold numbers plus one, 0 where free. Returns how many were added."""
-    mask = np.uint64(len(slots) - 1)
+    """Find or add each key. Returns how many were added."""
     added = 0
     for i in range(len(keys)):
-        slot = keys[i, 0] & mask
-        while True:
-            number = np.int64(slots[slot]) - 1
-            if number < 0:
-                known[count + added] = keys[i]
-                slots[slot] = count + added + 1
-                numbers[i] = count + added
-                new[added] = i
-                added += 1
-                break
-            if known[number, 0] == keys[i, 0] and known[number, 1] == keys[i, 1]:
-                numbers[i] = number
-                break
-            slot = (slot + np.uint64(1)) & mask
+        number = find_or_add(keys[i, 0], keys[i, 1], known, slots, count + added)
+        numbers[i] = number
+        if number == count + added:
+            new[added] = i
+            added += 1
     return added
 
 
@@ -113,68 +105,62 @@ def insert_again(known: NDArray[np.uint64], count: int, slots: NDArray[np.uint32
         slots[slot] = number + 1
 
 
-@dataclass(slots=True)
-class KeptNames:
-    """Names in the order of bytes with their numbers, in memory or (``starts``) in a scratch file."""
+@dataclass(frozen=True, slots=True)
+class SpilledNames:
+    """Names in the order of bytes, perhaps with their numbers, in a store. See `spilled`."""
 
+    store: ArrayStore
+    arrays: StoredArrays
     count: int
     text_bytes: int
-    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
-    file: ScratchFile | None = None
-    starts: tuple[int, int, int] = (0, 0, 0)
-    taken: int = 0
 
-    def read(self, first: int, last: int, text_first: int, text_last: int) -> tuple[NDArray[Any], ...]:
-        """Lengths and numbers of names [first, last), and bytes [text_first, text_last) of text."""
-        if self.arrays is not None:
-            text, lengths, numbers = self.arrays
-            return lengths[first:last], numbers[first:last], text[text_first:text_last]
-        assert self.file is not None
-        lengths, numbers = np.empty(last - first, np.uint16), np.empty(last - first, np.uint32)
-        text = np.empty(text_last - text_first, np.uint8)
-        self.file.read(self.starts[1] + 2 * first, lengths)
-        self.file.read(self.starts[2] + 4 * first, numbers)
-        self.file.read(self.starts[0] + text_first, text)
-        return lengths, numbers, text
+    def lengths(self, first: int, last: int) -> NDArray[np.int64]:
+        """Bytes of names [first, last)."""
+        return self.store.read(self.arrays, 1, first, last).astype(np.int64) + 1
+
+    def numbers(self, first: int, last: int) -> NDArray[Any]:
+        """Numbers of names [first, last)."""
+        return self.store.read(self.arrays, 2, first, last)
+
+    def text(self, first: int, last: int) -> NDArray[Any]:
+        """Bytes [first, last) of all text."""
+        return self.store.read(self.arrays, 0, first, last)
+
+    def names(self) -> StringArray:
+        """All of them."""
+        return StringArray(self.text(0, self.text_bytes), np.cumsum(self.lengths(0, self.count)))
+
+    def forget(self) -> None:
+        """Give back their memory; the space of those on disk is the store's until the end."""
+        self.store.forget(self.arrays)
 
 
-class SpilledNames:
-    """Where names wait: in memory while there is room, then in a scratch file."""
+def spilled(store: ArrayStore, names: StringArray, *numbers: NDArray[np.uint32]) -> SpilledNames:
+    """Keep names, and their numbers if there are any. Raises as `ArrayStore.keep`."""
+    lengths = (names.lengths - 1).astype(np.uint16)
+    return SpilledNames(store, store.keep(names.text, lengths, *numbers), len(names), len(names.text))
 
-    def __init__(self, room: MemoryQuota, scratch: Scratch) -> None:
-        self._room, self._scratch = room, scratch
-        self._file: ScratchFile | None = None
 
-    def keep(self, names: StringArray, numbers: NDArray[np.uint32]) -> KeptNames:
-        """Keep names and their numbers. Raises as `ScratchFile.append`."""
-        lengths = (names.lengths - 1).astype(np.uint16)
-        kept = KeptNames(len(names), len(names.text))
-        size = names.text.nbytes + lengths.nbytes + numbers.nbytes
-        if self._room.take(size):
-            kept.arrays, kept.taken = (names.text, lengths, numbers), size
-        else:
-            self._file = self._file or self._scratch.open()
-            file = kept.file = self._file
-            kept.starts = (file.append(names.text), file.append(lengths), file.append(numbers))
-        return kept
-
-    def forget(self, kept: KeptNames) -> None:
-        """Give back the memory of some names; those on disk stay until the end."""
-        self._room.give(kept.taken)
-        kept.arrays, kept.taken = None, 0
+def joined(parts: list[StringArray]) -> StringArray:
+    """Some names, one after another; ``parts`` is empty then."""
+    text = np.concatenate([names.text for names in parts])
+    bases = np.cumsum([0, *(len(names.text) for names in parts)])
+    ends = np.concatenate([names.ends + base for names, base in zip(parts, bases, strict=False)])
+    parts.clear()
+    return StringArray(text, ends)
 
 
 class NameRuns:
     """New names in the order of their numbers, sorted run by run in ``pool``."""
 
-    def __init__(self, shelf: SpilledNames, pool: Executor, run_bytes: int) -> None:
-        self._shelf, self._pool = shelf, pool
+    def __init__(self, store: ArrayStore, pool: Executor, run_bytes: int) -> None:
+        self._store, self._pool = store, pool
         self._run_bytes = max(run_bytes, SMALLEST_RUN)
         self._held: list[StringArray] = []
         self._held_bytes = 0
         self._first = self._next = 0
         self._sorting: deque[Future[tuple[StringArray, NDArray[np.uint32]]]] = deque()
-        self._runs: list[KeptNames] = []
+        self._runs: list[SpilledNames] = []
 
     def add(self, local: LocalNames, new: NDArray[np.int64]) -> None:
         """Take the new ones among a batch's names."""
@@ -186,7 +172,7 @@ class NameRuns:
             if self._held_bytes >= self._run_bytes:
                 self._sort()
 
-    def finish(self) -> list[KeptNames]:
+    def finish(self) -> list[SpilledNames]:
         """All runs."""
         self._sort()
         self._collect(0)
@@ -200,70 +186,109 @@ class NameRuns:
 
     def _collect(self, most: int) -> None:
         while len(self._sorting) > most:
-            self._runs.append(self._shelf.keep(*self._sorting.popleft().result()))
+            self._runs.append(spilled(self._store, *self._sorting.popleft().result()))
 
 
 def _sorted_run(parts: list[StringArray], first: int) -> tuple[StringArray, NDArray[np.uint32]]:
     """Names in the order of bytes, with their numbers, which count from ``first``."""
-    text = np.concatenate([names.text for names in parts])
-    bases = np.cumsum([0, *(len(names.text) for names in parts)])
-    ends = np.concatenate([names.ends + base for names, base in zip(parts, bases, strict=False)])
-    parts.clear()
-    order = sorted_order(text, ends)
-    return StringArray(text, ends).taken(order), (order + first).astype(np.uint32)
+    names = joined(parts)
+    order = sorted_order(names.text, names.ends)
+    return names.taken(order), (order + first).astype(np.uint32)
 
 
-def merged(runs: list[KeptNames], memory_bytes: int) -> Iterator[tuple[StringArray, NDArray[np.uint32]]]:
-    """Yield all names of sorted runs in the order of bytes, with their numbers, a bounded piece at a time."""
-    if not runs:
-        return
-    share = memory_bytes // (2 * len(runs) + 2)
-    windows = _Windows(runs, max(share, 2 * LONGEST_NAME))
-    while windows.fill():
-        yield windows.merge()
+def merged(runs: list[SpilledNames], memory_bytes: int) -> Iterator[tuple[StringArray, NDArray[np.uint32]]]:
+    """Yield all names of sorted runs in the order of bytes, with their numbers, a bounded piece at a time.
+
+    A piece is what every run's window has up to the least of the windows' last names, sorted together: no name that
+    comes before one of these is still behind a window.
+    """
+    share = max(memory_bytes // (4 * len(runs) + 4), 2 * LONGEST_NAME)
+    windows = [_Window(run) for run in runs]
+    while windows := [window for window in windows if window.fill(share)]:
+        last = min((window.name(len(window.names) - 1) for window in windows if not window.is_last), default=None)
+        pieces = [window.take(last) for window in windows]
+        names = joined([part for part, _ in pieces])
+        order = sorted_order(names.text, names.ends)
+        yield names.taken(order), np.concatenate([numbers for _, numbers in pieces])[order]
 
 
-class _Windows:
-    """A window into each run, refilled when one is used up."""
+class _Window:
+    """The next names of a run, refilled when they are used up."""
 
-    def __init__(self, runs: list[KeptNames], window_bytes: int) -> None:
-        self._runs = runs
-        most = max(64, window_bytes // 16)
-        self._text = np.empty((len(runs), window_bytes), np.uint8)
-        self._ends = np.zeros((len(runs), most + 1), np.int64)
-        self._numbers = np.empty((len(runs), most), np.uint32)
-        self._counts = np.zeros(len(runs), np.int64)
-        self._at = np.zeros(len(runs), np.int64)
-        self._next = [(0, 0) for _ in runs]
+    def __init__(self, run: SpilledNames) -> None:
+        self.names, self._numbers = StringArray(np.empty(0, np.uint8), np.empty(0, np.int64)), np.empty(0, np.uint32)
+        self._run = run
+        self._at = self._next = self._next_text = 0
 
-    def fill(self) -> bool:
-        """Refill used-up windows; whether anything is left."""
-        for number, run in enumerate(self._runs):
-            if self._at[number] == self._counts[number]:
-                self._load(number, run)
-        return bool((self._counts > 0).any())
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing of the run comes behind the window."""
+        return self._next == self._run.count
 
-    def _load(self, number: int, run: KeptNames) -> None:
-        first, text_first = self._next[number]
-        last = min(run.count, first + self._numbers.shape[1])
-        lengths, numbers, _ = run.read(first, last, 0, 0)
-        ends = np.cumsum(lengths.astype(np.int64) + 1)
-        count = int(np.searchsorted(ends, self._text.shape[1], "right"))
-        size = int(ends[count - 1]) if count else 0
-        text = run.read(0, 0, text_first, text_first + size)[2]
-        self._text[number, :size] = text
-        self._ends[number, 1 : count + 1] = ends[:count]
-        self._numbers[number, :count] = numbers[:count]
-        self._counts[number], self._at[number] = count, 0
-        self._next[number] = first + count, text_first + size
+    def name(self, number: int) -> bytes:
+        """One name of the window."""
+        return self.names.text[self._start(number) : self.names.ends[number]].tobytes()
 
-    def merge(self) -> tuple[StringArray, NDArray[np.uint32]]:
-        """Merge until a window is used up."""
-        left = self._counts - self._at
-        text = np.empty(self._text.size, np.uint8)
-        ends = np.empty(int(left.sum()), np.int64)
-        numbers = np.empty(len(ends), np.uint32)
-        windows = (self._text, self._ends, self._numbers)
-        count = int(merge_windows(windows, self._counts, self._at, text, ends, numbers))
-        size = int(ends[count - 1]) if count else 0
-        return StringArray(text[:size].copy(), ends[:count].copy()), numbers[:count].copy()
+    def fill(self, size: int) -> bool:
+        """Refill a used-up window with up to ``size`` bytes of text; whether anything is left."""
+        if self._at == len(self.names):
+            ends = np.cumsum(self._run.lengths(self._next, min(self._run.count, self._next + size // 16)))
+            count = int(np.searchsorted(ends, size, "right"))
+            text = self._run.text(self._next_text, self._next_text + (int(ends[count - 1]) if count else 0))
+            self.names, self._numbers = (
+                StringArray(text, ends[:count]),
+                self._run.numbers(self._next, self._next + count),
+            )
+            self._at, self._next, self._next_text = 0, self._next + count, self._next_text + len(text)
+        return self._at < len(self.names)
+
+    def take(self, last: bytes | None) -> tuple[StringArray, NDArray[Any]]:
+        """The names up to ``last`` (None: all), with their numbers."""
+        first, start = self._at, self._start(self._at)
+        count = len(self.names)
+        self._at = count if last is None else bisect_right(range(count), last, first, key=self.name)
+        names = StringArray(self.names.text[start : self._start(self._at)], self.names.ends[first : self._at] - start)
+        return names, self._numbers[first : self._at]
+
+    def _start(self, number: int) -> int:
+        return int(self.names.ends[number - 1]) if number else 0
+
+
+class NameStore:
+    """The names of all vertices in the order of bytes, piece by piece; ``order`` numbers them anew."""
+
+    def __init__(self, store: ArrayStore, sides: bool) -> None:
+        self._store, self._sides = store, sides
+        self._pieces: list[SpilledNames] = []
+        self.order: NDArray[Any] | None = None
+
+    def add(self, names: StringArray) -> None:
+        """Keep the next names."""
+        self._pieces.append(spilled(self._store, names))
+
+    def pieces(self) -> Iterator[StringArray]:
+        """Yield the names of the vertices from 0 on; with ``order`` the first ones are gathered from all pieces."""
+        if self.order is None or not self._pieces:
+            yield from map(self._names, self._pieces)
+            return
+        falls = np.flatnonzero(self.order[1:] < self.order[:-1])
+        yield from self._gathered(self.order, int(falls[-1]) + 1 if len(falls) else 0)
+
+    def _gathered(self, order: NDArray[Any], ahead: int) -> Iterator[StringArray]:
+        """Names of hubs (``order[:ahead]``, any order), then those of the others, which ascend."""
+        hubs = np.sort(order[:ahead].astype(np.int64))
+        firsts = np.cumsum([0, *(piece.count for piece in self._pieces)])
+        bounds = np.searchsorted(hubs, firsts)
+        mine = [hubs[bounds[i] : bounds[i + 1]] - firsts[i] for i in range(len(self._pieces))]
+        parts = [self._names(piece).taken(some) for piece, some in zip(self._pieces, mine, strict=True)]
+        yield joined(parts).taken(np.searchsorted(hubs, order[:ahead]))
+        for piece, some in zip(self._pieces, mine, strict=True):
+            yield self._names(piece).taken(np.delete(np.arange(piece.count), some))
+
+    def _names(self, piece: SpilledNames) -> StringArray:
+        names = piece.names()
+        if not self._sides:
+            return names
+        keep = np.ones(len(names.text), bool)
+        keep[names.ends - names.lengths] = False
+        return StringArray(names.text[keep], names.ends - np.arange(1, len(names) + 1))

@@ -1,27 +1,14 @@
 """Owns the log: edges in input order with the ids they came with, until those can be mapped.
 
-Only conversions that change ids need it. In memory while there is room, then on disk.
+Only conversions that change ids need it.
 """
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch, ScratchFile
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch, StoredArrays
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.format.edges import EdgeBatch
-
-
-@dataclass(slots=True)
-class _Entry:
-    arrays: tuple[NDArray[Any] | None, ...]
-    dtypes: tuple[np.dtype[Any] | None, ...]
-    edges: int
-    starts: tuple[int, ...] = ()
-    taken: int = 0
 
 
 class EdgeLog:
@@ -30,56 +17,31 @@ class EdgeLog:
     def __init__(self, room: MemoryQuota, scratch: Scratch, name: str) -> None:
         self.edges = 0
         self.payload_bytes = 0
-        self._room = room
-        self._scratch = scratch
         self._name = name
-        self._entries: deque[_Entry] = deque()
-        self._file: ScratchFile | None = None
+        self._store = ArrayStore(room, scratch)
+        self._batches: deque[tuple[StoredArrays, int]] = deque()
 
     def add(self, batch: EdgeBatch) -> None:
-        """Keep a batch, its weights narrowed. Raises as `narrow` and `ScratchFile.append`."""
-        weights = None if batch.weights is None else narrow(batch.weights, self._name)[0]
-        arrays = (batch.sources, batch.targets, weights)
-        dtypes = tuple(None if array is None else array.dtype for array in arrays)
-        entry = _Entry(arrays, dtypes, len(batch))
-        size = sum(array.nbytes for array in arrays if array is not None)
-        self.payload_bytes += size
-        if self._room.take(size):
-            entry.taken = size
-        else:
-            self._file = self._file or self._scratch.open()
-            file = self._file
-            entry.starts = tuple(-1 if array is None else file.append(array) for array in arrays)
-            entry.arrays = ()
+        """Keep a batch, its weights narrowed. Raises as `narrow` and `ArrayStore.keep`."""
+        weights = () if batch.weights is None else (narrow(batch.weights, self._name)[0],)
+        arrays = (batch.sources, batch.targets, *weights)
+        self.payload_bytes += sum(array.nbytes for array in arrays)
         self.edges += len(batch)
-        self._entries.append(entry)
+        self._batches.append((self._store.keep(*arrays), len(batch)))
 
     def batches(self) -> Iterator[EdgeBatch]:
         """Yield the batches again, in order."""
-        for entry in self._entries:
-            yield self._batch(entry)
+        for stored, edges in self._batches:
+            yield self._batch(stored, edges)
 
     def drain(self) -> Iterator[EdgeBatch]:
         """Yield the batches again, in order; what was yielded is forgotten."""
-        while self._entries:
-            entry = self._entries.popleft()
-            yield self._batch(entry)
-            self._room.give(entry.taken)
-        if self._file is not None:
-            self._file.close()
+        while self._batches:
+            stored, edges = self._batches.popleft()
+            yield self._batch(stored, edges)
+            self._store.forget(stored)
+        self._store.close()
 
-    def _batch(self, entry: _Entry) -> EdgeBatch:
-        arrays = entry.arrays
-        if entry.starts:
-            arrays = tuple(map(self._read, entry.starts, entry.dtypes, [entry.edges] * 3))
-        sources, targets, weights = arrays
-        assert sources is not None
-        assert targets is not None
-        return EdgeBatch(sources, targets, weights)
-
-    def _read(self, start: int, dtype: np.dtype[Any] | None, edges: int) -> NDArray[Any] | None:
-        if dtype is None or self._file is None:
-            return None
-        array = np.empty(edges, dtype)
-        self._file.read(start, array)
-        return array
+    def _batch(self, stored: StoredArrays, edges: int) -> EdgeBatch:
+        arrays = [self._store.read(stored, number, 0, edges) for number in range(len(stored.dtypes))]
+        return EdgeBatch(arrays[0], arrays[1], arrays[2] if arrays[2:] else None)

@@ -1,8 +1,8 @@
-"""Owns the two places where a conversion keeps edges: so much memory, and scratch files after it.
+"""Owns the two places where a conversion keeps arrays: so much memory, and scratch files after it.
 
 `Room` counts the bytes of memory that may still be taken; `Scratch` is append-only files in a
 folder, announced before they are used, refused when the disk has not enough, and gone when the
-conversion ends, however it ends.
+conversion ends, however it ends. `ArrayStore` keeps arrays in the one while it lasts, then in the other.
 """
 
 import ctypes
@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -155,3 +156,75 @@ class ScratchFile:
                 f"{self._scratch.folder}: reading temporary data failed: {error.strerror}; "
                 "name another folder with --scratch"
             ) from error
+
+
+@dataclass(slots=True)
+class StoredArrays:
+    """Some arrays of one `ArrayStore`: ``arrays`` in memory, or None where they are on disk, from ``starts`` on."""
+
+    dtypes: tuple[np.dtype[Any], ...]
+    nbytes: int
+    arrays: tuple[NDArray[Any], ...] | None = None
+    starts: tuple[int, ...] = ()
+
+    def address(self, number: int) -> int:
+        """Where an array is in memory; 0 if it is on disk."""
+        return 0 if self.arrays is None else int(self.arrays[number].ctypes.data)
+
+
+class ArrayStore:
+    """Keeps arrays in memory while there is room for them, then in a scratch file of its own. Use `close`."""
+
+    def __init__(self, room: MemoryQuota, scratch: Scratch) -> None:
+        self.on_disk = False
+        self._room, self._scratch = room, scratch
+        self._file: ScratchFile | None = None
+        self._taken = 0
+
+    def keep(self, *arrays: NDArray[Any]) -> StoredArrays:
+        """Keep some arrays, which are the store's now.
+
+        Raises:
+            InputError: the disk has not enough space.
+            RunError: the disk is full or failed.
+        """
+        stored = StoredArrays(tuple(array.dtype for array in arrays), sum(array.nbytes for array in arrays))
+        if self._room.take(stored.nbytes):
+            stored.arrays = arrays
+            self._taken += stored.nbytes
+        else:
+            self._file = self._file or self._scratch.open()
+            stored.starts = tuple(map(self._file.append, arrays))
+            self.on_disk = True
+        return stored
+
+    def read(
+        self, stored: StoredArrays, number: int, first: int, last: int, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Items [first, last) of an array; those of one on disk are put into ``out`` (None: a new array).
+
+        Raises:
+            RunError: the disk failed.
+        """
+        if stored.arrays is not None:
+            return stored.arrays[number][first:last]
+        assert self._file is not None
+        dtype = stored.dtypes[number]
+        out = np.empty(last - first, dtype) if out is None else out
+        self._file.read(stored.starts[number] + first * dtype.itemsize, out)
+        return out
+
+    def forget(self, stored: StoredArrays) -> None:
+        """Give back the memory of some arrays; the space of those on disk is given back by `close`."""
+        if stored.arrays is not None:
+            self._room.give(stored.nbytes)
+            self._taken -= stored.nbytes
+            stored.arrays = None
+
+    def close(self) -> None:
+        """Give back the memory and the space of all."""
+        self._room.give(self._taken)
+        self._taken = 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -3,7 +3,7 @@
 Refuses ids beyond what can be an index, and to keep runs: the spill does.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,31 +17,21 @@ from penstock.storage.format.edges import EdgeBatch
 Keys = NDArray[np.uint64]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class KeyRun:
     """Keys (and weights) of one batch in order of buckets.
 
-    ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. ``keys`` and
-    ``weights`` are None once they lie in a scratch file, at ``keys_at`` and ``weights_at``.
+    ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. ``extent`` is the range of the
+    weights, ``largest`` the largest id (-1: unknown).
     """
 
     table: NDArray[np.uint32]
     shift: int
     wide: bool
-    extent: WeightRange
-    keys: Keys | None
+    keys: Keys
     weights: NDArray[Any] | None
-    edges: int
-    loops: int = 0
+    extent: WeightRange = field(default_factory=WeightRange)
     largest: int = -1
-    weight_dtype: np.dtype[Any] | None = None
-    keys_at: int = 0
-    weights_at: int = 0
-
-    @property
-    def payload_bytes(self) -> int:
-        """Bytes of keys and weights."""
-        return self.edges * (8 + (self.weight_dtype.itemsize if self.weight_dtype else 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,24 +56,13 @@ def pack_edges(batch: EdgeBatch, packing: Packing) -> KeyRun:
     mirror, drop = packing.mirror, packing.drop_loops
     key_pack.count_edges(batch.sources, batch.targets, shift, mirror, drop, counts)
     table, next_slot = _table(counts)
-    edges = int(table[-1])
-    narrowed, extent = _narrowed(batch.weights, packing.name)
-    keys = np.empty(edges, np.uint64)
+    keys = np.empty(int(table[-1]), np.uint64)
+    narrowed, extent = (None, WeightRange()) if batch.weights is None else weighing.narrow(batch.weights, packing.name)
     given = _as_bits(narrowed)
-    moved = np.empty(edges if narrowed is not None else 0, given.dtype)
+    moved = np.empty(len(keys) if narrowed is not None else 0, given.dtype)
     layout = (shift, mirror, drop, wide)
     key_pack.scatter_edges(batch.sources, batch.targets, given, layout, next_slot, (keys, moved))
-    return KeyRun(
-        table,
-        shift,
-        wide,
-        extent,
-        keys,
-        None if narrowed is None else _from_bits(moved, narrowed.dtype),
-        edges,
-        largest=largest,
-        weight_dtype=None if narrowed is None else narrowed.dtype,
-    )
+    return KeyRun(table, shift, wide, keys, _from_bits(moved, narrowed), extent, largest)
 
 
 def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, buckets: int) -> KeyRun:
@@ -96,9 +75,7 @@ def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, bu
     placed = np.empty(len(keys), np.uint64)
     moved = np.empty(len(keys) if weights is not None else 0, given.dtype)
     key_pack.scatter_keys(keys, given, (base, shift), next_slot, placed, moved)
-    kept = None if weights is None else _from_bits(moved, weights.dtype)
-    dtype = None if weights is None else weights.dtype
-    return KeyRun(table, shift, False, WeightRange(), placed, kept, len(keys), weight_dtype=dtype)
+    return KeyRun(table, shift, False, placed, _from_bits(moved, weights))
 
 
 def _bucket_layout(largest: int, packing: Packing) -> tuple[int, int, bool]:
@@ -121,10 +98,6 @@ def _table(counts: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
     return starts.astype(np.uint32), starts[:-1]
 
 
-def _narrowed(weights: NDArray[Any] | None, name: str) -> tuple[NDArray[Any] | None, WeightRange]:
-    return (None, WeightRange()) if weights is None else weighing.narrow(weights, name)
-
-
 def _as_bits(weights: NDArray[Any] | None) -> NDArray[Any]:
     """Weights as uint32 or uint64, so that few kernels serve every dtype; empty without weights."""
     if weights is None:
@@ -132,5 +105,8 @@ def _as_bits(weights: NDArray[Any] | None) -> NDArray[Any]:
     return weighing.bits(weights.astype(weighing.working_dtype(weights.dtype), copy=False))
 
 
-def _from_bits(moved: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    return moved.view(weighing.working_dtype(dtype)).astype(dtype, copy=False)
+def _from_bits(moved: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[Any] | None:
+    """What `_as_bits` made of weights, moved, in their dtype again."""
+    if weights is None:
+        return None
+    return moved.view(weighing.working_dtype(weights.dtype)).astype(weights.dtype, copy=False)

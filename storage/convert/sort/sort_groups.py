@@ -7,9 +7,11 @@ parts fit; the last resort is a single key (parallel edges without end), told ap
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +25,6 @@ from penstock.storage.convert.sort.run import KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.format.edges import EdgeBatch
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,158 +91,143 @@ class Sorter:
 
     def rows(self, spill: Spill, ordering: Ordering) -> Iterator[SortedRows]:
         """Yield all of a spill's edges as rows, ascending."""
-        shift = spill.shift
-        counts = spill.histogram(-(-(spill.largest + 1) >> shift))
+        last = (ordering.vertices - 1) << ordering.target_bits
+        every = RowSpan(0, last + ordering.vertices - 1)
+        vertices = _SpillSort(self, spill, every, spill.shift + ordering.target_bits, ordering)
+        yield from vertices.rows(-(-(spill.largest + 1) >> spill.shift))
 
-        def span(group: SortGroup) -> RowSpan:
-            first = group.first << shift
-            last = min(group.last << shift, ordering.vertices) - 1
-            base = first if ordering.wide else 0
-            low = (first - base) << ordering.target_bits
-            return RowSpan(low, ((last - base) << ordering.target_bits) + ordering.vertices - 1, base)
+    def rows_of_runs(self, runs: Iterable[KeyRun], span: RowSpan, ordering: Ordering) -> Iterator[SortedRows]:
+        """Yield keys that lie in ``span`` as rows, ascending; ``runs`` are packed by `key_shift`."""
+        with self.spilled(runs) as spill:
+            yield from _SpillSort(self, spill, span, self.key_shift(span), ordering).rows(self.buckets)
 
-        yield from self._sorted(spill, counts, _Work(span, _finish(ordering), ordering))
+    def key_shift(self, span: RowSpan) -> int:
+        """Bits of a range of keys when all of ``span`` are divided among the buckets."""
+        return max(0, (span.high - span.low).bit_length() - (self.buckets.bit_length() - 1))
 
-    def long_row(
-        self,
-        vertex: int,
-        pieces: Iterable[Item],
-        load: Callable[[Item], tuple[NDArray[Any], NDArray[Any] | None]],
-        ordering: Ordering,
-    ) -> Iterator[SortedRows]:
-        """Yield one vertex's row, whose neighbors and weights (or None) are loaded piece by piece in threads."""
-        base = vertex if ordering.wide else 0
-        low = (vertex - base) << ordering.target_bits
-        whole = RowSpan(low, low + ordering.vertices - 1, base)
-
-        def pack(piece: Item) -> KeyRun:
-            neighbors, weights = load(piece)
-            moved = None if weights is None else weights.astype(ordering.working)
-            return pack_keys(neighbors | np.uint64(low), moved, low, self._shift(whole), self.buckets)
-
-        runs = ordered_map(self.pool, pack, pieces, self.plan.workers + 1)
-        yield from self._by_key(runs, whole, _Work(lambda _: whole, _finish(ordering), ordering))
-
-    def _sorted(self, spill: Spill, counts: NDArray[np.int64], work: "_Work") -> Iterator[SortedRows]:
-        groups = group_buckets(counts, self.plan.group_edges, single=spill.wide)
-        buffers = SortBuffers(self.plan.group_edges)
-
-        def sorted_group(group: SortGroup) -> SortedRows:
-            part = spill.parts(group.first, group.last, group.edges)[0]
-            span = work.span(group)
-            with buffers.pair(group.edges) as (keys, spare):
-                weights = spill.gather(part, group.first, work.ordering.working, keys)[1]
-                return work.finish(*sort_group(keys, weights, span, work.ordering, spare), span)
-
-        for fits, part in groupby(groups, key=lambda group: group.edges <= self.plan.held_edges):
-            if fits:
-                yield from weighed_map(self.pool, sorted_group, part, self.plan.weight, self.plan.held_edges)
-            else:
-                buffers.clear()
-                for group in part:
-                    yield from self._split(spill, group, work)
-
-    def _split(self, spill: Spill, group: SortGroup, work: "_Work") -> Iterator[SortedRows]:
-        """Spill a range that does not fit once more, by finer ranges of its keys."""
-        whole = _tight(work.span(group), work.ordering)
-        if whole.low == whole.high:
-            yield from self._same_key(spill, group, work)
-            return
-
-        def pack(part: Part) -> KeyRun:
-            keys, weights = spill.gather(part, group.first, work.ordering.working)
-            moved = None if work.ordering.working is None else weights
-            return pack_keys(keys, moved, whole.low, self._shift(whole), self.buckets)
-
-        parts = spill.parts(group.first, group.last, self.plan.group_edges)
-        yield from self._by_key(ordered_map(self.pool, pack, parts, self.plan.workers + 1), whole, work)
-
-    def _shift(self, whole: RowSpan) -> int:
-        """Bits of a range of keys when all are divided among the buckets."""
-        return max(0, (whole.high - whole.low).bit_length() - (self.buckets.bit_length() - 1))
-
-    def _by_key(self, runs: Iterable[KeyRun], whole: RowSpan, work: "_Work") -> Iterator[SortedRows]:
-        """Spill runs of keys that lie in ``whole``, by ranges of keys, and sort those."""
-        shift = self._shift(whole)
-        child = Spill(self.room, self.scratch)
-
-        def span(part: SortGroup) -> RowSpan:
-            low = whole.low + (part.first << shift)
-            return RowSpan(low, min(whole.high, whole.low + (part.last << shift) - 1), whole.base)
-
+    @contextmanager
+    def spilled(self, runs: Iterable[KeyRun]) -> Iterator[Spill]:
+        """A spill of some runs, freed at the end."""
+        spill = Spill(self.room, self.scratch)
         try:
             for run in runs:
-                child.add(run)
-            yield from self._sorted(child, child.histogram(self.buckets), replace(work, span=span))
+                spill.add(run)
+            yield spill
         finally:
-            child.free()
-
-    def _same_key(self, spill: Spill, group: SortGroup, work: "_Work") -> Iterator[SortedRows]:
-        """Parallel edges of one pair, too many to sort at once."""
-        key = work.span(group)
-        ordering = work.ordering
-        parts = spill.parts(group.first, group.last, self.plan.group_edges)
-        if ordering.rule is not None:
-            yield self._joined(spill, parts, group, work, ordering.rule)
-        elif ordering.working is None:
-            for part in parts:
-                keys = np.full(part.edges, key.low, np.uint64)
-                yield work.finish(keys, np.empty(0, np.uint32), key)
-        else:
-            yield from self._by_weight(spill, group, work)
-
-    def _joined(self, spill: Spill, parts: list[Part], group: SortGroup, work: "_Work", rule: int) -> SortedRows:
-        ordering = work.ordering
-        key = work.span(group)
-        left = np.empty(0, ordering.working or np.uint32)
-        for part in parts if ordering.working is not None else []:
-            left = np.concatenate([left, spill.gather(part, group.first, ordering.working)[1]])
-            radix.join_ties(np.full(len(left), key.low, np.uint64), left, rule)
-            left = left[:1].copy()
-        return work.finish(np.array([key.low], np.uint64), left, key)
-
-    def _by_weight(self, spill: Spill, group: SortGroup, work: "_Work") -> Iterator[SortedRows]:
-        """Sort the weights of one pair as keys of their own."""
-        key = work.span(group)
-        ordering = work.ordering
-        working = ordering.working
-        assert working is not None
-        shift = 64 - (self.buckets.bit_length() - 1)
-        child = Spill(self.room, self.scratch)
-
-        def pack(part: Part) -> KeyRun:
-            weights = spill.gather(part, group.first, working)[1]
-            return pack_keys(to_ordered(weights), None, 0, shift, self.buckets)
-
-        def span(part: SortGroup) -> RowSpan:
-            return RowSpan(part.first << shift, (part.last << shift) - 1)
-
-        def finish(keys: Keys, _: NDArray[Any], __: RowSpan) -> SortedRows:
-            same = np.full(len(keys), key.low, np.uint64)
-            return work.finish(same, from_ordered(keys, working), key)
-
-        parts = spill.parts(group.first, group.last, self.plan.group_edges)
-        bare = replace(ordering, weight_dtype=None, vertices=1 << 63, wide=False)
-        try:
-            for run in ordered_map(self.pool, pack, parts, self.plan.workers + 1):
-                child.add(run)
-            counts = child.histogram(self.buckets)
-            yield from self._sorted(child, counts, _Work(span, finish, bare))
-        finally:
-            child.free()
+            spill.free()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a group is: its keys, and what becomes of them once sorted (rows that keep nothing of the keys)."""
+@dataclass
+class _SpillSort:
+    """One spill on its way to rows: its keys lie in ``whole``, 2^``shift`` to a bucket."""
 
-    span: Callable[[SortGroup], RowSpan]
-    finish: Callable[[Keys, NDArray[Any], RowSpan], SortedRows]
+    sorter: Sorter
+    spill: Spill
+    whole: RowSpan
+    shift: int
     ordering: Ordering
 
+    def __post_init__(self) -> None:
+        self._buffers = SortBuffers(self.sorter.plan.group_edges)
 
-def _finish(ordering: Ordering) -> Callable[[Keys, NDArray[Any], RowSpan], SortedRows]:
-    return lambda keys, weights, span: make_rows(keys, weights, span.base, ordering)
+    def rows(self, buckets: int) -> Iterator[SortedRows]:
+        """Yield all keys as rows: groups of buckets that fit side by side, the others one by one."""
+        plan = self.sorter.plan
+        groups = group_buckets(self.spill.histogram(buckets), plan.group_edges, single=self.spill.wide)
+        for fits, part in groupby(groups, key=lambda group: group.edges <= plan.held_edges):
+            if fits:
+                yield from weighed_map(self.sorter.pool, self._sorted, part, plan.weight, plan.held_edges)
+            else:
+                self._buffers.clear()
+                for group in part:
+                    yield from self._split(group)
+
+    def _span(self, group: SortGroup) -> RowSpan:
+        """The keys of a group; those of a wide spill count their sources from the bucket's first vertex."""
+        low = self.whole.low + (group.first << self.shift)
+        high = min(self.whole.high, self.whole.low + (group.last << self.shift) - 1)
+        if not self.spill.wide:
+            return RowSpan(low, high, self.whole.base)
+        return RowSpan(0, high - low, low >> self.ordering.target_bits)
+
+    def _sorted(self, group: SortGroup) -> SortedRows:
+        """Gather and sort one group."""
+        (part,) = self.spill.parts(group.first, group.last, group.edges)
+        span = self._span(group)
+        with self._buffers.pair(group.edges) as (keys, spare):
+            weights = self.spill.gather(part, group.first, self.ordering.working, keys)[1]
+            return self._made(*sort_group(keys, weights, span, self.ordering, spare), span)
+
+    def _made(self, keys: Keys, weights: NDArray[Any], span: RowSpan) -> SortedRows:
+        """Rows of sorted keys, which keep nothing of them."""
+        return make_rows(keys, weights, span.base, self.ordering)
+
+    def _split(self, group: SortGroup) -> Iterator[SortedRows]:
+        """Sort a group that does not fit: spill it once more, by finer ranges of its keys."""
+        parts = self.spill.parts(group.first, group.last, self.sorter.plan.group_edges)
+        span = _tight(self._span(group), self.ordering)
+        if span.low == span.high:
+            yield from self._same_key(parts, group, span)
+            return
+        with self.sorter.spilled(self._packed(partial(self._key_run, group=group, span=span), parts)) as finer:
+            again = replace(self, spill=finer, whole=span, shift=self.sorter.key_shift(span))
+            yield from again.rows(self.sorter.buckets)
+
+    def _packed(self, pack: Callable[[Part], KeyRun], parts: list[Part]) -> Iterator[KeyRun]:
+        return ordered_map(self.sorter.pool, pack, parts, self.sorter.plan.workers + 1)
+
+    def _key_run(self, part: Part, group: SortGroup, span: RowSpan) -> KeyRun:
+        keys, weights = self.spill.gather(part, group.first, self.ordering.working)
+        moved = None if self.ordering.working is None else weights
+        return pack_keys(keys, moved, span.low, self.sorter.key_shift(span), self.sorter.buckets)
+
+    def _weight_run(self, part: Part, group: SortGroup) -> KeyRun:
+        """The weights of one pair as keys."""
+        weights = self.spill.gather(part, group.first, self.ordering.working)[1]
+        return pack_keys(to_ordered(weights), None, 0, self.sorter.key_shift(_WEIGHTS), self.sorter.buckets)
+
+    def _same_key(self, parts: list[Part], group: SortGroup, pair: RowSpan) -> Iterator[SortedRows]:
+        """Parallel edges of one pair, too many to sort at once."""
+        ordering = self.ordering
+        if ordering.rule is not None:
+            yield self._joined(parts, group, pair, ordering.rule)
+        elif ordering.working is None:
+            for part in parts:
+                yield self._made(np.full(part.edges, pair.low, np.uint64), np.empty(0, np.uint32), pair)
+        else:
+            bare = replace(ordering, weight_dtype=None, vertices=1 << 63, wide=False)
+            with self.sorter.spilled(self._packed(partial(self._weight_run, group=group), parts)) as spill:
+                weights = _WeightSort(
+                    self.sorter, spill, _WEIGHTS, self.sorter.key_shift(_WEIGHTS), bare, pair, ordering
+                )
+                yield from weights.rows(self.sorter.buckets)
+
+    def _joined(self, parts: list[Part], group: SortGroup, pair: RowSpan, rule: int) -> SortedRows:
+        working = self.ordering.working
+        left = np.empty(0, working or np.uint32)
+        for part in parts if working is not None else []:
+            left = np.concatenate([left, self.spill.gather(part, group.first, working)[1]])
+            radix.join_ties(np.full(len(left), pair.low, np.uint64), left, rule)
+            left = left[:1].copy()
+        return self._made(np.array([pair.low], np.uint64), left, pair)
+
+
+_WEIGHTS = RowSpan(0, (1 << 64) - 1)
+"""The keys that weights become."""
+
+
+@dataclass
+class _WeightSort(_SpillSort):
+    """A spill whose keys are the weights of one ``pair`` of vertices; ``final`` says what its rows look like."""
+
+    pair: RowSpan
+    final: Ordering
+
+    def _made(self, keys: Keys, weights: NDArray[Any], span: RowSpan) -> SortedRows:
+        working = self.final.working
+        assert working is not None
+        same = np.full(len(keys), self.pair.low, np.uint64)
+        return make_rows(same, from_ordered(keys, working), self.pair.base, self.final)
 
 
 def _tight(span: RowSpan, ordering: Ordering) -> RowSpan:

@@ -5,13 +5,14 @@ Runs are kept in the order of the input, so a stable sort later finds the first 
 Buckets widen as ids grow: later runs have coarser ones, and a finer run fits a coarser range too.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort import key_pack, slices
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch, ScratchFile
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch, StoredArrays
 from penstock.storage.convert.sort.run import KeyRun, Keys
 from penstock.storage.convert.sort.weights import WeightRange
 
@@ -31,26 +32,41 @@ class Part(NamedTuple):
         return int((self.ends - self.starts).sum())
 
 
+@dataclass(slots=True)
+class _StoredRun:
+    """A run whose keys (and weights) are in the spill's store."""
+
+    table: NDArray[np.uint32]
+    shift: int
+    wide: bool
+    arrays: StoredArrays
+
+
 class Spill:
-    """Runs in input order. Memory comes from ``room`` while it lasts, then from ``scratch``."""
+    """Runs in input order. Memory comes from ``room`` while it lasts, then from ``scratch``.
+
+    ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys).
+    """
 
     def __init__(self, room: MemoryQuota, scratch: Scratch) -> None:
-        self.runs: list[KeyRun] = []
         self.edges = 0
         self.payload_bytes = 0
-        self.extent = WeightRange()
         self.largest = -1
         self.shift = 0
         self.wide = False
-        self.weighted: bool | None = None
-        self._room = room
-        self._scratch = scratch
-        self._file: ScratchFile | None = None
-        self._taken = 0
+        self._runs: list[_StoredRun] = []
+        self._store = ArrayStore(room, scratch)
+        self._extent = WeightRange()
+        self._weighted: bool | None = None
         self._tables = np.empty((0, 1), np.uint32)
         self._slab = np.empty((0, 0), np.uint32)
         self._places = self._weight_places = np.empty(0, np.uint64)
         self._weight_kinds = np.empty(0, np.int64)
+
+    @property
+    def weight_range(self) -> WeightRange | None:
+        """The range of all weights; None without weights."""
+        return self._extent if self._weighted else None
 
     def add(self, run: KeyRun) -> None:
         """Take a run; its arrays are the spill's now.
@@ -59,51 +75,45 @@ class Spill:
             InputError: some runs have weights and some have none, or the disk has not enough space.
             RunError: the disk is full or failed.
         """
-        weighted = run.weight_dtype is not None
-        if self.weighted is None:
-            self.weighted = weighted
-        elif self.weighted != weighted and run.edges:
+        edges, weighted = len(run.keys), run.weights is not None
+        if self._weighted is None:
+            self._weighted = weighted
+        elif self._weighted != weighted and edges:
             raise InputError("some of the input has weights and some has none; drop the weights")
         self.largest = max(self.largest, run.largest)
-        self.extent = self.extent.joined(run.extent)
-        if run.edges == 0:
+        self._extent = self._extent.joined(run.extent)
+        if edges == 0:
             return
-        self.edges += run.edges
-        self.payload_bytes += run.payload_bytes
+        arrays = (run.keys,) if run.weights is None else (run.keys, run.weights)
+        self.edges += edges
+        self.payload_bytes += sum(array.nbytes for array in arrays)
+        stored = self._store.keep(*arrays)
         self.shift = max(self.shift, run.shift)
         self.wide = self.wide or run.wide
-        if self._room.take(run.payload_bytes):
-            self._taken += run.payload_bytes
-        else:
-            self._write(run)
-        run.table = self._kept(run.table)
-        self.runs.append(run)
+        self._runs.append(_StoredRun(self._kept(run.table), run.shift, run.wide, stored))
 
     def free(self) -> None:
         """Drop every run."""
-        self.runs.clear()
+        self._runs.clear()
         self._tables = np.empty((0, 1), np.uint32)
-        self._room.give(self._taken)
-        self._taken = 0
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._store.close()
 
     def histogram(self, buckets: int) -> NDArray[np.int64]:
         """Edges in each of the first ``buckets`` buckets of 2^``shift`` vertices (or keys).
 
         Call it when all runs are in: it lines their tables up for `parts`.
         """
-        tables = np.empty((len(self.runs), buckets + 1), np.uint32)
+        tables = np.empty((len(self._runs), buckets + 1), np.uint32)
         ends = np.arange(buckets + 1, dtype=np.int64)
-        for number, run in enumerate(self.runs):
+        for number, run in enumerate(self._runs):
             slots = np.minimum(ends << (self.shift - run.shift), len(run.table) - 1)
             tables[number] = run.table[slots]
             run.table = tables[number]
         self._tables = tables
-        self._places = _places([run.keys for run in self.runs])
-        self._weight_places = _places([run.weights for run in self.runs])
-        self._weight_kinds = np.array([_kind(run) for run in self.runs], np.int64)
+        self._places = self._addresses(0)
+        if self._weighted:
+            self._weight_places = self._addresses(1)
+            self._weight_kinds = np.array([slices.KINDS[run.arrays.dtypes[1]] for run in self._runs], np.int64)
         counts = np.zeros(buckets + 1, np.int64)
         for table in tables:
             counts += table
@@ -111,7 +121,7 @@ class Spill:
 
     def parts(self, first: int, last: int, limit: int) -> list[Part]:
         """Cut buckets [first, last) into parts of at most ``limit`` edges, in input order."""
-        starts, ends = self._slices(first, last)
+        starts, ends = self._tables[:, first].astype(np.int64), self._tables[:, last].astype(np.int64)
         runs = np.flatnonzero(ends > starts)
         starts, ends = starts[runs], ends[runs]
         after = np.cumsum(ends - starts)
@@ -144,7 +154,7 @@ class Spill:
         if dtype is not None:
             kinds = self._weight_kinds[part.runs]
             slices.copy_weights(self._weight_places[part.runs], kinds, part.starts, part.ends, weights)
-        if self._file is not None or self.wide:
+        if self._store.on_disk or self.wide:
             self._read(part, first, keys, weights)
         return keys, weights
 
@@ -152,20 +162,14 @@ class Spill:
         """Fill in the slices that lie in the scratch file; widen narrow keys where the spill is wide."""
         at = 0
         for number, start, end in zip(part.runs.tolist(), part.starts.tolist(), part.ends.tolist(), strict=True):
-            run, stop = self.runs[number], at + end - start
-            if run.keys is None:
-                assert self._file is not None
-                self._file.read(run.keys_at + 8 * start, keys[at:stop])
+            run, stop = self._runs[number], at + end - start
+            if run.arrays.arrays is None:
+                self._store.read(run.arrays, 0, start, end, keys[at:stop])
                 if len(weights):
-                    self._read_weights(run, start, weights[at:stop])
+                    weights[at:stop] = self._store.read(run.arrays, 1, start, end)
             if self.wide and not run.wide:
                 key_pack.widen_keys(keys[at:stop], np.uint64(first << self.shift))
             at = stop
-
-    def _slices(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where buckets [first, last) begin and end in every run."""
-        tables = self._tables
-        return tables[:, first].astype(np.int64), tables[:, last].astype(np.int64)
 
     def _kept(self, table: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """A copy of a table beside the others: small arrays among large ones pin freed memory."""
@@ -176,28 +180,6 @@ class Spill:
         row[:] = table
         return row
 
-    def _write(self, run: KeyRun) -> None:
-        if self._file is None:
-            self._file = self._scratch.open()
-        assert run.keys is not None
-        run.keys_at = self._file.append(run.keys)
-        run.keys = None
-        if run.weights is not None:
-            run.weights_at = self._file.append(run.weights)
-            run.weights = None
-
-    def _read_weights(self, run: KeyRun, start: int, out: NDArray[Any]) -> None:
-        assert self._file is not None
-        assert run.weight_dtype is not None
-        raw = np.empty(len(out), run.weight_dtype)
-        self._file.read(run.weights_at + run.weight_dtype.itemsize * start, raw)
-        out[:] = raw
-
-
-def _places(arrays: list[NDArray[Any] | None]) -> NDArray[np.uint64]:
-    """Addresses of arrays, 0 where there is none."""
-    return np.array([0 if array is None else array.ctypes.data for array in arrays], np.uint64)
-
-
-def _kind(run: KeyRun) -> int:
-    return 0 if run.weights is None else slices.KINDS[run.weights.dtype]
+    def _addresses(self, number: int) -> NDArray[np.uint64]:
+        """Where each run's keys (0) or weights (1) are in memory, 0 where they are on disk."""
+        return np.array([run.arrays.address(number) for run in self._runs], np.uint64)

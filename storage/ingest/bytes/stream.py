@@ -16,7 +16,7 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import start
 from penstock.storage.ingest.bytes.file import RawFile
 from penstock.storage.ingest.bytes.zstd_blocks import BLOCK_BYTES, FrameBlocks
+from penstock.storage.ingest.core.source import IngestOptions
 
 PIECE_BYTES = 16 << 10
 OUTPUT_BYTES = 1 << 20
@@ -73,6 +74,11 @@ class Stream:
             filled += count
         return filled
 
+    def read(self, count: int = 0, /) -> bytes:
+        """The next ``count`` bytes of content, fewer only at the end. Raises as `read_into`."""
+        buffer = bytearray(count)
+        return bytes(memoryview(buffer)[: self.read_into(memoryview(buffer))])
+
     def close(self) -> None:
         """Stop decompressing and close the input."""
         if self._unpacker is not None:
@@ -84,6 +90,39 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class InputFiles:
+    """The files of a source, read one after another: name, bytes on disk, and how many of these were read.
+
+    Attributes: as `options.Source`; ``total_bytes`` is None where a file is a pipe.
+    """
+
+    known_vertices: int | None = None
+    undirected = False
+
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+        self.name = ", ".join(map(str, paths))
+        self._paths, self._options = list(paths), options
+        self._memory = options.host_memory
+        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
+        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self._closed_bytes = 0
+        self._open: Stream | None = None
+
+    @property
+    def bytes_done(self) -> int:
+        """Bytes of input read so far, as they are on disk."""
+        return self._closed_bytes + (self._open.raw_done if self._open else 0)
+
+    def _streams(self) -> Iterator[Stream]:
+        """Open one file after another, and close it when the next one is asked for."""
+        for path in self._paths:
+            with Stream(path, self._memory) as stream:
+                self._open = stream
+                yield stream
+                self._closed_bytes += stream.raw_done
+                self._open = None
 
 
 def _compression(raw: RawFile) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import EXACT
 
 OTHERS = "--columns names other columns"
@@ -56,3 +57,9 @@ def as_weights(values: NDArray[Any], name: str, file: str, row: int) -> NDArray[
             "finite; drop such rows, or leave weights out"
         )
     return values
+
+
+def edge_batch(sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> EdgeBatch:
+    """Edges of ids in the dtype that holds both ends."""
+    common = np.promote_types(sources.dtype, targets.dtype)
+    return EdgeBatch(sources.astype(common, copy=False), targets.astype(common, copy=False), weights)

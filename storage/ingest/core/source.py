@@ -4,7 +4,7 @@ A `Source` is anything that yields bounded edge batches in input order: a file, 
 input, a generator. Conversion knows nothing else about where edges come from. Refuses to read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,22 @@ from penstock.storage.format.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20
+FORMATS = (
+    "text",
+    "csv",
+    "matrix-market",
+    "dimacs",
+    "metis",
+    "adjacency",
+    "rows",
+    "webgraph",
+    "npy",
+    "npz",
+    "binary32",
+    "binary64",
+    "csr",
+    "parquet",
+)
 DELIMITERS = (",", ";", "\t", "|")
 """What divides the columns of CSV, looked for in this order."""
 
@@ -55,7 +71,7 @@ class Source(Protocol):
         """Whether each edge is stated to be undirected."""
         ...
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges, once."""
         ...
 

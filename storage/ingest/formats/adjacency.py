@@ -7,7 +7,7 @@ the number of vertices, as WebGraph's ASCIIGraph has it (Boldi and Vigna, WWW 20
 a weight follows each neighbor. Refuses counts that do not hold.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,21 +15,17 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes
-from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import is_data, shown
-from penstock.storage.ingest.text.edge_list import TextFile, parsed_in_order
-from penstock.storage.ingest.text.row_lists import RowBlock, RowParser, Shape, explain_row, row_blocks, whole_lines
+from penstock.storage.ingest.text.edge_list import TextFile
+from penstock.storage.ingest.text.row_lists import RowBlock, RowsSource, Shape, what_is_wrong, whole_lines
 
 
-class AdjacencySource:
+class AdjacencySource(RowsSource):
     """Adjacency lists, one file after another. See `options.Source`.
 
     ``known_vertices`` of ``rows`` is known when all are read.
     """
-
-    undirected = False
 
     def __init__(self, paths: Sequence[str | Path], format: str, options: IngestOptions) -> None:
         if options.columns is not None:
@@ -38,28 +34,18 @@ class AdjacencySource:
             )
         if format != "adjacency" and len(paths) > 1:
             raise InputError(f"--format {format}: a file is a whole graph, numbered from 0; convert one at a time")
-        self.name = ", ".join(map(str, paths))
-        self.known_vertices: int | None = None
-        self._paths, self._format, self._options = list(paths), format, options
+        super().__init__(paths, options)
+        self._format = format
         self._shape = Shape(owned=format == "adjacency", weighted=bool(options.weights))
-        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
-        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
-        self._closed_bytes = 0
-        self._open: Stream | None = None
         self._rows = 0
 
-    @property
-    def bytes_done(self) -> int:
-        """Bytes of input read so far, as they lie on disk."""
-        return self._closed_bytes + (self._open.raw_done if self._open else 0)
-
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges in order; ``lone`` are vertices whose lines have no neighbors.
 
         Raises:
             InputError: a line cannot be read, or a stated count does not hold.
         """
-        for parsed in parsed_in_order(self._blocks(), RowParser(self._accept).parse, self._options.workers):
+        for parsed in self._parsed():
             if len(parsed.batch) or parsed.batch.lone is not None:
                 yield parsed.batch
         if self._format == "rows":
@@ -71,18 +57,13 @@ class AdjacencySource:
             )
 
     def _blocks(self) -> Iterator[RowBlock]:
-        for path in self._paths:
-            with Stream(path, self._options.host_memory) as stream:
-                self._open = stream
-                file = TextFile(stream, Columns(), explain=explain_row(self._shape))
-                head = partial(self._head, file=file)
-                for block in row_blocks(stream, self._options.block_bytes // 2, file, head):
-                    self._count(block)
-                    yield block
-                self._closed_bytes += stream.raw_done
-                self._open = None
+        for block in super()._blocks():
+            if not block.shape.owned:
+                self._rows = block.row + block.rows + block.unfinished
+            yield block
 
     def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
+        file.explain = partial(what_is_wrong, self._shape, None)
         if self._format != "webgraph":
             return 0, 0, self._shape
         for number, line, at in whole_lines(block):
@@ -93,13 +74,9 @@ class AdjacencySource:
                         f"--format rows reads rows without it\n    {shown(line)}"
                     )
                 self.known_vertices = int(line)
-                file.explain = explain_row(self._shape, 0, self.known_vertices - 1)
+                file.explain = partial(what_is_wrong, self._shape, range(self.known_vertices))
                 return at, number, self._shape
         return None
-
-    def _count(self, block: RowBlock) -> None:
-        if not block.shape.owned:
-            self._rows = block.row + block.rows + block.unfinished
 
     def _accept(self, block: RowBlock, batch: EdgeBatch) -> EdgeBatch | int:
         """Check that a counted graph has no vertex beyond its count."""

@@ -5,7 +5,7 @@ pieces of rows; neighbors and weights by position, in any thread. Refuses offset
 neighbors, and neighbors that are no vertex.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class CsrSource:
         self._piece_edges = max(1, options.block_bytes // 16)
         self._rows_at_once = max(LEAST_ROWS, options.block_bytes // 16)
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges row by row, in order.
 
         Raises:

@@ -7,8 +7,6 @@ taken as they stand, because nothing then says whether they count from 0 or from
 problem line, and a problem line that does not tell the truth.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
-from penstock.storage.ingest.bytes.file import STANDARD_INPUT
-from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.declared_size import DeclaredSize
+from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
 from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, shown
-from penstock.storage.ingest.text.edge_list import BlockParser, TextFile, parsed_in_order
 from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 
 _ARCS = Columns(1, 2, 3)
@@ -33,86 +26,7 @@ _KINDS = {"sp": _ARCS, "edge": _EDGES, "col": _EDGES}
 _COMMENT, _ARC, _EDGE = ord("c"), ord("a"), ord("e")
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemLine:
-    """What the problem line says, and how many lines and bytes it and those before it took; None: there is none."""
-
-    vertices: int | None
-    entries: int | None
-    columns: Columns
-    lines: int
-    bytes: int
-
-
-class DimacsSource:
-    """One DIMACS file. See `options.Source`."""
-
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
-        self.name = str(path)
-        self._path = path
-        self._options = options
-        if options.columns is not None:
-            raise InputError(f"{self.name}: DIMACS arcs have no columns to choose; --format text reads any columns")
-        self._stream = Stream(path, options.host_memory)
-        self.total_bytes = self._stream.raw_bytes
-        self._blocks = line_blocks(self._stream, options.block_bytes)
-        try:
-            self._first = next(self._blocks, np.empty(0, np.uint8))
-            self._problem = read_problem(self._first.tobytes(), self.name)
-        finally:
-            if str(path) != STANDARD_INPUT:
-                self._stream.close()
-        if options.weights and self._problem.columns is _EDGES:
-            raise InputError(f"{self.name}: edges of a 'p edge' file have no weights to take")
-        self.known_vertices = self._problem.vertices
-        self.undirected = self._problem.columns is _EDGES
-        self.one_based = self._problem.vertices is not None
-
-    @property
-    def bytes_done(self) -> int:
-        """Bytes of input read so far, as they lie on disk."""
-        return self._stream.raw_done
-
-    def batches(self) -> Iterator[EdgeBatch]:
-        """Yield the arcs, in order.
-
-        Raises:
-            InputError: a line is no arc, an id is outside 1..N, or there are more or fewer than M.
-        """
-        problem, promise = self._problem, self._promise()
-        if str(self._path) != STANDARD_INPUT:
-            self._stream = Stream(self._path, self._options.host_memory)
-            self._blocks = line_blocks(self._stream, self._options.block_bytes)
-            self._first = next(self._blocks)
-        keep = self._options.weights is not False
-        with self._stream as stream:
-            file = TextFile(stream, problem.columns, problem.lines, explain=what_is_wrong)
-            parse = BlockParser(parse_arcs).parse
-            for parsed in parsed_in_order(self._text(file), parse, self._options.workers):
-                batch = parsed.batch
-                if promise is not None:
-                    promise.check(parsed, file.edges)
-                if len(batch):
-                    first = batch.sources.dtype.type(0 if promise is None else 1)
-                    yield EdgeBatch(batch.sources - first, batch.targets - first, batch.weights if keep else None)
-            if promise is not None:
-                promise.check_end(file.edges)
-
-    def _promise(self) -> DeclaredSize | None:
-        vertices, entries = self._problem.vertices, self._problem.entries
-        if vertices is None or entries is None:
-            return None
-        words = ("source", "target")
-        return DeclaredSize(self.name, "problem line", entries, (vertices, vertices), words, "vertices", _is_arc)
-
-    def _text(self, file: TextFile) -> Iterator[tuple[TextFile, Bytes]]:
-        if self._problem.bytes < len(self._first):
-            yield file, self._first[self._problem.bytes :]
-        for block in self._blocks:
-            yield file, block
-
-
-def read_problem(first: bytes, name: str) -> ProblemLine:
+def read_problem(first: bytes, name: str) -> DeclaredSize:
     """Read comments and the problem line from a file's first bytes.
 
     Raises:
@@ -126,7 +40,7 @@ def read_problem(first: bytes, name: str) -> ProblemLine:
         if not words or words[0].startswith("c"):
             continue
         if words[0] == "a":
-            return ProblemLine(None, None, _ARCS, number - 1, at - len(raw) - 1)
+            return DeclaredSize(_ARCS, number - 1, at - len(raw) - 1)
         if words[0] != "p":
             raise InputError(
                 f"{name}, line {number}: a DIMACS file begins with 'p sp VERTICES ARCS', 'p edge VERTICES EDGES' or an "
@@ -139,7 +53,8 @@ def read_problem(first: bytes, name: str) -> ProblemLine:
                 f"{name}, line {number}: the problem line must be 'p sp VERTICES ARCS' or 'p edge VERTICES EDGES'; "
                 f"correct it, or --format text --columns 1,2,3 ignores it if it is removed\n    {shown(line)}"
             )
-        return ProblemLine(int(numbers[0]), int(numbers[1]), _KINDS[words[1]], number, at)
+        vertices, entries = map(int, numbers)
+        return DeclaredSize(_KINDS[words[1]], number, at, entries, (vertices, vertices))
     raise InputError(f"{name}: the problem line 'p sp VERTICES ARCS' is missing; fetch the file again")
 
 
@@ -199,5 +114,23 @@ def what_is_wrong(line: str, columns: Columns) -> str:
     return wrong
 
 
-def _is_arc(line: str) -> bool:
-    return bool(line.split()) and not line.split()[0].startswith("c")
+class DimacsSource(DeclaredSource):
+    """One DIMACS file. See `options.Source`."""
+
+    _line = "problem line"
+    _lines = staticmethod(parse_arcs)
+    _explain = staticmethod(what_is_wrong)
+
+    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+        if options.columns is not None:
+            raise InputError(f"{path}: DIMACS arcs have no columns to choose; --format text reads any columns")
+        super().__init__(path, options)
+        self.undirected = self._size.columns is _EDGES
+        if options.weights and self.undirected:
+            raise InputError(f"{self.name}: edges of a 'p edge' file have no weights to take")
+
+    def _read_size(self, first: bytes) -> DeclaredSize:
+        return read_problem(first, self.name)
+
+    def _is_entry(self, line: str) -> bool:
+        return bool(line.split()) and not line.split()[0].startswith("c")

@@ -9,7 +9,7 @@ nothing is kept). Where the two weights of an edge differ, that in the row of th
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,10 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes
-from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import is_data, shown
-from penstock.storage.ingest.text.edge_list import TextFile, parsed_in_order
-from penstock.storage.ingest.text.row_lists import RowBlock, RowParser, Shape, explain_row, row_blocks, whole_lines
+from penstock.storage.ingest.text.edge_list import TextFile
+from penstock.storage.ingest.text.row_lists import RowBlock, RowsSource, Shape, what_is_wrong, whole_lines
 
 MOST_DIGITS = 18
 """Of a number in the header: no graph has 10^18 of anything."""
@@ -33,7 +31,7 @@ FORWARD, BACKWARD, LOOPS, HASH = range(4)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class MetisSource:
+class MetisSource(RowsSource):
     """One METIS graph. See `options.Source`; ``known_vertices`` is known once reading has begun."""
 
     undirected = True
@@ -42,29 +40,20 @@ class MetisSource:
     def __init__(self, path: str | Path, options: IngestOptions) -> None:
         if options.columns is not None:
             raise InputError(f"{path}: METIS files have no columns to choose; --no-weights drops edge weights")
-        self.name = str(path)
-        self.known_vertices: int | None = None
-        self.total_bytes = Path(path).stat().st_size if Path(path).is_file() else None
-        self.bytes_done = 0
-        self._path, self._options = path, options
+        super().__init__([path], options)
         self._edges = 0
         self._seen = np.zeros(4, np.uint64)
         self._lock = threading.Lock()
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield every edge once, in the order of the rows of their smaller ends.
 
         Raises:
             InputError: a line cannot be read, an id is outside 1..N, or M is not the number of edges.
         """
-        with Stream(self._path, self._options.host_memory) as stream:
-            file = TextFile(stream, Columns())
-            blocks = row_blocks(stream, self._options.block_bytes // 2, file, partial(self._head, file=file))
-            for parsed in parsed_in_order(blocks, RowParser(self._accept).parse, self._options.workers):
-                self.bytes_done = stream.raw_done
-                if len(parsed.batch):
-                    yield parsed.batch
-            self.bytes_done = stream.raw_done
+        for parsed in self._parsed():
+            if len(parsed.batch):
+                yield parsed.batch
         self._check_edges()
 
     def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
@@ -73,7 +62,7 @@ class MetisSource:
                 self.known_vertices, self._edges, shape = read_header(line, f"{self.name}, line {number}")
                 if self._options.weights and not shape.weighted:
                     raise InputError(f"{self.name}: its header says that edges have no weights to take")
-                file.explain = explain_row(shape, 1, self.known_vertices)
+                file.explain = partial(what_is_wrong, shape, range(1, self.known_vertices + 1))
                 return at, number, shape
         return None
 

@@ -6,7 +6,7 @@ loading would run whatever code the file holds.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
@@ -17,8 +17,8 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.stream import Stream
-from penstock.storage.ingest.core.numbers import as_ids, as_weights
+from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 
 MAGIC = b"\x93NUMPY"
@@ -99,38 +99,24 @@ class ArrayStream:
         return out
 
 
-class NpySource:
+class NpySource(InputFiles):
     """Edge arrays, one file after another. See `options.Source`."""
 
-    known_vertices: int | None = None
-    undirected = False
-
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
-        self.name = ", ".join(map(str, paths))
-        self._paths, self._options = list(paths), options
-        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
-        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
-        self.bytes_done = 0
-
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the rows as edges, in order.
 
         Raises:
             InputError: a file is no such array, lacks a column, or a value is no id or weight.
         """
-        for path in self._paths:
-            before = self.bytes_done
-            with Stream(path, self._options.host_memory) as stream:
-                array = ArrayStream(_Bytes(stream), stream.name)
-                chosen = _chosen(array, self._options, stream.name)
-                row = 0
-                for columns in self._columns(array, stream, chosen):
-                    batch = _edges(columns, chosen, stream.name, row)
-                    row += len(batch)
-                    self.bytes_done = before + stream.raw_done
-                    if len(batch):
-                        yield batch
-                self.bytes_done = before + stream.raw_done
+        for stream in self._streams():
+            array = ArrayStream(stream, stream.name)
+            chosen = _chosen(array, self._options, stream.name)
+            row = 0
+            for columns in self._columns(array, stream, chosen):
+                batch = _edges(columns, chosen, stream.name, row)
+                row += len(batch)
+                if len(batch):
+                    yield batch
 
     def _columns(self, array: ArrayStream, stream: Stream, chosen: list[int | str]) -> Iterator[list[NDArray[Any]]]:
         """The chosen columns, so many rows at a time."""
@@ -148,17 +134,6 @@ class NpySource:
                 yield [table[:, int(column)] for column in chosen]
             else:
                 yield [table[column] for column in chosen]
-
-
-class _Bytes:
-    """A stream as the NPY format's reader wants it."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def read(self, count: int = 0, /) -> bytes:
-        buffer = bytearray(count)
-        return bytes(buffer[: self._stream.read_into(memoryview(buffer))])
 
 
 def _by_column(array: ArrayStream, stream: Stream, chosen: list[int | str], step: int) -> Iterator[list[NDArray[Any]]]:
@@ -206,8 +181,7 @@ def _chosen(array: ArrayStream, options: IngestOptions, name: str) -> list[int |
 def _edges(columns: list[NDArray[Any]], names: list[int | str], file: str, row: int) -> EdgeBatch:
     said = [f"column {name}" for name in names]
     sources, targets = (as_ids(columns[end], said[end], file, row) for end in (0, 1))
-    common = np.promote_types(sources.dtype, targets.dtype)
     weights = as_weights(columns[2], said[2], file, row) if columns[2:] else None
     if weights is not None:
         weights = np.ascontiguousarray(weights, weights.dtype.newbyteorder("="))
-    return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+    return edge_batch(sources, targets, weights)

@@ -8,8 +8,8 @@ the layouts bsr and dia, which scipy turns into csr.
 
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.jit import jit
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import DAMAGE
-from penstock.storage.ingest.core.numbers import as_ids, as_weights
+from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.csr import cut_rows, fill_sources
 from penstock.storage.ingest.formats.npy import MOST_BYTES, ArrayStream
 
 MOST_WHOLE = 64
 """Items of a small array: the layout's name, the matrix's shape."""
+ROWS_AT_ONCE = 1 << 16
 MAGIC = b"PK\x03\x04"
 _MEMBERS = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "coo": ("row", "col")}
 
@@ -61,7 +62,7 @@ class NpzSource:
             raise InputError(f"{self.name}: no matrix has shape {self._rows} x {self._columns}; save it again")
         self.known_vertices = max(self._rows, self._columns)
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the entries as edges, in stored order.
 
         Raises:
@@ -76,14 +77,12 @@ class NpzSource:
                 values = None
             if values is not None and values.dtype.kind not in "iuf":
                 raise InputError(f"{self.name}: values of {values.dtype} cannot be weights; --no-weights drops them")
-            major = self._from_rows(first, entries) if self._layout != "coo" else first.read
-            step = max(1, self._options.block_bytes // 16)
-            for start in range(0, entries, step):
-                count = min(step, entries - start)
-                ends = [major(count), second.read(count)]
-                weights = None if values is None else as_weights(values.read(count), "data", self.name, start)
-                yield self._edges(ends, weights, start)
-                self.bytes_done = self.total_bytes * (start + count) // entries
+            done = 0
+            for major in self._coordinates(first, entries) if self._layout == "coo" else self._rows_of(first, entries):
+                weights = None if values is None else as_weights(values.read(len(major)), "data", self.name, done)
+                yield self._edges([major, second.read(len(major))], weights, done)
+                done += len(major)
+                self.bytes_done = self.total_bytes * done // entries
         self.bytes_done = self.total_bytes
 
     def _entries(self, first: ArrayStream, second: ArrayStream, values: ArrayStream | None) -> int:
@@ -94,19 +93,43 @@ class NpzSource:
             raise InputError(f"{self.name}: entries, their indices and values are not equally many; save it again")
         return int(second.shape[0])
 
-    def _from_rows(self, offsets: ArrayStream, entries: int) -> Callable[[int], NDArray[Any]]:
-        major = self._columns if self._layout == "csc" else self._rows
-        if offsets.shape != (major + 1,):
-            raise InputError(f"{self.name}: indptr has shape {offsets.shape}, and {major} rows need {major + 1}")
-        return _Rows(offsets, entries, major, self.name).read
+    def _coordinates(self, rows: ArrayStream, entries: int) -> Iterator[NDArray[Any]]:
+        """The row of every entry, a bounded piece at a time."""
+        step = max(1, self._options.block_bytes // 16)
+        for start in range(0, entries, step):
+            yield rows.read(min(step, entries - start))
+
+    def _rows_of(self, offsets: ArrayStream, entries: int) -> Iterator[NDArray[Any]]:
+        """As `_coordinates`, from where the rows (of csc: the columns) end."""
+        rows = self._columns if self._layout == "csc" else self._rows
+        if offsets.shape != (rows + 1,):
+            raise InputError(f"{self.name}: indptr has shape {offsets.shape}, and {rows} rows need {rows + 1}")
+        last = offsets.read(1).astype(np.uint64)
+        self._check_rising(int(last[0]) == 0, entries, 0)
+        for first in range(0, rows, ROWS_AT_ONCE):
+            ends = np.append(last, offsets.read(min(ROWS_AT_ONCE, rows - first)).astype(np.uint64))
+            wrong = (ends[1:] < ends[:-1]) | (ends[1:] > np.uint64(entries))
+            self._check_rising(not wrong.any(), entries, first + int(np.argmax(wrong)))
+            for piece in cut_rows(first, ends.astype(np.int64), max(1, self._options.block_bytes // 16)):
+                sources = np.empty(piece.edges, np.uint64)
+                fill_sources(piece.offsets, piece.first, sources)
+                yield sources
+            last = ends[-1:]
+        self._check_rising(int(last[0]) == entries, entries, rows)
+
+    def _check_rising(self, rising: bool, entries: int, row: int) -> None:
+        if not rising:
+            raise InputError(
+                f"{self.name}: indptr does not rise from 0 to the {entries} entries near row {row}; save the "
+                "matrix again"
+            )
 
     def _edges(self, ends: list[NDArray[Any]], weights: NDArray[Any] | None, start: int) -> EdgeBatch:
         if self._layout == "csc":
             ends.reverse()
         sources = self._inside(as_ids(ends[0], "row", self.name, start), self._rows, "row")
         targets = self._inside(as_ids(ends[1], "column", self.name, start), self._columns, "column")
-        common = np.promote_types(sources.dtype, targets.dtype)
-        return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+        return edge_batch(sources, targets, weights)
 
     def _inside(self, ids: NDArray[Any], size: int, what: str) -> NDArray[Any]:
         if len(ids) and int(ids.max()) >= size:
@@ -114,65 +137,6 @@ class NpzSource:
                 f"{self.name}: {what} {int(ids.max())} is outside the matrix of {size} {what}s; save it again"
             )
         return ids
-
-
-class _Rows:
-    """The row of every entry, from where rows end."""
-
-    def __init__(self, offsets: ArrayStream, entries: int, rows: int, name: str) -> None:
-        self._offsets, self._entries, self._left, self._name = offsets, entries, rows, name
-        self._ends = np.empty(0, np.uint64)
-        self._row = self._at = 0
-        if int(offsets.read(1)[0]) != 0:
-            raise self._wrong()
-
-    def read(self, count: int) -> NDArray[Any]:
-        """The rows of the next entries."""
-        rows = np.empty(count, np.uint64)
-        stop = self._at + count
-        start = self._at
-        while self._at < stop:
-            if len(self._ends) == 0:
-                if self._left == 0:
-                    raise self._wrong()
-                step = min(self._left, 1 << 16)
-                self._ends = self._offsets.read(step).astype(np.uint64)
-                self._left -= step
-            self._at, passed, falls = fill_rows(self._ends, (self._at, stop), self._row, rows[self._at - start :])
-            if falls or int(self._ends.max()) > self._entries:
-                raise self._wrong()
-            self._ends = self._ends[passed:]
-            self._row += passed
-        return rows
-
-    def _wrong(self) -> InputError:
-        return InputError(
-            f"{self._name}: indptr does not rise from 0 to the {self._entries} entries near row {self._row}; save the "
-            "matrix again"
-        )
-
-
-@jit
-def fill_rows(
-    ends: NDArray[np.uint64], entries: tuple[int, int], row: int, out: NDArray[np.uint64]
-) -> tuple[int, int, bool]:
-    """Write the row of each of ``entries`` (first, last + 1) as far as ``ends`` of rows from ``row`` on reach.
-
-    Returns:
-        the next entry, the rows passed completely, and whether an end fell below the one before.
-    """
-    start, stop = entries
-    at = start
-    for i in range(len(ends)):
-        end = np.int64(ends[i])
-        if end < at:
-            return at, i, True
-        while at < stop and at < end:
-            out[at - start] = row + i
-            at += 1
-        if end >= stop:
-            return at, i, False
-    return at, len(ends), False
 
 
 class _Members:
@@ -218,15 +182,10 @@ class _Guarded:
             return piece
 
 
-class _sound:  # noqa: N801 - reads as a word: with _sound(path)
-    """Turns what a damaged archive raises into an InputError."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (zipfile.BadZipFile, RuntimeError, struct.error, ValueError, *DAMAGE)):
-            raise InputError(f"{self._path} is damaged or truncated: {error}; fetch it again") from error
+@contextmanager
+def _sound(path: str) -> Iterator[None]:
+    """Turn what a damaged archive raises into an InputError."""
+    try:
+        yield
+    except (zipfile.BadZipFile, RuntimeError, struct.error, ValueError, *DAMAGE) as error:
+        raise InputError(f"{path} is damaged or truncated: {error}; fetch it again") from error

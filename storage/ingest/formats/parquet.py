@@ -6,7 +6,7 @@ numbers as ids. What a row group decodes to is pyarrow's to hold: files with row
 the budget exceed it (ordinary ones have 1 M rows).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.core.arrow import as_floats, parquet_file, parquet_schema, strings_of
-from penstock.storage.ingest.core.numbers import as_ids, as_weights
+from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
 from penstock.storage.ingest.text.strings import local_names
@@ -24,25 +25,19 @@ from penstock.storage.ingest.text.strings import local_names
 MAGIC = b"PAR1"
 
 
-class ParquetSource:
+class ParquetSource(InputFiles):
     """Parquet files, one after another. See `options.Source`."""
 
-    known_vertices: int | None = None
-    undirected = False
     _row_bytes = 16
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
-        self.name = ", ".join(map(str, paths))
-        self._paths = [Path(path) for path in paths]
-        self._options = options
-        for path in self._paths:
-            if not path.is_file():
+        super().__init__(paths, options)
+        for path in paths:
+            if not Path(path).is_file():
                 raise InputError(f"{path} is not a file; Parquet cannot be read from a pipe")
-        self.total_bytes = sum(path.stat().st_size for path in self._paths)
-        self.bytes_done = 0
         self.columns_taken: list[TakenColumns] = []
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the rows as edges, in order.
 
         Raises:
@@ -50,11 +45,11 @@ class ParquetSource:
             RunError: the disk failed.
         """
         done = 0
-        for path in self._paths:
+        for path in map(Path, self._paths):
             with parquet_file(path) as file:
                 yield from self._file(path, file, done)
             done += path.stat().st_size
-            self.bytes_done = done
+            self._closed_bytes = done
 
     def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
         taken = columns_of(path, file.schema_arrow.names, self._options)
@@ -69,15 +64,14 @@ class ParquetSource:
             weights = _weights(columns[2], names[2], path, read) if names[2:] else None
             yield self._batch(columns, weights, names, (path, read))
             read += len(batch)
-            self.bytes_done = done + int(size * read / rows)
+            self._closed_bytes = done + int(size * read / rows)
 
     def _batch(
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
     ) -> EdgeBatch:
         """The edges of some rows; ``place`` is the file and the first row's number."""
         sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
-        common = np.promote_types(sources.dtype, targets.dtype)
-        return EdgeBatch(sources.astype(common), targets.astype(common), weights)
+        return edge_batch(sources, targets, weights)
 
 
 class NamedParquetSource(ParquetSource):

@@ -7,8 +7,9 @@ the first one: one more or less is most often a delimiter without quotes, and th
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -27,15 +28,15 @@ from penstock.storage.ingest.tables.records import (
     STRAY,
     cells_as_ids,
     cells_as_weights,
-    count_records,
     parse_records,
+    record_start,
     scan_records,
     trim_cells,
 )
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import note_columns
 from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, shown
-from penstock.storage.ingest.text.edge_list import Parsed, TextBuffers, TextSource, narrow_batch, parsed_in_order
+from penstock.storage.ingest.text.edge_list import BUFFERS, Parsed, TextSource, narrow_batch, parsed_in_order
 from penstock.storage.ingest.text.strings import BLOCK_PART, local_names, not_utf8
 
 _QUOTE = re.compile(b'"')
@@ -60,29 +61,24 @@ class DelimitedSource(TextSource):
 
     _strings = False
 
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges of every block of every file, in order.
 
         Raises:
             InputError: a file is absent, damaged, must be said more of, or has a record that is no edge.
         """
-        parser = RecordParser(self._options.sides)
-        for parsed in parsed_in_order(self._records(), parser.parse, self._options.workers):
+        parse = partial(parse_records_of, sides=self._options.sides)
+        for parsed in parsed_in_order(self._records(), parse, self._options.workers):
             if len(parsed.batch):
                 yield parsed.batch
 
     def _records(self) -> Iterator[RecordBlock]:
-        for path in self._paths:
-            with Stream(path, self._memory) as stream:
-                self._open = stream
-                blocks = line_blocks(stream, self._options.block_bytes)
-                first = next(blocks, None)
-                layout = None if first is None else read_table_layout(first, self._options, stream.name)
-                if first is not None and layout is not None:
-                    file = self._table(stream, layout)
-                    yield from whole_records(file, chain([first[layout.start :]], blocks))
-                self._closed_bytes += stream.raw_done
-                self._open = None
+        for stream in self._streams():
+            blocks = line_blocks(stream, self._options.block_bytes)
+            first = next(blocks, None)
+            layout = None if first is None else read_table_layout(first, self._options, stream.name)
+            if first is not None and layout is not None:
+                yield from whole_records(self._table(stream, layout), chain([first[layout.start :]], blocks))
 
     def _table(self, stream: Stream, layout: TableLayout) -> TableFile:
         taken = layout.taken
@@ -151,66 +147,57 @@ def whole_records(file: TableFile, blocks: Iterable[Bytes]) -> Iterator[RecordBl
         yield RecordBlock(file, held, 0)
 
 
-@dataclass(slots=True)
-class RecordParser:
-    """Parses blocks of records in any thread."""
-
-    sides: bool
-    _buffers: TextBuffers = field(default_factory=TextBuffers)
-
-    def parse(self, block: RecordBlock) -> Parsed:
-        """Parse the records of a block."""
-        if block.plain:
-            return self._plain(block)
-        file, text = block.file, block.text
-        good = text if block.bad < 0 else text[: block.bad]
-        batch, bad = self._named(file, good) if file.named else self._numbers(file, good)
-        begin = block.bad
-        if bad >= 0:
-            begin, _ = count_records(good, ord(file.delimiter), bad)
-        lines = int(np.count_nonzero(text == 10))
+def parse_records_of(block: RecordBlock, sides: bool) -> Parsed:
+    """Parse the records of a block, in any thread."""
+    file, text = block.file, block.text
+    if block.plain:
+        batch, lines, begin = _plain(file, text)
         return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
+    good = text if block.bad < 0 else text[: block.bad]
+    batch, bad = _named(file, good, sides) if file.named else _numbers(file, good)
+    begin = block.bad if bad < 0 else record_start(good, ord(file.delimiter), bad)
+    lines = int(np.count_nonzero(text == 10))
+    return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
 
-    def _plain(self, block: RecordBlock) -> Parsed:
-        """As `text.BlockParser.parse`, for records of plain numbers."""
-        file, text = block.file, block.text
-        columns = file.columns
-        sources, targets, weights = self._buffers.room(len(text) // 4 + 1, columns.weight >= 0)
-        with_commas = text if file.delimiter == "," else _with_commas(text, file.delimiter)
-        edges, lines, begin, largest = parse_records(
-            with_commas, columns.as_tuple(), file.width, sources, targets, weights
-        )
-        found = weights[:edges] if columns.weight >= 0 else None
-        batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
-        return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
 
-    def _numbers(self, file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
-        """The edges of records, and which record is none (-1: all are)."""
-        cells = _cells(file, text)
-        rows = len(cells[0][1]) - 1
-        ends = [np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)]
-        wrong = [int(cells_as_ids(*cells[end], ends[end])) for end in (0, 1)]
-        weights, bad = _weights(cells[2:], rows)
-        largest = max(int(end.max(initial=0)) for end in ends)
-        return narrow_batch(ends[0], ends[1], weights, largest), _first_of(*wrong, bad)
+def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
+    """The edges of records of plain numbers, how many lines they are, and where a bad one begins (-1: none)."""
+    columns = file.columns
+    sources, targets, weights = BUFFERS.room(len(text) // 4 + 1, columns.weight >= 0)
+    with_commas = text if file.delimiter == "," else _with_commas(text, file.delimiter)
+    edges, lines, begin, largest = parse_records(with_commas, columns.as_tuple(), file.width, sources, targets, weights)
+    found = weights[:edges] if columns.weight >= 0 else None
+    return narrow_batch(sources[:edges], targets[:edges], found, largest), lines, begin
 
-    def _named(self, file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
-        """As `_numbers`, with ids that are strings."""
-        cells = _cells(file, text)
-        joined = np.concatenate([cells[0][0], cells[1][0]])
-        places = np.empty((len(cells[0][1]) - 1, 4), np.int32)
-        for end, base in ((0, 0), (1, len(cells[0][0]))):
-            starts = cells[end][1]
-            places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] + base, np.diff(starts)
-        weights, bad = _weights(cells[2:], len(places))
-        bad = _first_of(int(trim_cells(joined, places)), bad)
-        good = places if bad < 0 else places[:bad]
-        names, numbers = local_names(joined, good, self.sides)
-        wrong = not_utf8(joined, good, names, self.sides)
-        if wrong is not None:
-            bad = int(np.flatnonzero((good[:, 0] == wrong) | (good[:, 2] == wrong))[0])
-        weights = None if weights is None else weights[: len(good)]
-        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names), bad
+
+def _numbers(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
+    """The edges of records, and which record is none (-1: all are)."""
+    cells = _cells(file, text)
+    rows = len(cells[0][1]) - 1
+    ends = [np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)]
+    wrong = [int(cells_as_ids(*cells[end], ends[end])) for end in (0, 1)]
+    weights, bad = _weights(cells[2:], rows)
+    largest = max(int(end.max(initial=0)) for end in ends)
+    return narrow_batch(ends[0], ends[1], weights, largest), _first_of(*wrong, bad)
+
+
+def _named(file: TableFile, text: Bytes, sides: bool) -> tuple[EdgeBatch, int]:
+    """As `_numbers`, with ids that are strings."""
+    cells = _cells(file, text)
+    joined = np.concatenate([cells[0][0], cells[1][0]])
+    places = np.empty((len(cells[0][1]) - 1, 4), np.int32)
+    for end, base in ((0, 0), (1, len(cells[0][0]))):
+        starts = cells[end][1]
+        places[:, 2 * end], places[:, 2 * end + 1] = starts[:-1] + base, np.diff(starts)
+    weights, bad = _weights(cells[2:], len(places))
+    bad = _first_of(int(trim_cells(joined, places)), bad)
+    good = places if bad < 0 else places[:bad]
+    names, numbers = local_names(joined, good, sides)
+    wrong = not_utf8(joined, good, names, sides)
+    if wrong is not None:
+        bad = int(np.flatnonzero((good[:, 0] == wrong) | (good[:, 2] == wrong))[0])
+    weights = None if weights is None else weights[: len(good)]
+    return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names), bad
 
 
 def _cells(file: TableFile, text: Bytes) -> list[Strings]:

@@ -18,8 +18,6 @@ QUOTE = 34
 RETURN = 13
 STRAY = 1
 """A byte that no number has: what commas become where another byte is the delimiter."""
-MOST_DIGITS = 19
-"""Digits that always fit 64 bits."""
 
 
 @jit
@@ -135,63 +133,56 @@ def _past_blanks(text: NDArray[np.uint8], at: int) -> int:
 
 
 @jit
-def count_records(text: NDArray[np.uint8], delimiter: int, records: int) -> tuple[int, int]:
-    """Where record number ``records`` (from 0, empty lines not counted) begins, and how many lines are before it."""
+def record_start(text: NDArray[np.uint8], delimiter: int, record: int) -> int:
+    """Where record number ``record`` (from 0, empty lines not counted) begins."""
     at = 0
-    lines = 0
     while True:
         end = line_end(text, at)
         if end < 0:
-            if records == 0:
-                return at, lines
-            records -= 1
+            if record == 0:
+                return at
+            record -= 1
             while end < 0:
-                start = at
                 at = _field_end(text, at, delimiter)
-                for i in range(start, at):
-                    lines += text[i] == NEWLINE
                 end = line_end(text, at)
                 at += 1
         at = end + 1
-        lines += 1
 
 
 @jit
 def cells_as_ids(text: NDArray[np.uint8], starts: NDArray[np.int64], ids: NDArray[np.uint64]) -> int:
     """Turn cells (cell i is ``text[starts[i]:starts[i + 1]]``) into ids; return the first that is none, or -1."""
+    line = np.empty(64, np.uint8)
     for cell in range(len(ids)):
-        first, last = _trimmed(text, starts[cell], starts[cell + 1])
-        value = np.uint64(0)
-        for at in range(first, last):
-            digit = np.uint64(text[at]) - np.uint64(48)
-            full = at - first >= MOST_DIGITS and (
-                value > np.uint64(1844674407370955161)
-                or (value == np.uint64(1844674407370955161) and digit > np.uint64(5))
-            )
-            if digit > np.uint64(9) or full:
-                return cell
-            value = value * np.uint64(10) + digit
-        if first == last:
+        line, size = _as_line(text, starts[cell], starts[cell + 1], line)
+        ids[cell], end = id_at(line, 0)
+        if end != size:
             return cell
-        ids[cell] = value
     return -1
 
 
 @jit
 def cells_as_weights(text: NDArray[np.uint8], starts: NDArray[np.int64], weights: NDArray[np.float64]) -> int:
     """Turn cells into numbers; return the first that is none, or -1."""
-    room = np.empty(64, np.uint8)
+    line = np.empty(64, np.uint8)
     for cell in range(len(weights)):
-        first, last = _trimmed(text, starts[cell], starts[cell + 1])
-        size = last - first
-        if size >= len(room):
-            room = np.empty(2 * size, np.uint8)
-        room[:size] = text[first:last]
-        room[size] = NEWLINE
-        weights[cell], end = weight_at(room, 0)
+        line, size = _as_line(text, starts[cell], starts[cell + 1], line)
+        weights[cell], end = weight_at(line, 0)
         if end != size:
             return cell
     return -1
+
+
+@jit
+def _as_line(text: NDArray[np.uint8], first: int, last: int, line: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], int]:
+    """A cell without blanks at its ends as a line, in ``line`` or in a longer array, and its length."""
+    first, last = _trimmed(text, first, last)
+    size = last - first
+    if size >= len(line):
+        line = np.empty(2 * size, np.uint8)
+    line[:size] = text[first:last]
+    line[size] = NEWLINE
+    return line, size
 
 
 @jit

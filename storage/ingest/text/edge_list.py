@@ -9,7 +9,7 @@ and text. Blocks are parsed in any order; only the consumer, who sees them in or
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
-from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import (
@@ -66,46 +66,37 @@ class Parsed:
     lines_before: int = 0
 
 
-Block = TypeVar("Block")
+class _Buffers(threading.local):
+    """What every thread that parses has for the edges of a block."""
 
-
-@dataclass(slots=True)
-class TextBuffers:
-    """Room for what a block may hold, kept by every thread that parses."""
-
-    _own: threading.local = field(default_factory=threading.local)
+    def __init__(self) -> None:
+        self._sources, self._targets = np.empty(0, np.uint64), np.empty(0, np.uint64)
+        self._weights = np.empty(0, np.float64)
 
     def room(self, edges: int, weighted: bool) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
-        """Sources, targets and weights of at least so many edges (no weights: an empty array)."""
-        own = self._own
-        if getattr(own, "edges", -1) < edges:
-            own.edges = edges
-            own.sources = np.empty(edges, np.uint64)
-            own.targets = np.empty(edges, np.uint64)
-            own.weights = np.empty(0, np.float64)
-        if weighted and len(own.weights) < edges:
-            own.weights = np.empty(own.edges, np.float64)
-        return own.sources, own.targets, own.weights
+        """Sources, targets and weights of at least so many edges (no weights: perhaps fewer)."""
+        if len(self._sources) < edges:
+            self._sources, self._targets = np.empty(edges, np.uint64), np.empty(edges, np.uint64)
+        if weighted and len(self._weights) < edges:
+            self._weights = np.empty(len(self._sources), np.float64)
+        return self._sources, self._targets, self._weights
 
 
-@dataclass(slots=True)
-class BlockParser:
-    """Parses blocks of lines in any thread. ``lines``: the compiled parser, called as `parse_lines`."""
+BUFFERS = _Buffers()
+Lines = Callable[..., tuple[int, int, int, Any]]
+"""A compiled parser, called as `parse_lines`."""
 
-    lines: Callable[..., tuple[int, int, int, Any]] = parse_lines
-    _buffers: TextBuffers = field(default_factory=TextBuffers)
 
-    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
-        """Parse the whole lines of a block."""
-        file, text = block
-        columns = file.columns
-        shortest = 2 if columns.source == columns.target else 4
-        sources, targets, weights = self._buffers.room(len(text) // shortest + 1, columns.weight >= 0)
-        edges, lines, begin, largest = self.lines(text, columns.as_tuple(), sources, targets, weights)
-        found = weights[:edges] if columns.weight >= 0 else None
-        batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
-        bad = None if begin < 0 else (lines + 1, line_at(text, begin))
-        return Parsed(file, batch, lines, bad, text)
+def parse_block(block: tuple[TextFile, Bytes], lines: Lines = parse_lines) -> Parsed:
+    """Parse the whole lines of a block, in any thread."""
+    file, text = block
+    columns = file.columns
+    shortest = 2 if columns.source == columns.target else 4
+    sources, targets, weights = BUFFERS.room(len(text) // shortest + 1, columns.weight >= 0)
+    edges, passed, begin, largest = lines(text, columns.as_tuple(), sources, targets, weights)
+    found = weights[:edges] if columns.weight >= 0 else None
+    batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
+    return Parsed(file, batch, passed, bad_at(text, passed, begin), text)
 
 
 def narrow_batch(
@@ -116,34 +107,24 @@ def narrow_batch(
     return EdgeBatch(sources.astype(dtype), targets.astype(dtype), None if weights is None else weights.copy())
 
 
-class TextSource:
+def bad_at(text: Bytes, lines: int, begin: int) -> tuple[int, str] | None:
+    """The number (from 1) and the text of the bad line that a parser found after ``lines`` good ones; None for -1."""
+    return None if begin < 0 else (lines + 1, line_at(text, begin))
+
+
+class TextSource(InputFiles):
     """Edge lists in text, one file after another. See `options.Source`.
 
     Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
     ``columns_taken``, which columns are source, target and weight, of every file that differs.
     """
 
-    known_vertices: int | None = None
-    undirected = False
-
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
-        self.name = ", ".join(str(path) for path in paths)
-        self._paths = list(paths)
-        self._options = options
-        self._memory = options.host_memory
-        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
-        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        super().__init__(paths, options)
         self.passed_over: str | None = None
         self.columns_taken: list[TakenColumns] = []
-        self._closed_bytes = 0
-        self._open: Stream | None = None
 
-    @property
-    def bytes_done(self) -> int:
-        """Bytes of input read so far, as they lie on disk."""
-        return self._closed_bytes + (self._open.raw_done if self._open else 0)
-
-    def batches(self) -> Iterator[EdgeBatch]:
+    def batches(self) -> Generator[EdgeBatch]:
         """Yield the edges of every block of every file, in order.
 
         Raises:
@@ -169,22 +150,18 @@ class TextSource:
         return None
 
     def _parsed(self) -> Generator[Parsed]:
-        yield from parse_blocks(self._blocks(), self._options.workers)
+        return parsed_in_order(self._blocks(), parse_block, self._options.workers)
 
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
-        for path in self._paths:
-            with Stream(path, self._memory) as stream:
-                self._open = stream
-                file = TextFile(stream, Columns())
-                for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
-                    if number == 0:
-                        block, taken, file.lines = read_layout(block, self._options, stream.name)
-                        file.columns = taken.columns
-                        note_columns(self.columns_taken, taken)
-                        self.passed_over = self.passed_over or _third_number(block, self._options)
-                    yield file, block
-                self._closed_bytes += stream.raw_done
-                self._open = None
+        for stream in self._streams():
+            file = TextFile(stream, Columns())
+            for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
+                if number == 0:
+                    block, taken, file.lines = read_layout(block, self._options, stream.name)
+                    file.columns = taken.columns
+                    note_columns(self.columns_taken, taken)
+                    self.passed_over = self.passed_over or _third_number(block, self._options)
+                yield file, block
 
 
 def _line_of(text: Bytes, edge: int) -> tuple[int, str]:
@@ -201,21 +178,18 @@ def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]
     Raises:
         InputError: the file is absent, damaged, or has a line that begins with no id.
     """
-    columns = Columns(0, 0)
     with Stream(path, options.host_memory) as stream:
-        file = TextFile(stream, columns)
+        file = TextFile(stream, Columns(0, 0))
         blocks = ((file, block) for block in line_blocks(stream, options.block_bytes))
-        for parsed in parse_blocks(blocks, options.workers):
+        for parsed in parsed_in_order(blocks, parse_block, options.workers):
             if len(parsed.batch):
                 yield parsed.batch.sources
 
 
-def parse_blocks(blocks: Iterable[tuple[TextFile, Bytes]], workers: int) -> Iterator[Parsed]:
-    """Parse blocks of an edge list on ``workers`` threads; see `parsed_in_order`."""
-    return parsed_in_order(blocks, BlockParser().parse, workers)
+Block = TypeVar("Block")
 
 
-def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], workers: int) -> Iterator[Parsed]:
+def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], workers: int) -> Generator[Parsed]:
     """Parse blocks on ``workers`` threads; yield them in order, lines counted.
 
     Raises:
@@ -248,7 +222,11 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
     """
     refuse_content(block[:SAMPLE_BYTES].tobytes(), name)
     if has_lone_return(block):
-        raise InputError(_about_returns(block, name))
+        raise InputError(
+            f"{name} holds binary data and is no text; --format names what it is"
+            if bool((block[:SAMPLE_BYTES] == 0).any())
+            else about_returns(name)
+        )
     at, passed, line = _first_data(block, 0)
     names: list[str] = []
     if line is not None and options.header is not False:
@@ -262,9 +240,8 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
     return block[at:], taken, passed
 
 
-def _about_returns(block: Bytes, name: str) -> str:
-    if bool((block[:SAMPLE_BYTES] == 0).any()):
-        return f"{name} holds binary data and is no text; --format names what it is"
+def about_returns(name: str) -> str:
+    """The error of a file whose lines end as no text's lines do today."""
     return f"{name}: its lines end in carriage returns alone, as on old Macintoshes; convert it (tr '\\r' '\\n' < FILE)"
 
 

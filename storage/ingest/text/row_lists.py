@@ -5,8 +5,8 @@ may be longer than memory: one that does not fit a block is cut between two neig
 block says whose it continues. Refuses to know formats; adjacency.py and metis.py do.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,10 +14,18 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import BYTE_ORDER_MARK, Bytes, last_newline
-from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, bad_id, bad_weight, shown, split_fields
-from penstock.storage.ingest.text.edge_list import Parsed, TextBuffers, TextFile, line_at, narrow_batch
+from penstock.storage.ingest.text.edge_list import (
+    BUFFERS,
+    Parsed,
+    TextFile,
+    about_returns,
+    bad_at,
+    narrow_batch,
+    parsed_in_order,
+)
 from penstock.storage.ingest.text.parser import NEWLINE, has_lone_return
 from penstock.storage.ingest.text.row_parser import HASH, count_rows, last_entry, parse_rows
 
@@ -45,40 +53,89 @@ class RowBlock:
     rows: int = 0
 
 
-Head = Callable[[Bytes], tuple[int, int, Shape] | None]
-"""Given the first bytes: bytes and lines of the head, and the shape of the rows that follow; None: more, please."""
+class RowsSource(InputFiles):
+    """Files whose lines are rows, one after another; a format says how they begin, and which edges there may be."""
 
+    def _parsed(self) -> Iterator[Parsed]:
+        return parsed_in_order(self._blocks(), self._parse, self._options.workers)
 
-def row_blocks(stream: Stream, block_bytes: int, file: TextFile, head: Head) -> Iterator[RowBlock]:
-    """Cut content into blocks of rows, each ending in a newline, of about ``block_bytes``.
+    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
+        """Given the first bytes of a file: bytes and lines of its head, and the shape of rows; None: more, please."""
+        raise NotImplementedError
 
-    Raises:
-        InputError: a field that is longer than a block, or lines that end in carriage returns alone.
-    """
-    tail = np.empty(0, np.uint8)
-    shape: Shape | None = None
-    row, inside, ended = 0, False, False
-    while not ended:
-        block, filled, ended = _next(stream, tail, block_bytes)
+    def _accept(self, block: RowBlock, batch: EdgeBatch) -> EdgeBatch | int:
+        """Given a block and its edges, those to keep, or the number of one that must not be. Any thread asks."""
+        raise NotImplementedError
+
+    def _blocks(self) -> Iterator[RowBlock]:
+        for stream in self._streams():
+            yield from self._rows_of(TextFile(stream, Columns()), self._options.block_bytes // 2)
+
+    def _rows_of(self, file: TextFile, block_bytes: int) -> Iterator[RowBlock]:
+        """Cut content into blocks of rows, each ending in a newline, of about ``block_bytes``.
+
+        Raises:
+            InputError: a field that is longer than a block, or lines that end in carriage returns alone.
+        """
+        tail = np.empty(0, np.uint8)
+        shape: Shape | None = None
+        row, inside, ended = 0, False, False
+        while not ended:
+            block, filled, ended = _next(file.stream, tail, block_bytes)
+            if shape is None:
+                block, filled, shape = self._without_head(block, filled, file)
+            cut = last_newline(block, filled) + 1 if shape is not None else 0
+            if shape is not None and cut:
+                rows = int(count_rows(block[:cut]))
+                yield RowBlock(file, block[:cut], shape, row, inside, False, rows)
+                row = 0 if shape.owned else row + rows
+                inside = False
+            elif shape is not None and not ended and not inside and _is_comment(block[:filled]):
+                block, filled = np.array([HASH], np.uint8), 1
+            elif shape is not None and filled and not ended:
+                cut, owner = _cut_inside(block[:filled], shape, inside, file.stream.name)
+                piece = np.append(block[:cut], np.uint8(NEWLINE))
+                yield RowBlock(file, piece, shape, row, inside, True)
+                row = owner if shape.owned and not inside else row
+                inside = True
+            tail = block[cut:filled].copy()
         if shape is None:
-            block, filled, shape = _without_head(block, filled, file, head)
-        cut = last_newline(block, filled) + 1 if shape is not None else 0
-        if shape is not None and cut:
-            rows = int(count_rows(block[:cut]))
-            yield RowBlock(file, block[:cut], shape, row, inside, False, rows)
-            row = 0 if shape.owned else row + rows
-            inside = False
-        elif shape is not None and not ended and not inside and _is_comment(block[:filled]):
-            block, filled = np.array([HASH], np.uint8), 1
-        elif shape is not None and filled and not ended:
-            cut, owner = _cut_inside(block[:filled], shape, inside, stream.name)
-            piece = np.append(block[:cut], np.uint8(NEWLINE))
-            yield RowBlock(file, piece, shape, row, inside, True)
-            row = owner if shape.owned and not inside else row
-            inside = True
-        tail = block[cut:filled].copy()
-    if shape is None:
-        raise InputError(f"{stream.name}: its first line is missing: the file is empty, or truncated; fetch it again")
+            raise InputError(
+                f"{file.stream.name}: its first line is missing: the file is empty, or truncated; fetch it again"
+            )
+
+    def _without_head(self, block: Bytes, filled: int, file: TextFile) -> tuple[Bytes, int, Shape | None]:
+        if block[: min(3, filled)].tobytes() == BYTE_ORDER_MARK:
+            block, filled = block[3:], filled - 3
+        if filled and has_lone_return(block[:filled]):
+            raise InputError(about_returns(file.stream.name))
+        found = self._head(block[:filled], file)
+        if found is None:
+            return block, filled, None
+        passed, file.lines, shape = found
+        return block[passed:], filled - passed, shape
+
+    def _parse(self, block: RowBlock) -> Parsed:
+        """Parse a block of rows, in any thread."""
+        shape, text = block.shape, block.text
+        most = len(text) // (4 if shape.weighted else 2) + 1
+        sources, targets, weights = BUFFERS.room(most, shape.weighted)
+        lone = np.empty(most if shape.owned else 0, np.uint64)
+        edges, lines, begin, largest, lonely = parse_rows(
+            text, (np.uint64(block.row), block.inside), shape, (sources, targets), weights, lone
+        )
+        found = weights[:edges] if shape.weighted else None
+        batch = narrow_batch(sources[:edges], targets[:edges], found, int(largest))
+        bad = bad_at(text, lines, begin)
+        if bad is None:
+            if lonely:
+                batch = EdgeBatch(batch.sources, batch.targets, batch.weights, lone[:lonely].copy())
+            accepted = self._accept(block, batch)
+            if isinstance(accepted, int):
+                bad = _line_of_row(text, int(batch.sources[accepted]) - block.row)
+            else:
+                batch = accepted
+        return Parsed(block.file, batch, lines - block.unfinished, bad, text)
 
 
 def _next(stream: Stream, tail: Bytes, block_bytes: int) -> tuple[Bytes, int, bool]:
@@ -91,21 +148,6 @@ def _next(stream: Stream, tail: Bytes, block_bytes: int) -> tuple[Bytes, int, bo
         block[filled] = NEWLINE
         filled += 1
     return block, filled, ended
-
-
-def _without_head(block: Bytes, filled: int, file: TextFile, head: Head) -> tuple[Bytes, int, Shape | None]:
-    if block[: min(3, filled)].tobytes() == BYTE_ORDER_MARK:
-        block, filled = block[3:], filled - 3
-    if filled and has_lone_return(block[:filled]):
-        raise InputError(
-            f"{file.stream.name}: its lines end in carriage returns alone, as on old Macintoshes; convert it "
-            "(tr '\\r' '\\n' < FILE)"
-        )
-    found = head(block[:filled])
-    if found is None:
-        return block, filled, None
-    passed, file.lines, shape = found
-    return block[passed:], filled - passed, shape
 
 
 def _is_comment(text: Bytes) -> bool:
@@ -133,45 +175,6 @@ def _cut_inside(text: Bytes, shape: Shape, inside: bool, name: str) -> tuple[int
     return cut, int(first) if first.isascii() and first.isdigit() else 0
 
 
-Accept = Callable[[RowBlock, EdgeBatch], EdgeBatch | int]
-"""Given a block and its edges, those to keep, or the number of one that must not be."""
-
-
-@dataclass(slots=True)
-class RowParser:
-    """Parses blocks of rows in any thread; the line of an edge that ``accept`` refuses is bad."""
-
-    accept: Accept
-    _buffers: TextBuffers = field(default_factory=TextBuffers)
-
-    def parse(self, block: RowBlock) -> Parsed:
-        """Parse a block."""
-        shape, text = block.shape, block.text
-        most = len(text) // (4 if shape.weighted else 2) + 1
-        sources, targets, weights = self._buffers.room(most, shape.weighted)
-        lone = np.empty(most if shape.owned else 0, np.uint64)
-        edges, lines, begin, largest, lonely = parse_rows(
-            text,
-            (np.uint64(block.row), block.inside),
-            (shape.owned, shape.skip, shape.weighted),
-            (sources, targets),
-            weights,
-            lone,
-        )
-        found = weights[:edges] if shape.weighted else None
-        batch = narrow_batch(sources[:edges], targets[:edges], found, int(largest))
-        bad = None if begin < 0 else (lines + 1, line_at(text, begin))
-        if bad is None:
-            if lonely:
-                batch = EdgeBatch(batch.sources, batch.targets, batch.weights, lone[:lonely].copy())
-            accepted = self.accept(block, batch)
-            if isinstance(accepted, int):
-                bad = _line_of_row(text, int(batch.sources[accepted]) - block.row)
-            else:
-                batch = accepted
-        return Parsed(block.file, batch, lines - block.unfinished, bad, text)
-
-
 def _line_of_row(text: Bytes, row: int) -> tuple[int, str]:
     """Number (from 1) and text of the ``row``-th line that is no comment."""
     lines = (line for line in whole_lines(text) if line[1].lstrip()[:1] not in ("#", "%"))
@@ -179,29 +182,22 @@ def _line_of_row(text: Bytes, row: int) -> tuple[int, str]:
     return number, line
 
 
-def explain_row(shape: Shape, lowest: int = 0, highest: int | None = None) -> Callable[[str, Columns], str]:
-    """What is wrong with a row, in words: an `Explain` for a `TextFile`.
-
-    Neighbors are ``lowest`` to ``highest`` (None: any), and there is a row for each.
-    """
-
-    def wrong(line: str, _: Columns) -> str:
-        head, colon, rest = line.partition(":") if shape.owned else ("", "", line)
-        fields = (split_fields(head) if colon else []) + split_fields(rest if colon or not shape.owned else line)
-        first = 1 if shape.owned else shape.skip
-        if len(fields) < first:
-            return f"it has {len(fields)} fields, and {first} come before the neighbors"
-        if shape.owned and bad_id(fields[0]):
-            return f"vertex {shown(fields[0], SHOWN_FIELD)!r} {bad_id(fields[0])}"
-        for number, word in enumerate(fields[first:]):
-            is_weight = shape.weighted and number % 2 == 1
-            reason = bad_weight(word) if is_weight else bad_id(word)
-            if not reason and not is_weight and highest is not None and not lowest <= int(word) <= highest:
-                reason = f"is no vertex: the file states that they are {lowest} to {highest}; correct it"
-            if reason:
-                return f"{'weight' if is_weight else 'neighbor'} {shown(word, SHOWN_FIELD)!r} {reason}"
-        if shape.weighted and (len(fields) - first) % 2:
-            return "its last neighbor has no weight; correct it, or leave --weights out"
-        return f"it is one row more than the {(highest or 0) - lowest + 1} vertices that the file states; correct that"
-
-    return wrong
+def what_is_wrong(shape: Shape, ids: range | None, line: str, _: Columns) -> str:
+    """What is wrong with a row; neighbors are ``ids`` (None: any), and there is a row for each."""
+    head, colon, rest = line.partition(":") if shape.owned else ("", "", line)
+    fields = (split_fields(head) if colon else []) + split_fields(rest if colon or not shape.owned else line)
+    first = 1 if shape.owned else shape.skip
+    if len(fields) < first:
+        return f"it has {len(fields)} fields, and {first} come before the neighbors"
+    if shape.owned and bad_id(fields[0]):
+        return f"vertex {shown(fields[0], SHOWN_FIELD)!r} {bad_id(fields[0])}"
+    for number, word in enumerate(fields[first:]):
+        is_weight = shape.weighted and number % 2 == 1
+        reason = bad_weight(word) if is_weight else bad_id(word)
+        if not reason and not is_weight and ids is not None and int(word) not in ids:
+            reason = f"is no vertex: the file states that they are {ids.start} to {ids.stop - 1}; correct it"
+        if reason:
+            return f"{'weight' if is_weight else 'neighbor'} {shown(word, SHOWN_FIELD)!r} {reason}"
+    if shape.weighted and (len(fields) - first) % 2:
+        return "its last neighbor has no weight; correct it, or leave --weights out"
+    return f"it is one row more than the {len(ids or ())} vertices that the file states; correct that"

@@ -127,27 +127,35 @@ def distinct_fields(
     capacity = 16
     while capacity < 4 * len(places):
         capacity *= 2
-    slots = np.full(capacity, -1, np.int32)
-    mask = np.uint64(capacity - 1)
+    slots = np.zeros(capacity, np.uint32)
     count = 0
     for i in range(len(places)):
         for end in range(2):
             one, two = hash_name(text, places[i, 2 * end], places[i, 2 * end + 1], end if sides else 0)
-            slot = one & mask
-            while True:
-                known = slots[slot]
-                if known < 0:
-                    slots[slot] = count
-                    keys[count, 0] = one
-                    keys[count, 1] = two
-                    firsts[count] = 2 * i + end
-                    numbers[i, end] = count
-                    count += 1
-                    break
-                if keys[known, 0] == one and keys[known, 1] == two:
-                    numbers[i, end] = known
-                    break
-                slot = (slot + np.uint64(1)) & mask
+            number = find_or_add(one, two, keys, slots, count)
+            numbers[i, end] = number
+            if number == count:
+                firsts[count] = 2 * i + end
+                count += 1
+    return count
+
+
+@jit
+def find_or_add(one: Any, two: Any, keys: NDArray[np.uint64], slots: NDArray[np.uint32], count: int) -> int:
+    """The number of a key (two halves) among the ``count`` in ``keys``; ``count`` if it is new, and was added.
+
+    ``slots``, 2^n, hold numbers plus one, 0 where free.
+    """
+    mask = np.uint64(len(slots) - 1)
+    slot = one & mask
+    while slots[slot] != 0:
+        number = np.int64(slots[slot]) - 1
+        if keys[number, 0] == one and keys[number, 1] == two:
+            return int(number)
+        slot = (slot + np.uint64(1)) & mask
+    slots[slot] = count + 1
+    keys[count, 0] = one
+    keys[count, 1] = two
     return count
 
 

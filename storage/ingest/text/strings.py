@@ -6,7 +6,8 @@ says which. Refuses ids that are empty, longer than 65,535 bytes, not UTF-8, or 
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, shown, split_fields
 from penstock.storage.ingest.text.edge_list import (
+    BUFFERS,
     Parsed,
-    TextBuffers,
     TextFile,
     TextSource,
+    bad_at,
     first_data,
     line_at,
     parsed_in_order,
@@ -37,21 +39,23 @@ BLOCK_PART = 4
 
 
 class NamedTextSource(TextSource):
-    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`."""
+    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`.
+
+    ``columns`` are taken whatever a header says.
+    """
 
     named = True
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions, columns: Columns | None = None) -> None:
         super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
         self._memory = options.host_memory
-        self._parse = NameParser(options.sides).parse
         self._only = columns
 
     def _parsed(self) -> Generator[Parsed]:
-        yield from parsed_in_order(self._spelled(), self._parse, self._options.workers)
+        return parsed_in_order(self._blocks(), partial(parse_names, sides=self._options.sides), self._options.workers)
 
-    def _spelled(self) -> Iterator[tuple[TextFile, Bytes]]:
-        for file, block in self._blocks():
+    def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
+        for file, block in super()._blocks():
             file.explain = what_is_wrong
             file.columns = self._only or file.columns
             yield file, block
@@ -72,27 +76,21 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     return False
 
 
-@dataclass(slots=True)
-class NameParser:
-    """Parses blocks of lines in any thread."""
-
-    sides: bool
-    _buffers: TextBuffers = field(default_factory=TextBuffers)
-
-    def parse(self, block: tuple[TextFile, Bytes]) -> Parsed:
-        """Parse the whole lines of a block."""
-        file, text = block
-        columns = file.columns
-        most = len(text) // (2 if columns.source == columns.target else 4) + 1
-        room, _, weights = self._buffers.room(2 * most, columns.weight >= 0)
-        places = room.view(np.int32)[: 4 * most].reshape(most, 4)
-        edges, lines, begin = parse_fields(text, columns.as_tuple(), places, weights)
-        bad = None if begin < 0 else (lines + 1, line_at(text, begin))
-        names, ends = local_names(text, places[:edges], self.sides)
-        if bad is None and (wrong := not_utf8(text, places, names, self.sides)) is not None:
-            bad = text[:wrong].tobytes().count(b"\n") + 1, _line_around(text, wrong)
-        batch = EdgeBatch(ends[:, 0].copy(), ends[:, 1].copy(), weights[:edges].copy() if columns.weight >= 0 else None)
-        return Parsed(file, EdgeBatch(batch.sources, batch.targets, batch.weights, names=names), lines, bad, text)
+def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
+    """Parse the whole lines of a block, in any thread."""
+    file, text = block
+    columns = file.columns
+    most = len(text) // (2 if columns.source == columns.target else 4) + 1
+    room, _, weights = BUFFERS.room(2 * most, columns.weight >= 0)
+    places = room.view(np.int32)[: 4 * most].reshape(most, 4)
+    edges, lines, begin = parse_fields(text, columns.as_tuple(), places, weights)
+    bad = bad_at(text, lines, begin)
+    names, ends = local_names(text, places[:edges], sides)
+    if bad is None and (wrong := not_utf8(text, places, names, sides)) is not None:
+        start = text[:wrong].tobytes().rfind(b"\n") + 1
+        bad = text[:wrong].tobytes().count(b"\n") + 1, line_at(text, start)
+    found = weights[:edges].copy() if columns.weight >= 0 else None
+    return Parsed(file, EdgeBatch(ends[:, 0].copy(), ends[:, 1].copy(), found, names=names), lines, bad, text)
 
 
 def local_names(text: Bytes, places: NDArray[np.int32], sides: bool) -> tuple[LocalNames, NDArray[np.uint32]]:
@@ -165,8 +163,3 @@ def _about_numbers(found: list[str], columns: Columns) -> str:
         )
     reason = diagnose.bad_weight(found[columns.weight]) if columns.weight >= 0 else ""
     return f"weight {shown(found[columns.weight], SHOWN_FIELD)!r} {reason}" if reason else ""
-
-
-def _line_around(text: Bytes, at: int) -> str:
-    start = text[:at].tobytes().rfind(b"\n") + 1
-    return line_at(text, start)

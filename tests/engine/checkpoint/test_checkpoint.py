@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from penstock.engine import Field, Graph, Program, Session, run
+from penstock.engine import Field, Graph, Program, run
 from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import triangles
@@ -25,6 +25,7 @@ from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
+from several_devices import Session
 from support.faults import flip_bit
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine import Program
 from penstock.engine.checkpoint.run_fingerprint import text_digest
 from penstock.engine.programs.table import PROGRAMS
-from penstock.tools.programs import find_program
+from penstock.tools.base.find_program import find_program
 from support.faults import python
 
 TEXT = '''
@@ -101,7 +101,8 @@ def test_lambdas_on_one_line_are_told_apart() -> None:
 
 def test_digests_are_the_same_in_every_process() -> None:
     code = (
-        "from penstock.engine.checkpoint.run_fingerprint import text_digest\nfrom penstock.engine.programs.table import PROGRAMS\n"
+        "from penstock.engine.checkpoint.run_fingerprint import text_digest\n"
+        "from penstock.engine.programs.table import PROGRAMS\n"
         "print({name: text_digest(kind) for name, kind in PROGRAMS.items()})"
     )
     ours: dict[str, Any] = {name: text_digest(kind) for name, kind in PROGRAMS.items()}

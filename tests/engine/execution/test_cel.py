@@ -29,7 +29,6 @@ from support.oracles import EdgeList, check_sssp
 from support.small_host import keeping
 from support.trials import start_of
 
-RULES = ("cel", "cel-structural")
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 
 
@@ -72,7 +71,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     ends = skewed(vertices, count, draw(st.integers(0, 99)))
     edges = weighed(EdgeList(vertices, *ends, None, draw(st.booleans())), "uint8")
     options = {
-        "route": draw(st.sampled_from(RULES)),
+        "route": "cel",
         "device_edge_memory": draw(st.integers(2 * 32 * 5, 6000)),
         "partition_bytes": draw(st.integers(1, 600)),
         "combine": draw(st.integers(1, 4)),
@@ -118,8 +117,8 @@ def test_gives_the_answer_and_accounts_for_what_travels(
         np.testing.assert_array_equal(next(iter(found.fields.values())), expected)
     tasks = tasks_of(again)
     assert copied == sum(task.bytes_link for task in tasks)
-    assert {task.route for task in tasks} <= {"filter", options["route"]}
-    followers = [task for result_ in (result, again) for task in tasks_of(result_) if task.route in RULES]
+    assert {task.route for task in tasks} <= {"filter", "cel"}
+    followers = [task for result_ in (result, again) for task in tasks_of(result_) if task.route == "cel"]
     assert [id(record) for record, _ in seen] == [id(task) for task in followers]
     assert all(task.edges == count and task.partitions == () for task, (_, count) in zip(followers, seen, strict=True))
     for record in again.records:
@@ -141,39 +140,36 @@ def path_and_grid() -> dict[str, EdgeList]:
     }
 
 
-@pytest.mark.parametrize("route", RULES)
 @pytest.mark.parametrize("kind", ["path", "grid"])
 @pytest.mark.parametrize("name", ["sssp", "reachability", "labels"])
-def test_long_ways_take_fewer_passes(name: str, kind: str, route: str, tmp_path: Path) -> None:
-    """Fewer iterations and fewer carriers than filter alone; searches by the causal rule fewer bytes too."""
+def test_long_ways_take_fewer_passes(name: str, kind: str, tmp_path: Path) -> None:
+    """Fewer iterations and fewer carriers than filter alone; searches fewer bytes too."""
     edges = path_and_grid()[kind]
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
     options = {"device": "emulated", "device_edge_memory": 1000, "partition_bytes": 128, "direction": "push"}
-    alone, more = (run(programs(edges)[name], graph, route=way, **options) for way in ("filter", route))
+    alone, more = (run(programs(edges)[name], graph, route=way, **options) for way in ("filter", "cel"))
     assert more.iterations < alone.iterations
     carriers = [sum(task.route == "filter" for task in tasks_of(result)) for result in (alone, more)]
     assert carriers[1] < carriers[0]
-    if route == "cel" and name != "labels":
+    if name != "labels":
         assert sum(task.bytes_link for task in tasks_of(more)) < sum(task.bytes_link for task in tasks_of(alone))
     field = next(iter(alone.fields))
     np.testing.assert_array_equal(alone.fields[field], more.fields[field])
 
 
-@pytest.mark.parametrize("route", RULES)
 @pytest.mark.parametrize("kernels", ["reference", pytest.param("cuda", marks=on_simulator)])
-def test_every_kind_of_kernels(kernels: Any, route: str, tmp_path: Path) -> None:
+def test_every_kind_of_kernels(kernels: Any, tmp_path: Path) -> None:
     """With a row that is longer than a pack."""
     hub = np.stack([np.full(70, 3), np.arange(70)])
     edges = weighed(EdgeList(70, *np.concatenate([skewed(70, 120, 5), hub, hub[::-1]], axis=1)), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
-    options = {"device": "emulated", "route": route, "device_edge_memory": 300, "partition_bytes": 64}
+    options = {"device": "emulated", "route": "cel", "device_edge_memory": 300, "partition_bytes": 64}
     result = run(SSSP(start_of(edges)), graph, kernels=kernels, **options)
     check_sssp(edges, start_of(edges), result.fields["distance"])
-    assert any(task.route == route for task in tasks_of(result))
+    assert any(task.route == "cel" for task in tasks_of(result))
 
 
-@pytest.mark.parametrize("route", RULES)
-def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_middle_frees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gathering fails once; packs and slabs are all there again, and the next run is right."""
     edges = path_and_grid()["grid"]
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
@@ -186,7 +182,7 @@ def test_a_fault_in_the_middle_frees_everything(route: str, tmp_path: Path, monk
         gather(*arguments)
 
     monkeypatch.setattr(gather_buffers, "gather_rows", faulty)
-    options = {"route": route, "device_edge_memory": 1000, "partition_bytes": 128}
+    options = {"route": "cel", "device_edge_memory": 1000, "partition_bytes": 128}
     with Session(graph, device="emulated", **options) as session:
         with pytest.raises(RuntimeError, match="a thread fell over"):
             session.run(SSSP(0))
@@ -229,7 +225,7 @@ def test_rows_follow_only_during_a_walk(tmp_path: Path) -> None:
     with Session(graph, device="emulated", route="cel", device_edge_memory=1000, partition_bytes=128) as session:
         session.run(SSSP(0))
         with pytest.raises(RuntimeError, match="while it lasts"):
-            session._equipment.pipelines[0].follow("cel", None)
+            session._equipment.pipelines[0].follow(None)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])

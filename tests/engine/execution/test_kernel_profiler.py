@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.execution.kernel_profiler import KernelProfiler
-from penstock.engine.session import Session
 from penstock.storage.base.timeline import Span, Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
+from several_devices import Session
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.trials import check, program_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Field, Program, run
+from penstock.engine import Field, Program
 from penstock.engine.program.program import check, has_phases, needs_rows
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
@@ -15,6 +15,7 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
 from penstock.storage.base.errors import InputError
+from several_devices import run
 from support.graphs import in_memory
 from support.oracles import EdgeList
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Field, Global, Program, Start, run
+from penstock.engine import Field, Global, Program, Start
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError, RunError
+from several_devices import run
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList, bfs_levels
 

@@ -66,8 +66,9 @@ class Foreign(BFS):
 
 
 def test_what_a_module_does_not_have_is_told() -> None:
-    message = r"Foreign.cond \(.*test_program_lint.py:\d+\) uses 'norms', which numpy.linalg does not have; did you
-    mean norm\?" with pytest.raises(InputError, match=message):
+    place = r"Foreign.cond \(.*test_program_lint.py:\d+\)"
+    message = place + " uses 'norms', which numpy.linalg does not have; did you mean norm\\?"
+    with pytest.raises(InputError, match=message):
         run(Foreign(0), CHAIN, kernels="reference")
 
 

@@ -18,7 +18,7 @@ from unittest import mock
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Program, Session, run
+from penstock.engine import Program, Session
 from penstock.engine.api import make
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.adsorption import Adsorption
@@ -34,6 +34,7 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
+from several_devices import run
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank

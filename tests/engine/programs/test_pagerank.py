@@ -7,10 +7,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Graph, from_edges, run
+from penstock.engine import Graph, from_edges
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.base.errors import InputError
+from several_devices import run
 
 COUNT = 24
 

@@ -190,7 +190,6 @@ def test_auto_is_the_gpu_where_there_is_one(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(cuda, "CudaDevice", lambda number, memory: f"GPU {number}")
     graph = in_memory(shape("two"))
     assert device_of(Config.of(), graph) == "GPU 0"
-    assert device_of(Config.of(devices=2), graph) is None
     assert device_of(Config.of(kernels="reference"), graph) is None
 
 
@@ -198,8 +197,6 @@ def test_devices_that_cannot_be() -> None:
     graph = in_memory(shape("two"))
     with pytest.raises(InputError, match="tpu"):
         run(BFS(0), graph, device="tpu")
-    with pytest.raises(InputError, match="devices is 2"):
-        run(BFS(0), graph, device="emulated", devices=2)
     with pytest.raises(InputError, match="route"):
         run(BFS(0), graph, device="emulated", route="teleport")
 

@@ -13,6 +13,7 @@ from penstock.engine.resources.direction_cost import (
     DirectionSide,
     LinkCosts,
     Progress,
+    least_pull_seconds,
     pull_seconds,
     push_seconds,
     reading,
@@ -145,4 +146,6 @@ def test_a_push_by_hand(change: dict[str, Any], frontier: Frontier, seconds: flo
     ],
 )
 def test_a_pull_by_hand(change: dict[str, Any], seconds: float) -> None:
-    assert pull_seconds(replace(LINK, **change), START, Frontier(1, 1000)) == pytest.approx(seconds, rel=1e-3)
+    link = replace(LINK, **change)
+    assert pull_seconds(link, START, Frontier(1, 1000)) == pytest.approx(seconds, rel=1e-3)
+    assert 0 < least_pull_seconds(link, START) <= pull_seconds(link, START, Frontier(1, 1000))

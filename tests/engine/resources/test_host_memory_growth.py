@@ -41,7 +41,9 @@ for least in (1, 1 << 14):
     host.SMALL = least
     with Session(warm) as session:
         session.run(make(PROGRAMS[name], parameters))
-if not budget.reset_peak():
+try:
+    open("/proc/self/clear_refs", "w").write("5")
+except OSError:
     sys.exit("no peak counter here")
 before = budget.resident_bytes()
 def refusal(limit):

@@ -150,9 +150,7 @@ def test_it_is_so_behind_a_link(name: str, option: str, disk: Graph) -> None:
     assert_least(disk, MAKERS[name], option, device="emulated", threads=1)
 
 
-@pytest.mark.parametrize(
-    "options", [{"threads": 5}, {"devices": 2}, {"direction": "push"}, {"mode": "sync"}, {"partition_bytes": 256}]
-)
+@pytest.mark.parametrize("options", [{"threads": 5}, {"direction": "push"}, {"mode": "sync"}, {"partition_bytes": 256}])
 def test_it_is_so_however_a_search_runs(options: dict[str, Any], disk: Graph) -> None:
     assert_least(disk, MAKERS["sssp"], "host_memory", **options)
 

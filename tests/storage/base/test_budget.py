@@ -147,12 +147,10 @@ def test_this_machine_has_something_to_give() -> None:
     assert budget.cores() >= 1
 
 
-def test_the_peak_follows_a_large_array_and_starts_anew() -> None:
+def test_the_peak_follows_a_large_array() -> None:
     size = 64 << 20
     before = budget.resident_bytes()
     array = np.ones(size, dtype=np.uint8)
     assert budget.resident_bytes() >= before + size * 3 // 4
-    assert budget.peak_resident_bytes() >= before + size * 3 // 4
     del array
-    if budget.reset_peak():
-        assert budget.peak_resident_bytes() < before + size * 3 // 4
+    assert budget.peak_resident_bytes() >= before + size * 3 // 4

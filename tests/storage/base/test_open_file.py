@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.open_file import OpenFile
+from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.reader import Reader
 from support.faults import open_files

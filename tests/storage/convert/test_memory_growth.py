@@ -40,7 +40,9 @@ np.arange(4000, dtype="<u4")[::-1].tofile(tiny / "neighbors")
 run(tiny / raw.name, "tiny.h5")
 gc.collect()
 before = budget.resident_bytes()
-if not budget.reset_peak():
+try:
+    open("/proc/self/clear_refs", "w").write("5")
+except OSError:
     sys.exit("no peak")
 report = run(raw, "graph.h5")
 print(budget.peak_resident_bytes() - before, report.scratch_bytes, report.edges)

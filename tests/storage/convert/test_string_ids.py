@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_sort import sorted_order
-from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, SpilledNames, merged
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
-from penstock.storage.encoding.string_array import STRINGS, packed
+from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch
 from penstock.storage.format.edges import LocalNames
+from support.graph_files import string_array
 
 ALIKE = st.text(st.sampled_from("ab/é中"), min_size=1, max_size=40)
 
 
 @given(texts=st.lists(ALIKE, unique=True, max_size=120))
 def test_order_is_that_of_bytes(texts: list[str]) -> None:
-    names = packed(np.array(texts, STRINGS))
+    names = string_array(texts)
     assert [texts[i] for i in sorted_order(names.text, names.ends)] == sorted(texts, key=str.encode)
 
 
@@ -41,9 +41,9 @@ def test_runs_are_merged_in_order(room: int, count: int, scratch: Scratch, monke
     random = np.random.default_rng(count)
     texts = [f"{'x' * int(random.integers(0, 20))}{i * 7919 % 10007}" for i in range(count)]
     with ThreadPoolExecutor(2) as pool:
-        runs = NameRuns(SpilledNames(MemoryQuota(room), scratch), pool, 1000)
+        runs = NameRuns(ArrayStore(MemoryQuota(room), scratch), pool, 1000)
         for first in range(0, count, 37):
-            part = packed(np.array(texts[first : first + 37], STRINGS))
+            part = string_array(texts[first : first + 37])
             new = np.arange(len(part))
             runs.add(LocalNames(np.empty((len(part), 2), np.uint64), new, part), new)
         kept = runs.finish()

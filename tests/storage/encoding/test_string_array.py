@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding import string_array as storage_names
-from penstock.storage.encoding.string_array import STRINGS, StringArray, packed
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
+from support.graph_files import string_array
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=50), max_size=30)
 
 
 def names_of(texts: list[str]) -> StringArray:
-    return packed(np.array(texts, STRINGS))
+    return string_array(texts)
 
 
 @given(texts=TEXTS)

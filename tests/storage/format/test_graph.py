@@ -170,7 +170,7 @@ def test_a_forged_header_is_refused_before_anything_is_allocated(path: Path, cha
 def test_frames_beyond_the_file_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = hdf5._places
 
-    def beyond(file: Any, spec: Any) -> hdf5.Places:
+    def beyond(file: Any, spec: Any) -> hdf5.FrameLocations:
         places = real(file, spec)
         places.offsets[-1] = 1 << 40
         return places

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.open_source import IngestOptions, open_source, parse_columns
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns
+from penstock.storage.ingest.open_source import open_source
 
 
 def test_columns_are_numbers_or_names() -> None:

@@ -16,15 +16,13 @@ def test_every_candidate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [np.sort(random.integers(0, 1 << 20, 64)) for _ in range(5000)]
     ids = np.concatenate(rows).astype(np.uint32)
     found = list(compare_encodings("random", ids))
-    assert [(row.encoding, row.level) for row in found] == [
-        (candidate.name, candidate.level) for candidate in encoding_benchmark.CANDIDATES
-    ]
+    assert tuple((row.encoding, row.level) for row in found) == encoding_benchmark.CANDIDATES
     for row in found:
         assert row.graph == "random"
         assert 0 < row.bytes_per_edge < 4.5
         assert row.decode_bytes_per_second > 0
         assert row.encode_bytes_per_second > 0
-    plain, packed = found[0], found[4]
+    plain, packed = found[0], found[3]
     assert packed.bytes_per_edge < plain.bytes_per_edge
 
 
@@ -39,9 +37,3 @@ def test_neighbors_of_a_graph_in_a_file_and_in_memory(tmp_path: Path) -> None:
     assert np.array_equal(graph_neighbors(graph), rows.neighbors)
     memory = Graph.from_arrays(rows.offsets, rows.neighbors)
     assert np.array_equal(graph_neighbors(memory), rows.neighbors)
-
-
-def test_a_candidate_that_decodes_wrongly_is_caught() -> None:
-    broken = encoding_benchmark.Candidate("broken", 1, encoding_benchmark._plain, lambda payload, out: out.fill(0))
-    with pytest.raises(AssertionError, match="broken does not decode"):
-        list(compare_encodings("x", np.arange(1, 500, dtype=np.uint32), (broken,)))

@@ -21,21 +21,23 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.encoding.string_array import STRINGS, packed
 from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from support import flips
 from support.faults import python
+from support.graph_files import string_array
 from support.sources import modules
 
 STEP = 307
+TESTS = Path(flips.__file__).parents[1]
 
 
 @pytest.mark.timeout(120)
 def test_a_changed_byte_is_an_error_or_changes_nothing(tmp_path: Path) -> None:
     child = subprocess.run(
-        [sys.executable, flips.__file__, str(tmp_path), str(STEP)],
+        [sys.executable, "-m", "support.flips", str(tmp_path), str(STEP)],
+        cwd=TESTS,
         capture_output=True,
         text=True,
         check=False,
@@ -52,7 +54,7 @@ HEAP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-import flips
+from support import flips
 path = flips.striped(Path(sys.argv[1]))
 shard = path.parent / "a" / "striped.0.h5"
 heap = shard.read_bytes().index(b"GCOL")
@@ -63,7 +65,7 @@ print({kind for kind, what in flips.changed(path, shard, iter(range(heap, heap +
 @pytest.mark.timeout(120)
 def test_a_changed_heap_is_never_read(tmp_path: Path) -> None:
     """Where strings of any length lie HDF5 keeps no checksum, and loops for ever over one that is damaged."""
-    child = python(HEAP, str(tmp_path), str(Path(flips.__file__).parent))
+    child = python(HEAP, str(tmp_path), str(TESTS))
     assert child.returncode == 0, child.stderr[-2000:]
     assert child.stdout.strip() == "{'same'}"
 
@@ -267,7 +269,7 @@ def named(path: Path, ends: list[int], text: bytes) -> Graph:
         rows.append(np.zeros(1, np.uint32))
         rows.degrees(np.array([1] + [0] * (len(ends) - 1)))
         rows.finish()
-        names = packed(np.array([text.decode("latin-1")], STRINGS))
+        names = string_array([text.decode("latin-1")])
         writer.original_names(type(names)(np.frombuffer(text, np.uint8), np.array(ends, np.uint64).view(np.int64)))
     return Graph.open(path)
 

@@ -131,13 +131,13 @@ def test_neighbors_in_the_file_are_read_together(kept: Path, monkeypatch: pytest
 def test_many_fetches_at_once(kept: Path) -> None:
     graph = Graph.open(kept)
     with Reader(graph, decode_threads=2, reads_in_flight=3) as reader:
-        tickets, results = [], []
+        pending_reads, results = [], []
         for chunk in range(graph.out.chunks):
             neighbors, weights = slabs(CHUNK)
             results.append((chunk, neighbors, weights))
-            tickets.append(reader.fetch(graph.out, np.array([chunk]), chunk * CHUNK, neighbors, weights))
-        for ticket in tickets:
-            assert ticket.result().chunks == 2
+            pending_reads.append(reader.fetch(graph.out, np.array([chunk]), chunk * CHUNK, neighbors, weights))
+        for pending in pending_reads:
+            assert pending.result().chunks == 2
     for chunk, neighbors, weights in results:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         assert np.array_equal(neighbors[: len(ROWS.neighbors[part])], ROWS.neighbors[part])
@@ -159,9 +159,9 @@ def test_a_damaged_chunk_is_named(tmp_path: Path, kind: str, name: str) -> None:
     graph = Graph.open(path)
     neighbors, weights = slabs(graph.edges)
     with Reader(graph, decode_threads=2) as reader:
-        ticket = reader.fetch(graph.out, np.arange(graph.out.chunks), 0, neighbors, weights)
+        pending = reader.fetch(graph.out, np.arange(graph.out.chunks), 0, neighbors, weights)
         with pytest.raises(RunError, match=rf"chunk 1 of out/{kind} in {file} \(offset {offset}\).*checksum"):
-            ticket.result()
+            pending.result()
         again = reader.fetch(graph.out, np.array([5]), 5 * CHUNK, neighbors)
         assert again.result().chunks == 1
 
@@ -207,17 +207,17 @@ def test_a_cancelled_fetch_touches_nothing_afterwards(kept: Path) -> None:
     neighbors, weights = slabs(graph.edges)
     with Reader(graph, decode_threads=1, reads_in_flight=1, throttle=200_000) as reader:
         waiting = [reader.fetch(graph.out, np.arange(9), 0, *slabs(graph.edges)) for _ in range(2)]
-        ticket = reader.fetch(graph.out, np.arange(graph.out.chunks), 0, neighbors, weights)
+        pending = reader.fetch(graph.out, np.arange(graph.out.chunks), 0, neighbors, weights)
         begun = time.perf_counter()
-        ticket.cancel()
-        assert ticket.done
+        pending.cancel()
+        assert pending.done
         neighbors[:] = 5
         for other in waiting:
             other.result()
         assert time.perf_counter() - begun < 30
     assert (neighbors == 5).all()
     with pytest.raises(RuntimeError, match="cancelled"):
-        ticket.result()
+        pending.result()
 
 
 def test_two_throttled_stripes_read_nearly_twice_as_fast(tmp_path: Path) -> None:
@@ -266,10 +266,10 @@ def test_every_stripe_has_its_own_queue(striped: Path, monkeypatch: pytest.Monke
     with Reader(graph, decode_threads=1, reads_in_flight=1) as reader:
         blocked = [reader.fetch(graph.out, here[:1], 0, neighbors) for _ in range(5)]
         assert reader.fetch(graph.out, there, 0, neighbors).result().chunks == len(there)
-        assert not any(ticket.done for ticket in blocked)
+        assert not any(pending.done for pending in blocked)
         stuck.set()
-        for ticket in blocked:
-            ticket.result()
+        for pending in blocked:
+            pending.result()
 
 
 @pytest.mark.parametrize(
@@ -317,15 +317,15 @@ def test_a_file_that_cannot_be_opened_again_is_named(kept: Path, monkeypatch: py
         Reader(graph, decode_threads=1)
 
 
-def test_tickets_add_up_and_report_the_first_error() -> None:
-    ticket = PendingRead(2)
-    assert not ticket.done
-    assert ticket.begin()
-    ticket.end(ReadRecord(1, 2, 0.5, 0.25))
-    assert not ticket.done
-    assert ticket.begin()
-    ticket.end(ReadRecord(10, 20, 0.5, 0.25))
-    assert ticket.result() == ReadRecord(11, 22, 1.0, 0.5)
+def test_a_pending_read_adds_up_and_reports_the_first_error() -> None:
+    pending = PendingRead(2)
+    assert not pending.done
+    assert pending.begin()
+    pending.end(ReadRecord(1, 2, 0.5, 0.25))
+    assert not pending.done
+    assert pending.begin()
+    pending.end(ReadRecord(10, 20, 0.5, 0.25))
+    assert pending.result() == ReadRecord(11, 22, 1.0, 0.5)
     failed = PendingRead(3)
     assert failed.begin()
     assert failed.begin()

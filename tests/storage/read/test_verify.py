@@ -16,15 +16,15 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.encoding.string_array import STRINGS, packed
+from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.encoding.unique_ids import repeated_name, repeated_number
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.read import verify as verifying
-from penstock.storage.read.verify import Verdict, verify
+from penstock.storage.read.verify import VerifyResult, verify
 from support.conversions import Given
 from support.faults import break_disk, cut_short, flip_bit
-from support.graph_files import frame_places, table_places
+from support.graph_files import frame_places, string_array, table_places
 
 VERTICES = 60
 DICE = np.random.default_rng(8)
@@ -45,7 +45,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return whole(tmp_path / "web.h5", {"direction": "both", "renumber": True}, monkeypatch)
 
 
-def found(verdict: Verdict) -> list[str]:
+def found(verdict: VerifyResult) -> list[str]:
     return [f"{problem.place}: {problem.what}" for problem in verdict.problems]
 
 
@@ -174,7 +174,7 @@ def forged(path: Path, *, left: int | None = None, original: Any = None, **parts
             rows.degrees(degrees)
             rows.finish()
         if original is not None and original.dtype == STRINGS:
-            writer.original_names(packed(original))
+            writer.original_names(string_array(original.tolist()))
         elif original is not None:
             writer.original_ids(original)
     return found(verify(path, threads=1))
@@ -218,7 +218,7 @@ def test_what_breaks_a_promise_is_found_though_checksums_fit(
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_are_found(weight: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.storage.format.adjacency_writer.WrittenWeightRange.value", (1.0, 1.0, 1.0))
+    monkeypatch.setattr("penstock.storage.format.adjacency_writer.WeightStats.value", (1.0, 1.0, 1.0))
     values = np.ones(6, np.float32)
     values[3] = weight
     problems = forged(tmp_path / "g.h5", weights=values, in_weights=values)
@@ -260,8 +260,8 @@ def test_verifying_changes_nothing_and_leaves_nothing_open(path: Path, tmp_path:
 
 def test_names_are_told_apart_by_their_bytes_where_hashes_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.storage.encoding.unique_ids._hash_names", lambda text, ends, first, out: out.fill(1))
-    assert repeated_name(packed(np.array(["a", "b", "ab"], STRINGS)), 0, 3) is None
-    assert repeated_name(packed(np.array(["a", "b", "ab", "b"], STRINGS)), 0, 4) == "b"
+    assert repeated_name(string_array(["a", "b", "ab"]), 0, 3) is None
+    assert repeated_name(string_array(["a", "b", "ab", "b"]), 0, 4) == "b"
     assert repeated_number(np.array([3, 1, 2])) is None
     assert repeated_number(np.array([3, 1, 3])) == 3
     assert repeated_number(np.array([1, 2, 2])) == 2

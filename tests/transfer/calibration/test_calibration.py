@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample
-from penstock.tools.output import plain
+from penstock.tools.base.output import plain
 from penstock.transfer.calibration.calibration import MARK, Calibration, derive
 from penstock.transfer.values.rates import Rates
 

@@ -84,36 +84,30 @@ def test_more_never_takes_less() -> None:
 
 def test_the_given_law_holds_until_there_is_something_and_old_tasks_are_forgotten() -> None:
     fit = CostFit(GIVEN)
-    fit.learn()
+    fit.learn([])
     assert fit.law == GIVEN
     for slope in (3.0, 7.0):
         for at in range(KEPT + SOON):
-            fit.saw(0.0, 1e-3 * (1 + at), slope * 1e-3 * (1 + at))
-            fit.learn()
+            fit.learn([(0.0, 1e-3 * (1 + at), slope * 1e-3 * (1 + at))])
         assert fit.law.slope == pytest.approx(slope, rel=0.02)
 
 
 def test_what_takes_no_time_is_not_worth_a_law() -> None:
     fit = CostFit(GIVEN)
     for _ in range(9):
-        fit.saw(0.0, 0.0, WORTH / 10)
-        fit.learn()
+        fit.learn([(0.0, 0.0, WORTH / 10)])
     assert fit.law is GIVEN
-    fit.saw(0.0, 0.0, WORTH / 5)
-    fit.learn()
+    fit.learn([(0.0, 0.0, WORTH / 5)])
     assert fit.law.launch == pytest.approx(WORTH / 10, rel=0.1)
 
 
 def test_many_tasks_change_the_law_by_so_many_together() -> None:
     fit = CostFit(GIVEN)
     for _ in range(KEPT):
-        fit.saw(0.0, 1.0, 1.0)
-    fit.learn()
+        fit.learn([(0.0, 1.0, 1.0)])
     settled = fit.law
     for _ in range(SOON - 1):
-        fit.saw(0.0, 1.0, 9.0)
-        fit.learn()
+        fit.learn([(0.0, 1.0, 9.0)])
     assert fit.law is settled
-    fit.saw(0.0, 1.0, 9.0)
-    fit.learn()
+    fit.learn([(0.0, 1.0, 9.0)])
     assert fit.law is not settled

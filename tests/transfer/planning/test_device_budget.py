@@ -37,7 +37,7 @@ def test_divisions(memory, route, weights, expected):
     assert route != "auto" or memory > 80 or found == expected
 
 
-@pytest.mark.parametrize("route", ["filter", "compaction", "cel", "cel-structural"])
+@pytest.mark.parametrize("route", ["filter", "compaction", "cel"])
 def test_what_does_not_fit_is_refused_with_the_way_out(route):
     with pytest.raises(
         InputError, match=r"79 B is too small: 2 slabs of one chunk take 80 B.*--route auto or zero-copy"

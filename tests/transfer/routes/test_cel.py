@@ -64,7 +64,7 @@ def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> No
     stage, device = stage_of(room)
     chosen = np.flatnonzero(np.random.default_rng(seed).random(80) < share)
     demand = demand_of(stage, chosen)
-    found = cel.bundles("cel", demand, stage)
+    found = cel.bundles(demand, stage)
     assert all(bundle.plan.words <= room for bundle in found)
     for one, other in itertools.pairwise(found):
         first = other.plan.place(0)
@@ -72,7 +72,7 @@ def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> No
     demand.marks[:] = 0  # somebody else writes there now
     arrived: list[tuple[int, int, int]] = []
     for bundle in found:
-        parcel = cel.causal.start(bundle, demand, stage)
+        parcel = cel.start(bundle, demand, stage)
         view = parcel.view()
         assert view.record.edges == view.offsets[-1] == view.e1
         for i, row in enumerate(view.rows.tolist()):
@@ -91,31 +91,15 @@ def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> No
 def test_waits_for_room_and_takes_none_in_vain() -> None:
     stage, _ = stage_of(200)
     demand = demand_of(stage, np.arange(80))
-    found = cel.bundles("cel", demand, stage)
+    found = cel.bundles(demand, stage)
     assert len(found) > PACKS
-    parcels = [cel.causal.start(bundle, demand, stage) for bundle in found[: PACKS + 1]]
+    parcels = [cel.start(bundle, demand, stage) for bundle in found[: PACKS + 1]]
     assert parcels[PACKS] is None
     parcels[0].release()
-    assert cel.causal.start(found[PACKS], demand, stage) is not None
-
-
-def test_structural_rows_are_whole() -> None:
-    """Whatever fits a pack: rows that a partition or a pack would cut stay behind."""
-    stage, _ = stage_of(40)
-    passed = np.ones(-(-stage.adjacency.edges // CHUNK), np.uint8)
-    active = demand_of(stage, np.arange(80))
-    found = cel.successors(active, np.arange(len(stage.table)), passed, stage)
-    starts = stage.adjacency.index().starts(0, 81)
-    for bundle in cel.bundles("cel-structural", found, stage):
-        view = cel.structural.start(bundle, found, stage).view()
-        lengths = np.diff(view.offsets.astype(np.int64))
-        np.testing.assert_array_equal(lengths, starts[view.rows + 1] - starts[view.rows])
-        stage.slabs = Slabs(EmulatedDevice(), PACKS, 40, np.uint32, np.uint8)
-        stage.packs = GatherBuffers(EmulatedDevice(), PACKS, 40, (np.uint32, np.uint8))
-    assert found.active_edges.sum() > 0
+    assert cel.start(found[PACKS], demand, stage) is not None
 
 
 def test_a_plan_has_only_carriers() -> None:
     stage, _ = stage_of(200)
     with pytest.raises(RuntimeError, match="carriers go by filter"):
-        cel.causal.start(Task("cel", (0,), Cost()), demand_of(stage, np.arange(3)), stage)
+        cel.start(Task("cel", (0,), Cost()), demand_of(stage, np.arange(3)), stage)

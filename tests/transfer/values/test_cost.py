@@ -4,19 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penstock.transfer.values.cost import (
-    DECODE,
-    DISK,
-    GATHER,
-    KERNEL,
-    LINK,
-    Cost,
-    Counts,
-    Successors,
-    cel,
-    measured,
-    published,
-)
+from penstock.transfer.values.cost import KERNEL, LINK, Cost, Counts, measured, published
 from penstock.transfer.values.rates import Rates
 
 MILLION = 1_000_000
@@ -139,19 +127,6 @@ def test_costs_are_vectorized_and_never_negative():
     assert min(seconds.min() for seconds in many.values()) >= 0
 
 
-def test_cel_adds_its_successors_and_takes_away_what_they_save():
-    carrier = np.array([[0.0, 0.0, 0.0, 1e-3, 1e-3]])
-    saved = np.array([[2e-4, 0.0, 0.0, 5e-4, 0.0]])
-    extra = Successors(np.array([10_000.0]), np.array([500.0]), saved)
-    seconds = cel(carrier, extra, counts(), RATES)[0]
-    moved = 10_000 * 4 + 500 * 8
-    assert seconds[DISK] == 0  # never negative
-    assert seconds[DECODE] == 0
-    assert seconds[GATHER] == pytest.approx(moved / 4e9)
-    assert seconds[LINK] == pytest.approx(1e-3 - 5e-4 + moved / 10e9)
-    assert carrier[0, LINK] == 1e-3  # the carrier's own cost is not touched
-
-
 def test_cost_of_a_row():
-    cost = Cost.of(np.array([1.0, 2.0, 3.0, 5.0, 4.0]))
+    cost = Cost(1.0, 2.0, 3.0, 5.0, 4.0)
     assert (cost.disk, cost.kernel, cost.busiest) == (1.0, 4.0, 5.0)

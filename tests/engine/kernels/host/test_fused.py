@@ -26,10 +26,10 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import ReachForward
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
+from several_devices import Session
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.trials import Patient, Wandering, check, program_of

@@ -1,0 +1,1 @@
+"""Measurements of Penstock, their history, and comparisons; `python tests/benchmarks` runs them."""

@@ -1,0 +1,84 @@
+"""The suite `disk`: programs on a graph on disk that host memory does not hold, on the GPU and on the cores.
+
+Reads are direct. Host memory has room for a share of the decoded edges of one adjacency (`--share`); state, index and
+buffers are added to it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.engine import Graph, Program, Result, Session
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+
+from benchmarks import graphs
+from benchmarks.runner import Runner, gpu_name, prepare_cuda
+
+STATE = 60
+"""Bytes of a vertex for state, index and ids, at most."""
+
+PROGRAMS = ("pagerank5", "bfs", "sssp", "wcc")
+LARGE = 1 << 29
+"""Edges from which partitions have the usual size."""
+
+
+def disk(runner: Runner) -> None:
+    """On the file that the user names, or on a generated R-MAT."""
+    choices = runner.choices
+    devices = ("cpu",) if gpu_name() is None else ("cuda:0", "cpu")
+    if "cuda:0" in devices:
+        prepare_cuda()
+    with tempfile.TemporaryDirectory(dir=choices.folder) as folder:
+        if choices.graph is not None:
+            measure(runner, Graph.open(Path(choices.graph)), Path(choices.graph).stem, devices)
+        else:
+            scale = choices.scale or 25
+            measure(runner, graphs.rmat_on_disk(scale, Path(folder, "rmat.h5")), f"rmat{scale}", devices)
+
+
+def measure(runner: Runner, graph: Graph, title: str, devices: Sequence[str]) -> None:
+    """Seconds of each program on each device; the answers must be the same on all."""
+    partition, buffers = (32 << 20, 512 << 20) if graph.edges >= LARGE else (4 << 20, 32 << 20)
+    memory = int(runner.choices.share * graph.edges * 4) + STATE * graph.vertices + buffers
+    source = graphs.sources_of(graph)[0]
+    programs: list[Program] = [PageRank(tol=0, max_iter=5, weight=False), BFS(source), SSSP(source), WCC()]
+    for name, program in zip(PROGRAMS, programs, strict=True):
+        answers: list[Mapping[str, Any]] = []
+        for device in devices:
+            figure = f"{title} disk {device} {name}"
+            if not runner.wants(figure):
+                continue
+            options: dict[str, Any] = {"device": device, "host_memory": memory, "direct_io": True}
+            options["partition_bytes"] = partition
+            if device != "cpu":
+                options["device_edge_memory"] = memory // 4
+            results: list[Result] = []
+
+            def once(session: Session, program: Program = program, results: list[Result] = results) -> float:
+                results[:] = [session.run(program)]
+                return results[0].seconds
+
+            with Session(graph, **options | runner.choices.given) as session:
+                runner.measure(figure, "s", lambda s=session: once(s), note=lambda found=results: note_of(found[0]))
+            answers.append(results[0].fields)
+        for other in answers[1:]:
+            runner.compare_answers(f"{title} disk {name}", answers[0], other)
+
+
+def note_of(result: Result) -> str:
+    """What a run read, decoded and waited for."""
+    totals = [record.summary() for record in result.records]
+    read, link, decoding, waiting = (
+        sum(float(total[name]) for total in totals)
+        for name in ("bytes_disk", "bytes_link", "decode_seconds", "wait_seconds")
+    )
+    return (
+        f"{result.iterations} iterations, disk {read / 1e9:.2f} GB at {read / result.seconds / 1e9:.2f} GB/s, "
+        f"link {link / 1e9:.2f} GB, decode {decoding:.2f} s, waited {waiting:.2f} s"
+    )

@@ -1,0 +1,195 @@
+"""The benchmarks' own parts: records, which of them compare, what is slower, and how two checkouts take turns."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks import command, graphs, history, measure
+from benchmarks.alternate import alternate
+from benchmarks.history import Figure, Record
+from benchmarks.runner import Choices, Runner, checkout, machine_name
+from penstock.engine import Graph
+from support.sources import ROOT
+
+OLD = Record("2026-11-20T10:00:00Z", "aaaaaaa", "epyc-2c", "cpu", "cpu", "bfs", "ms", 100.0, 2.0, 5)
+NEW = replace(OLD, date="2026-11-21T10:00:00Z", commit="bbbbbbb")
+
+
+def test_a_figure_has_a_median_and_the_distance_between_its_quartiles() -> None:
+    figure = Figure("cpu", "bfs", "ms", (4.0, 1.0, 2.0, 100.0, 3.0))
+    assert (figure.median, figure.spread) == (3.0, 2.0)
+
+
+def test_a_record_is_one_line_that_reads_back() -> None:
+    figure = Figure("cpu", "bfs", "ms", (4.0, 1.0, 2.0, 100.0, 3.0), "a note")
+    record = Record.of(figure, date=OLD.date, commit="aaaaaaa", machine="epyc-2c", command="cpu --scale 20")
+    assert record.line().count("\n") == 1
+    assert history.parsed(record.line()) == record
+    assert (record.value, record.spread, record.n) == (3.0, 2.0, 5)
+
+
+@pytest.mark.parametrize("line", ["{}", "[1]", json.dumps({"date": "2026-11-20"}), "no JSON"])
+def test_a_line_that_is_no_record_is_refused(line) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 -- JSON's error, or ours
+        history.parsed(line)
+
+
+def test_records_are_appended_and_read_by_date(tmp_path) -> None:
+    history.append(tmp_path / "b.jsonl", [NEW])
+    history.append(tmp_path / "a.jsonl", [OLD])
+    history.append(tmp_path / "a.jsonl", [replace(NEW, commit="ccccccc", date="2026-11-22T10:00:00Z")])
+    assert [record.commit for record in history.read(tmp_path)] == ["aaaaaaa", "bbbbbbb", "ccccccc"]
+
+
+def test_the_history_in_the_repository_reads() -> None:
+    for record in history.read(command.HISTORY):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.date)
+        assert re.fullmatch(r"[0-9a-f]{7,}\+?", record.commit)
+        assert record.suite in command.SUITES
+        assert record.n >= history.LEAST_COUNT
+        assert np.isfinite([record.value, record.spread]).all()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ({}, {"value": 104.0}, "same"),  # as far apart as both spreads
+        ({}, {"value": 104.1}, "slower"),
+        ({}, {"value": 95.9}, "faster"),
+        ({"spread": 0.0}, {"value": 102.0, "spread": 0.0}, "same"),  # 2 %
+        ({"spread": 0.0}, {"value": 102.1, "spread": 0.0}, "slower"),
+        ({"spread": 9.0}, {"value": 110.0}, "same"),
+        ({"unit": "GB/s"}, {"value": 110.0, "unit": "GB/s"}, "faster"),
+        ({"unit": "GB/s"}, {"value": 90.0, "unit": "GB/s"}, "slower"),
+        ({"n": 4}, {"value": 200.0}, "not compared"),
+        ({}, {"value": 200.0, "n": 3}, "not compared"),
+    ],
+)
+def test_what_is_slower(old, new, word) -> None:
+    assert history.compared(replace(OLD, **old), replace(NEW, **new)).word == word
+
+
+def test_a_figure_without_a_record_is_not_compared() -> None:
+    verdict = history.compared(None, NEW)
+    assert (verdict.word, verdict.ratio) == ("not compared", None)
+
+
+def test_what_a_record_is_compared_with() -> None:
+    middle = replace(OLD, date="2026-11-20T12:00:00Z", commit="ccccccc")
+    others = [replace(middle, **{name: "other"}) for name in ("machine", "suite", "figure", "unit")]
+    known = [OLD, middle, *others, replace(NEW, value=1.0), NEW]
+    assert history.before(known, NEW) == middle
+    assert history.before(known, NEW, "aaaaaaa") == OLD
+    assert history.before([NEW], NEW) is None
+    assert history.before([NEW], OLD) is None, "nothing is compared with what came later"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cpu", "name"),
+    [
+        (None, "AMD EPYC", "epyc-2c"),
+        ("NVIDIA H200", "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "h200-xeon-platinum-8481c-2c"),
+        ("NVIDIA H100 80GB HBM3", "AMD EPYC 9654 96-Core Processor", "h100-80gb-epyc-9654-2c"),
+    ],
+)
+def test_the_name_of_a_machine(gpu, cpu, name) -> None:
+    assert machine_name(gpu, cpu, 2) == name
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nothing"],
+        ["cpu", "--repeats", "4", "--compare"],
+        ["cpu", "--repeats", "4", "--record"],
+        ["cpu", "--against", "aaaaaaa"],
+        ["cpu", "--alternate", "/nowhere"],
+        ["cpu", "--set", "route"],
+        ["--record"],
+    ],
+)
+def test_misuse_is_refused_with_exit_code_2(words, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err
+
+
+def test_the_history_alone_is_compared(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(command, "HISTORY", tmp_path)
+    history.append(tmp_path / "epyc.jsonl", [OLD, replace(NEW, value=120.0)])
+    words = ["--compare", "--machine", "epyc-2c", "--commit", "bbbbbbb"]
+    assert command.main([*words, "--against", "aaaaaaa"]) == 1
+    assert "slower: bfs" in capsys.readouterr().out
+    assert command.main(["--compare", "--machine", "epyc-2c", "--commit", "aaaaaaa"]) == 0
+    assert "not compared" in capsys.readouterr().out
+
+
+def test_records_name_the_measuring_part_of_the_command() -> None:
+    words = [
+        "gpu",
+        "--record",
+        "out.jsonl",
+        "--scale",
+        "20",
+        "--compare",
+        "--against",
+        "aaaaaaa",
+        "--machine=m",
+        "--hubs",
+    ]
+    assert command._measuring(words) == ["gpu", "--scale", "20", "--hubs"]
+    assert command._measuring(["--record", "--scale", "9", "gpu"]) == ["--scale", "9", "gpu"]
+
+
+def test_the_measured_checkout_is_that_of_the_imported_package() -> None:
+    assert (checkout() / "engine" / "__init__.py").is_file()
+
+
+def small(scale: int, *, hubs: bool = False) -> Graph:
+    return graphs.grid(1 << scale // 2)
+
+
+def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:
+    """All but its own graph: every case of it gives a figure, and the answers are those of the host."""
+    monkeypatch.setattr(graphs, "rmat_by_gpu", small)
+    emulated = {"device": "emulated", "link_rate": 1e9}
+    choices = Choices(repeats=1, scale=8, side=8, memory=("50%",), deltas=(8,), check=True, given=emulated)
+    runner = Runner(choices)
+    measure.gpu(runner)
+    names = [figure.name.removeprefix("rmat8 50% device=emulated link_rate=1000000000.0 ") for figure in runner.figures]
+    grids = [f"grid8 {memory} {name}" for memory in measure.GRID_MEMORIES for name in ("bfs level", "sssp iteration")]
+    assert names == ["bfs", "wcc", "sssp", "sweep", "chebyshev", "sssp delta 8", *grids]
+    assert not runner.wrong
+    assert all(figure.values[0] > 0 for figure in runner.figures)
+    for name in names[-1], "residual":
+        one = Runner(replace(choices, only=(name,), memory=("resident",)))
+        measure.gpu(one)
+        assert [name in figure.name for figure in one.figures] == [True], "--only asks for one figure"
+
+
+def test_two_checkouts_take_turns(tmp_path) -> None:
+    """A copy of this one measures the same figures, each as often, in a process of its own."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for floor in ("engine", "storage", "transfer", "tools"):
+        (other / floor).symlink_to(ROOT / floor)
+    said: list[str] = []
+    choices = Choices(repeats=2, scale=8, only=("--help",))
+    mine, its = alternate(ROOT, other, ["cpu"], choices, said.append)
+    assert [(f.suite, f.name, f.unit, len(f.values)) for f in mine] == [("cpu", "penstock --help", "s", 2)]
+    assert [(f.name, len(f.values)) for f in its] == [("penstock --help", 2)]
+    assert said == ["penstock --help"]
+
+
+def test_a_checkout_that_fails_ends_the_comparison(tmp_path) -> None:
+    for floor in ("engine", "storage", "transfer", "tools"):
+        (tmp_path / floor).mkdir()
+    with pytest.raises(RuntimeError, match="failed with exit code"):
+        alternate(ROOT, Path(tmp_path), ["cpu"], Choices(repeats=1, scale=8, only=("--help",)), print)

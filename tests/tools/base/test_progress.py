@@ -1,0 +1,68 @@
+"""Progress shows on a terminal only, with amounts, rate and unit; elsewhere it costs nothing."""
+
+import sys
+
+import pytest
+from penstock.tools.base.progress import amounts, progress
+from support.terminal import on_a_terminal
+
+SHOWN = """
+import time
+from penstock.tools.base.progress import progress
+with progress(quiet={quiet}) as update:
+    for done in range(11):
+        update("reading", done << 20, 10 << 20, "bytes")
+        time.sleep(0.03)
+    update("writing", 5e6, None, "edges")
+    time.sleep(0.2)
+"""
+
+
+WAITING = """
+import time
+from penstock.tools.base.progress import waiting
+with waiting("pagerank on g.h5", quiet={quiet}):
+    time.sleep(0.3)
+"""
+
+
+def shown_of(script: str = SHOWN, *, quiet: bool) -> str:
+    return on_a_terminal([sys.executable, "-c", script.format(quiet=quiet)], columns=120)
+
+
+def test_a_terminal_shows_amount_and_stage() -> None:
+    shown = shown_of(quiet=False)
+    assert "reading" in shown
+    assert "of 10.0 MiB" in shown
+    assert "MiB/s" in shown
+    assert "5.0 M edges" in shown
+
+
+def test_a_run_shows_that_it_goes_on() -> None:
+    assert "pagerank on g.h5" in shown_of(WAITING, quiet=False)
+    assert shown_of(WAITING, quiet=True) == ""
+
+
+def test_quiet_shows_nothing_even_there() -> None:
+    assert shown_of(quiet=True) == ""
+
+
+def test_without_a_terminal_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(quiet=False) as update:
+        update("reading", 1, 2, "bytes")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((1 << 30, 2 << 30, None, "bytes"), "1.0 GiB of 2.0 GiB"),
+        ((1.5e6, 67.1e6, 2e7, "edges"), "1.5 M of 67.1 M edges, 20.0 M/s"),
+        ((5, None, 1.0, "iterations"), "5 iterations, 1/s"),
+    ],
+)
+def test_amounts_are_written_in_their_unit(
+    arguments: tuple[float, float | None, float | None, str], expected: str
+) -> None:
+    assert amounts(*arguments) == expected

@@ -1,0 +1,32 @@
+"""The demo is true: its answers are the known ones, its graph is larger than its memory, it tidies up."""
+
+import json
+from pathlib import Path
+
+import pytest
+from penstock.tools import cli
+from penstock.tools.commands import demo
+
+
+def test_the_demo_tells_the_truth_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.run_command(["demo", "--folder", str(tmp_path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(tmp_path.iterdir()) == []
+    roads, large = facts["roads"], facts["large"]
+    assert (roads["convert"]["vertices"], roads["convert"]["input_edges"]) == (96777, 107861)
+    assert roads["sssp"]["fields"]["distance"] == {"reached": 78842, "min": 0, "max": 293776}
+    assert roads["wcc"]["fields"]["component"] == {"components": 398, "largest": 78842}
+    assert large["generate"]["edges"] * 4 > demo.BUDGET
+    assert large["generate"]["output_bytes"] > demo.BUDGET
+    assert large["pagerank"]["iterations"] == 10
+    assert large["pagerank"]["fields"]["rank"]["sum"] == pytest.approx(1)
+    assert large["pagerank"]["bytes_read"] > demo.BUDGET
+    assert large["bfs"]["fields"]["level"]["reached"] > 1 << 16
+
+
+def test_bundled_data_names_its_licence() -> None:
+    notice = Path(demo.__file__).parents[1] / "data" / "README.md"
+    assert "Open Database License" in notice.read_text()
+    assert "OpenStreetMap contributors" in notice.read_text()

@@ -1,0 +1,281 @@
+"""`penstock run`: answers in original ids, files of every kind, user's programs, and what it took."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow.parquet
+import pytest
+from penstock.tools import cli
+from support.commands import answered, refused
+
+EDGES = """
+100 200 4
+100 300 1
+300 200 2
+200 400 7
+500 500 1
+600 500 3
+"""
+
+OWN = """
+import numpy as np
+from penstock.engine import Field, Program, Start
+
+class Spread(Program):
+    '''The largest number of steps that any message took to a vertex, from everywhere.'''
+    steps = Field(np.uint32)
+    combine = "max"
+    max_iter = 50
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def edge(steps):
+        return steps + 1
+
+    def vertex(steps, incoming, limit):
+        return min(max(steps, incoming), limit)
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    text = folder / "edges.txt"
+    text.write_text(EDGES)
+    path = folder / "g.h5"
+    arguments = [str(text), str(path), "--renumber", "--weights", "--direction", "both", "--quiet"]
+    assert cli.run_command(["convert", *arguments]) == 0
+    return path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """Run `penstock run` to success; return its JSON."""
+    return answered(capsys, "run", *arguments, silent=True)
+
+
+def test_bfs_writes_levels_and_parents_in_original_ids(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "levels.csv"
+    facts = told(capsys, "bfs", graph, "--source", 100, "--output", output)
+    assert output.read_text().splitlines() == [
+        "vertex,level,parent",
+        "100,0,100",
+        "200,1,100",
+        "300,1,100",
+        "400,2,200",
+        "500,,",
+        "600,,",
+    ]
+    assert facts["fields"]["level"] == {"reached": 4, "min": 0, "max": 2}
+    assert facts["parameters"] == {"source": 100}
+    assert facts["iterations"] >= 2
+    assert facts["peak_memory_bytes"] > 1 << 20
+
+
+def test_other_formats_hold_the_same_table(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("d.parquet", "d.h5", "d.npy"):
+        told(capsys, "sssp", graph, "--source", 100, "--output", tmp_path / name)
+    table = pyarrow.parquet.read_table(tmp_path / "d.parquet").to_pydict()
+    assert table == {
+        "vertex": [100, 200, 300, 400, 500, 600],
+        "distance": [0, 3, 1, 10, None, None],
+    }
+    with h5py.File(tmp_path / "d.h5") as file:
+        assert file["vertex"][:].tolist() == table["vertex"]
+        assert file["distance"][:4].tolist() == [0, 3, 1, 10]
+    assert np.load(tmp_path / "d.npy")[:4].tolist() == [0, 3, 1, 10]
+
+
+def test_components_are_named_by_their_smallest_vertex(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = told(capsys, "wcc", graph, "--top", 5, "--output", tmp_path / "c.csv")
+    assert facts["top"] == [
+        {"component": 100, "vertices": 4},
+        {"component": 500, "vertices": 2},
+    ]
+    assert facts["fields"]["component"] == {"components": 2, "largest": 4}
+    assert (tmp_path / "c.csv").read_text().splitlines()[-1] == "600,500"
+
+
+def test_pagerank_ranks_and_counts_sweeps(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = told(capsys, "pagerank", graph, "--no-weight", "--tol", 0, "--max-iter", 7, "--top", 2)
+    assert facts["iterations"] == 7
+    assert facts["fields"]["rank"]["sum"] == pytest.approx(1)
+    assert [row["vertex"] for row in facts["top"]] == [500, 400]
+    assert facts["top"][0]["rank"] > facts["top"][1]["rank"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told_first", "weighted"),
+    [
+        (["pagerank", "--max-iter", "7"], "pagerank max_iter=7, weighted, on ", True),
+        (["pagerank", "--weight"], "pagerank weight=True, weighted, on ", True),
+        (["pagerank", "--no-weight"], "pagerank weight=False, unweighted, on ", False),
+        (["sssp", "--source", "100"], "sssp source=100, weighted, on ", True),
+        (["sssp", "--source", "100", "--no-weight"], "sssp weight=False source=100, unweighted, on ", False),
+        (["hits"], "hits, weighted, on ", True),
+        (["wcc"], "wcc, unweighted, on ", False),
+    ],
+)
+def test_the_first_line_says_how_edges_count(
+    graph: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told_first: str, weighted: bool
+) -> None:
+    """On a graph with weights, of a run as of a dry run; JSON says it too."""
+    for way, ending in (([], ""), (["--dry-run"], " (dry run)")):
+        assert cli.run_command(["run", arguments[0], str(graph), *arguments[1:], *way]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == f"{told_first}{graph}{ending}"
+    assert told(capsys, arguments[0], graph, *arguments[1:])["weighted"] is weighted
+
+
+def test_a_graph_without_weights_has_nothing_to_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.txt").write_text("0 1\n1 2\n")
+    assert cli.run_command(["convert", str(tmp_path / "e.txt"), str(tmp_path / "g.h5"), "--quiet"]) == 0
+    assert cli.run_command(["run", "pagerank", str(tmp_path / "g.h5"), "--weight"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"pagerank weight=True on {tmp_path / 'g.h5'}"
+    assert "weights none in this graph: each edge counts as 1" in [" ".join(line.split()) for line in lines]
+
+
+def test_the_rule_of_weights_is_in_the_help(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["run", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--weight / --no-weight" in shown
+    assert "Edges count by their weights where the graph has some" in shown
+    assert "bfs does not take --weight" in refused(capsys, "run", "bfs", graph, "--source", "100", "--no-weight")
+
+
+def test_personalization_comes_from_a_file(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.txt").write_text("600\n")
+    facts = told(capsys, "pagerank", graph, "--personalization", tmp_path / "p.txt", "--top", 6)
+    ranks = {row["vertex"]: row["rank"] for row in facts["top"]}
+    assert ranks[500] > ranks[600] > ranks[100] == 0
+
+
+@pytest.mark.parametrize("ending", [":Spread", ""])
+def test_a_users_program_runs(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str) -> None:
+    path = tmp_path / "my_program.py"
+    path.write_text(OWN)
+    output = tmp_path / "steps.csv"
+    told(capsys, f"{path}{ending}", graph, "--set", "limit=2", "--output", output)
+    rows = dict(line.split(",") for line in output.read_text().splitlines()[1:])
+    assert rows == {"100": "0", "200": "2", "300": "1", "400": "2", "500": "2", "600": "0"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--direction", "push"],
+        ["--direction", "pull"],
+        ["--mode", "sync"],
+        ["--threads", "1"],
+        ["--direct-io", "--host-memory", "64MiB", "--partition-bytes", "1MiB"],
+    ],
+)
+def test_execution_options_change_no_answer(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    output = tmp_path / "levels.csv"
+    told(capsys, "bfs", graph, "--source", 100, "--output", output, *options)
+    assert "400,2,200" in output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["dijkstra", "{g}"], "dijkstra"),
+        (["bfs", "{g}"], "--source"),
+        (["bfs", "{g}", "--source", "5"], "vertex 5 is not in the graph"),
+        (["bfs", "{g}", "--source", "-1"], "-1"),
+        (["bfs", "{g}", "--source", "100", "--damping", "0.5"], "--damping"),
+        (["pagerank", "{g}", "--damping", "1.5"], "1.5"),
+        (["wcc", "{g}", "--set", "depth=3"], "depth"),
+        (["wcc", "{g}", "--set", "depth"], "name=value"),
+        (["wcc", "absent.h5"], "absent.h5"),
+        (["absent.py:X", "{g}"], "absent.py"),
+        (["wcc", "{g}", "--output", "x.xls"], "x.xls"),
+        (["wcc", "{g}", "--output", "missing/x.csv"], "missing"),
+        (["wcc", "{g}", "--host-memory", "1000"], "--host-memory"),
+        (["pagerank", "{g}", "--personalization", "absent"], "absent"),
+    ],
+)
+def test_bad_runs_are_refused_by_name(
+    graph: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert named in refused(capsys, "run", *(text.format(g=graph) for text in arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_results_need_force(graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "c.csv"
+    output.write_text("precious")
+    assert "--force" in refused(capsys, "run", "wcc", graph, "--output", output)
+    assert output.read_text() == "precious"
+    told(capsys, "wcc", graph, "--output", output, "--force")
+
+
+def test_people_are_told_what_it_took(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["run", "wcc", str(graph), "--top", "1"]) == 0
+    shown = capsys.readouterr().out
+    for word in ("wcc, unweighted, on", "iterations", "time", "read from disk", "peak memory", "component"):
+        assert word in shown
+    assert cli.run_command(["run", "wcc", str(graph), "--top", "1", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_damaged_chunk_is_a_failed_run_not_a_wrong_answer(
+    graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from penstock.storage.format.graph import Graph
+
+    damaged = tmp_path / "damaged.h5"
+    data = bytearray(graph.read_bytes())
+    frames = Graph.open(graph).out.neighbors
+    assert frames is not None
+    data[int(frames.offsets[0]) + 20] ^= 255
+    damaged.write_bytes(data)
+    code = cli.run_command(["run", "bfs", str(damaged), "--source", "100", "--direction", "push"])
+    shown = capsys.readouterr()
+    assert code == 1, shown
+    assert "damaged.h5" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_leaves_nothing(graph: Path, tmp_path: Path, number: signal.Signals) -> None:
+    output = tmp_path / "ranks.csv"
+    endless = ["--tol", "0", "--max-iter", "1000000000", "--output", str(output)]
+    command = [sys.executable, "-m", "penstock.tools.cli", "run", "pagerank", str(graph), *endless]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        assert process.poll() is None
+        process.send_signal(number)
+        complaint = process.communicate(timeout=30)[1]
+    assert process.returncode == 128 + number
+    assert complaint == f"penstock: stopped by {number.name}; nothing was left behind\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_python_door_gives_the_same(graph: Path) -> None:
+    code = (
+        "import sys\n"
+        "from penstock.engine import Graph, run\n"
+        "result = run('bfs', Graph.open(sys.argv[1]), source=100, host_memory='256MiB')\n"
+        "print(result.fields['level'][:4].tolist())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(graph)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[0, 1, 1, 2]\n"

@@ -1,0 +1,184 @@
+"""The networkx backend: what `backend="penstock"` answers is what networkx answers itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from penstock.tools.networkx import backend
+from penstock.tools.networkx.backend import FUNCTIONS, PenstockGraph
+
+ON = {"backend": "penstock"}
+
+
+@pytest.fixture(autouse=True)
+def _kept_conversions() -> Iterator[None]:
+    """networkx keeps converted graphs, which is wanted, and warns of it, which is not."""
+    before = set(nx.config.warnings_to_ignore)
+    nx.config.warnings_to_ignore.add("cache")
+    yield
+    nx.config.warnings_to_ignore = before
+
+
+def weighed(graph: Any, kind: str) -> Any:
+    """The same graph with weights on most edges."""
+    random = np.random.default_rng(5)
+    for *_, data in graph.edges(data=True):
+        if random.random() < 0.8:
+            data["weight"] = int(random.integers(1, 9)) if kind == "int" else float(random.random())
+    return graph
+
+
+def loops_and_parallels(kind: Any) -> Any:
+    graph = kind([("a", "b"), ("a", "b"), ("b", "b"), ("c", "a"), ((1, 2), "c"), (7, "b")])
+    graph.add_nodes_from(["alone", 3.5])
+    return graph
+
+
+GRAPHS: dict[str, Any] = {
+    "directed": lambda: nx.gnp_random_graph(120, 0.02, seed=1, directed=True),
+    "undirected": lambda: nx.gnp_random_graph(150, 0.01, seed=2),
+    "karate": nx.karate_club_graph,
+    "weighted directed": lambda: weighed(nx.gnp_random_graph(80, 0.04, seed=3, directed=True), "int"),
+    "weighted undirected": lambda: weighed(nx.gnp_random_graph(80, 0.03, seed=4), "float"),
+    "multi": lambda: weighed(loops_and_parallels(nx.MultiGraph), "int"),
+    "multi directed": lambda: weighed(loops_and_parallels(nx.MultiDiGraph), "float"),
+    "strings": lambda: loops_and_parallels(nx.DiGraph),
+    "nothing": nx.DiGraph,
+    "one": lambda: nx.empty_graph(1),
+}
+
+
+@pytest.fixture(params=GRAPHS)
+def graph(request: pytest.FixtureRequest) -> Any:
+    return GRAPHS[request.param]()
+
+
+def same(function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Assert that both give the same, exceptions included."""
+    right, found = (outcome(function, arguments, options | more) for more in ({}, ON))
+    assert type(found) is type(right)
+    if isinstance(right, ZeroDivisionError):
+        return
+    if isinstance(right, Exception):
+        assert str(found) == str(right)
+    elif isinstance(right, dict) and any(isinstance(value, float) for value in right.values()):
+        assert found == pytest.approx(right, rel=1e-12, abs=1e-15)
+    else:
+        assert found == right
+
+
+def outcome(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a call returns, or the exception it raises."""
+    try:
+        return function(*arguments, **options)
+    except Exception as error:
+        return error
+
+
+def test_networkx_knows_the_backend() -> None:
+    assert "penstock" in nx.utils.backends.backends
+    assert set(backend.get_info()["functions"]) == set(FUNCTIONS)
+    for name in FUNCTIONS:
+        assert "penstock" in getattr(nx, name).backends
+        assert callable(getattr(backend, name))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"alpha": 0.5, "tol": 1e-9}, {"weight": None}, {"weight": "length"}, {"max_iter": 2, "tol": 1e-12}],
+)
+def test_pagerank(graph: Any, options: dict[str, Any]) -> None:
+    same(nx.pagerank, graph, **options)
+
+
+def test_pagerank_of_vectors(graph: Any) -> None:
+    some = {node: number + 1 for number, node in enumerate(list(graph)[::3])}
+    same(nx.pagerank, graph, personalization=some)
+    same(nx.pagerank, graph, personalization=some, dangling=dict.fromkeys(list(graph)[1:4], 1) or None)
+    same(nx.pagerank, graph, nstart=some or None)
+    same(nx.pagerank, graph, personalization={"nobody": 1})
+
+
+def test_pagerank_of_any_weights() -> None:
+    """networkx shares out weights below 0 too, and a sum of 0 makes a node dangling; an alpha of 1 is one of its."""
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, 3), (0, 2, -1), (1, 2, 1), (1, 0, -1), (2, 0, 0), (3, 1, 2), (2, 1, 5)])
+    same(nx.pagerank, graph)
+    same(nx.pagerank, graph, alpha=1.0, max_iter=3)
+    same(nx.pagerank, nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 0)]), alpha=1.0, max_iter=500)
+
+
+def test_ranks_come_in_the_order_of_the_nodes() -> None:
+    graph = nx.relabel_nodes(nx.karate_club_graph(), {node: 40 - node for node in range(34)})
+    assert list(nx.pagerank(graph, **ON)) == list(graph)
+
+
+@pytest.mark.parametrize("cutoff", [None, 0, 2])
+def test_distances(graph: Any, cutoff: int | None) -> None:
+    for source in [*list(graph)[:3], "absent"]:
+        same(nx.single_source_shortest_path_length, graph, source, cutoff=cutoff)
+        same(nx.single_source_dijkstra_path_length, graph, source, cutoff=cutoff)
+        same(nx.single_source_dijkstra_path_length, graph, source, weight=None)
+    if len(graph):
+        levels = list(nx.single_source_shortest_path_length(graph, next(iter(graph)), **ON).values())
+        assert levels == sorted(levels)
+
+
+def test_weights_that_cannot_be() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, weight=-1)
+    graph.add_edge(1, 0, weight=-1)
+    with pytest.raises(ValueError, match="negative weights"):
+        nx.single_source_dijkstra_path_length(graph, 0, **ON)
+    with pytest.raises(TypeError, match="weight is a function"):
+        nx.single_source_dijkstra_path_length(graph, 0, weight=lambda u, v, data: 1, **ON)
+    assert backend.can_run("pagerank", (graph,), {"weight": len}) == backend._NO_FUNCTION
+    assert backend.can_run("pagerank", (graph,), {"weight": "length"}) is True
+
+
+def test_reachability(graph: Any) -> None:
+    for source in [*list(graph)[:3], "absent"]:
+        same(nx.descendants, graph, source)
+        for target in [*list(graph)[:6:2], "absent"]:
+            same(nx.has_path, graph, source, target)
+
+
+def test_components(graph: Any) -> None:
+    names = ["connected_components", "number_connected_components", "is_connected"]
+    if graph.is_directed():
+        names = ["weakly_connected_components", "number_weakly_connected_components", "is_weakly_connected"]
+    assert list(getattr(nx, names[0])(graph, **ON)) == list(getattr(nx, names[0])(graph))
+    for name in names[1:]:
+        same(getattr(nx, name), graph)
+
+
+def test_options_of_a_run_are_passed_on() -> None:
+    graph = nx.path_graph(5)
+    assert nx.number_connected_components(graph, **ON, threads=1, device="cpu") == 1
+    with pytest.raises(Exception, match="no_such_option"):
+        nx.number_connected_components(graph, **ON, no_such_option=1)
+
+
+def test_a_converted_graph_goes_back(graph: Any) -> None:
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    assert isinstance(converted, PenstockGraph)
+    assert (len(converted), list(converted)) == (len(graph), list(graph))
+    back = backend.convert_to_nx(converted)
+    assert type(back) is type(graph)
+    assert set(back) == set(graph)
+    ends = [sorted(map(repr, edge[:2])) if not graph.is_directed() else [*map(repr, edge[:2])] for edge in graph.edges]
+    found = [sorted(map(repr, edge[:2])) if not graph.is_directed() else [*map(repr, edge[:2])] for edge in back.edges]
+    assert sorted(found) == sorted(ends)
+    assert backend.convert_to_nx({1: 2}) == {1: 2}
+
+
+def test_a_converted_graph_is_answered_without_naming_the_backend() -> None:
+    graph = nx.path_graph(4, create_using=nx.DiGraph)
+    converted = backend.convert_from_nx(graph)
+    assert nx.single_source_shortest_path_length(converted, 1) == {1: 0, 2: 1, 3: 2}
+    assert 2 in converted
+    assert 9 not in converted

@@ -1,0 +1,153 @@
+"""What limited a run, from hand-made sums on every side of each decision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.tools.report.bottleneck import BUSY, STAGES, Spent, judge, per_second, percent
+
+GIB = 1 << 30
+RUN = Spent(
+    seconds=10.0,
+    iterations=10,
+    edges=10**9,
+    busy={},
+    ideal={"kernel": 4.0, "disk": 2.0, "link": 2.0, "decode": 2.0, "gather": 2.0},
+    moved={"disk": 8 * GIB, "decode": 20 * GIB, "link": 30 * GIB, "gather": GIB},
+    edges_bytes=10 * GIB,
+    host_bytes=4 * GIB,
+    device_bytes=4 * GIB,
+    passes=4.8,
+    threads=16,
+    linked=True,
+)
+
+
+def spent(**busy: float) -> Spent:
+    return replace(RUN, busy=busy)
+
+
+def test_link_bound_says_the_rate_and_the_memory_that_would_help() -> None:
+    verdict = judge(spent(link=7.1, kernel=4.0, disk=1.0))
+    assert (verdict.limit, verdict.share) == ("link", pytest.approx(0.71))
+    assert verdict.sentence == (
+        "link-bound: the link was at work 71 % of the time, at 28 % of this machine's rate (4.54 GB/s of 16.1 GB/s); "
+        "6.0 GiB more device memory for edges would keep them all there."
+    )
+    everything = replace(spent(link=7.1), device_bytes=10 * GIB)
+    assert "GiB more" not in judge(everything).sentence
+
+
+def test_disk_bound_tells_a_first_pass_from_reading_again() -> None:
+    again = judge(spent(disk=9.0, kernel=4.0))
+    assert again.limit == "disk"
+    for words in ("90 % of the time", "4.8 times", "6.0 GiB more --host-memory"):
+        assert words in again.sentence
+    once = judge(replace(spent(disk=9.0, kernel=4.0), passes=1.0))
+    assert "--stripe" in once.sentence
+    assert "--host-memory" not in once.sentence
+    fits = judge(replace(spent(disk=9.0), host_bytes=10 * GIB))
+    assert "second run" in fits.sentence
+
+
+def test_decode_bound_asks_for_cores_or_memory() -> None:
+    again = judge(spent(decode=8.0, disk=6.0))
+    assert (again.limit, "16 threads" in again.sentence) == ("decode", True)
+    assert "6.0 GiB more --host-memory" in again.sentence
+    once = judge(replace(spent(decode=8.0, disk=6.0), passes=1.0, threads=1))
+    for words in ("1 thread decoded", "--threads", "packed"):
+        assert words in once.sentence
+
+
+def test_gather_bound_names_the_route_that_gathers_nothing() -> None:
+    verdict = judge(spent(gather=6.0, link=5.0))
+    assert (verdict.limit, "zero-copy" in verdict.sentence) == ("gather", True)
+
+
+def test_kernel_bound_says_what_is_next_and_that_memory_does_not_help() -> None:
+    verdict = judge(spent(kernel=8.0, disk=4.4))
+    assert verdict.limit == "kernel"
+    for words in ("80 % of the time", "at 50 % of this machine's rate", "next is the disk, 44 %", "memory would not"):
+        assert words in verdict.sentence
+    assert "faster GPU" in verdict.sentence
+    on_host = judge(replace(spent(kernel=8.0), linked=False))
+    assert "more cores or a GPU" in on_host.sentence
+    assert "edges were there" in on_host.sentence
+
+
+def test_work_on_vertices_counts_with_the_kernels() -> None:
+    verdict = judge(spent(kernel=2.0, vertices=5.0, link=4.0))
+    assert (verdict.limit, verdict.share) == ("kernel", pytest.approx(0.7))
+    assert "mostly on vertices rather than edges (50 %)" in verdict.sentence
+
+
+def test_stages_that_take_turns_are_waiting() -> None:
+    verdict = judge(spent(disk=3.0, decode=2.5, kernel=3.5))
+    assert (verdict.limit, verdict.share) == ("waiting", pytest.approx(0.65))
+    for words in ("the disk 30 %", "decoding 25 %", "kernels 35 %", "--host-memory", "--partition-bytes"):
+        assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(("iterations", "limit"), [(4_000, "waiting"), (9_000, "latency")])
+def test_many_short_iterations_with_few_edges_are_latency(iterations: int, limit: str) -> None:
+    few = {"kernel": 1.9, "disk": 0.0, "link": 0.0, "decode": 0.0, "gather": 0.0}
+    verdict = judge(replace(spent(kernel=4.0, plan=3.0), iterations=iterations, ideal=few))
+    assert verdict.limit == limit
+    if limit == "latency":
+        assert "9,000 iterations of 1.11 ms walked 111,111 edges each" in verdict.sentence
+        assert "planning alone took 30 %" in verdict.sentence
+
+
+def test_many_short_iterations_full_of_edges_are_not() -> None:
+    assert judge(replace(spent(kernel=9.0), iterations=9_000)).limit == "kernel"
+
+
+def test_planning_for_most_of_the_time_is_latency() -> None:
+    assert judge(spent(plan=6.0, kernel=3.0)).limit == "latency"
+
+
+def test_a_run_without_iterations_is_nothing() -> None:
+    for empty in (replace(RUN, seconds=0.0), replace(RUN, iterations=0)):
+        assert judge(empty).limit == "nothing"
+
+
+@given(
+    st.dictionaries(st.sampled_from(STAGES), st.floats(0, 30)),
+    st.dictionaries(st.sampled_from(["disk", "decode", "gather", "link", "kernel"]), st.floats(0, 30)),
+    st.integers(1, 10**6),
+    st.booleans(),
+)
+def test_there_is_always_one_sentence(
+    busy: dict[str, float], ideal: dict[str, float], iterations: int, linked: bool
+) -> None:
+    verdict = judge(replace(RUN, busy=busy, ideal=ideal, iterations=iterations, linked=linked))
+    assert verdict.sentence.startswith(f"{verdict.limit}-bound: " if verdict.limit != "waiting" else "waiting: ")
+    assert verdict.sentence.endswith(".")
+    assert "\n" not in verdict.sentence
+    assert 0 <= verdict.share <= 1 or verdict.limit == "latency"
+    if verdict.limit in STAGES:
+        assert verdict.share >= BUSY
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(0.714, "71 %"), (1.16, "116 %"), (0.004, "0.4 %"), (0.0, "0 %"), (0.0095, "1 %")]
+)
+def test_percent(value: float, said: str) -> None:
+    assert percent(value) == said
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        ((51.23e9,), "51.2 GB/s"),
+        ((9.94e6,), "9.94 MB/s"),
+        ((10.7e6, "edges"), "10.7 M edges/s"),
+        ((512.0,), "0.512 kB/s"),
+    ],
+)
+def test_rates(rate: Any, said: str) -> None:
+    assert per_second(*rate) == said

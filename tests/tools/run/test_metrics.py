@@ -1,0 +1,170 @@
+"""Metrics: whole lines as the run goes, whose sums are the records', whatever ends the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine.session import Session
+from penstock.storage.base.errors import InputError, RunError
+from penstock.tools import cli
+from penstock.tools.run.metrics import Metrics, metering
+from support.faults import small_disk
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.trials import program_of
+
+EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
+
+
+def followed(metrics: Metrics, session: Session, name: str, edges: EdgeList) -> Any:
+    """Run a program, its iterations noted."""
+    metrics.begin(session, {"program": name})
+    steps = session.steps(program_of(name, edges))
+    while True:
+        try:
+            metrics.note(next(steps))
+        except StopIteration as end:
+            metrics.end({"seconds": end.value.seconds})
+            return end.value
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lines_say_what_the_records_do(tmp_path: Path) -> None:
+    graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "m.jsonl"
+    options = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "link_rate": 1e8}
+    with metering(path) as metrics, Session(graph, kernels="reference", **options) as session:
+        result = followed(metrics, session, "sssp", EDGES)
+    job, *iterations, last = lines(path)
+    assert (job["kind"], last["kind"]) == ("job", "result")
+    assert job["graph"]["edges"] == graph.edges
+    assert job["options"] == {**options, "kernels": "reference"}
+    assert job["device"]["kind"] == "emulated"
+    assert set(job["budget"]) == {"host", "device", "device_edges"}
+    assert [line["iteration"] for line in iterations] == list(range(result.iterations))
+    for line, record in zip(iterations, result.records, strict=True):
+        assert line["kind"] == "iteration"
+        assert (line["frontier_vertices"], line["frontier_edges"]) == (record.vertices, record.edges)
+        assert line["bytes_link"] == sum(came["bytes_link"] for came in line["routes"].values()) == record.bytes_link
+        assert sum(came["tasks"] for came in line["routes"].values()) == len(record.tasks) == line["tasks"]
+        assert line["link_seconds"] == sum(task.link_seconds for task in record.tasks)
+        assert line["memory"]["edges"] == graph.edges * 5
+        assert 0 < line["memory"]["edges_device"] <= 12_000
+    assert sum(line["link_seconds"] for line in iterations) > 0
+
+
+def test_hits_are_those_of_the_host_cache(tmp_path: Path) -> None:
+    graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "m.jsonl"
+    with metering(path) as metrics, Session(graph, kernels="reference", partition_bytes=1024) as session:
+        followed(metrics, session, "sweeps", EDGES)
+        followed(metrics, session, "sweeps", EDGES)
+    rates = [line["cache_hit_rate"] for line in lines(path) if line["kind"] == "iteration"]
+    assert rates == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert [line["kind"] for line in lines(path)].count("job") == 2
+
+
+def test_a_line_is_written_while_the_run_goes_on(tmp_path: Path) -> None:
+    edges, path = shape("path"), tmp_path / "m.jsonl"
+    with metering(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
+        metrics.begin(session, {})
+        steps = session.steps(program_of("bfs", edges))
+        for number in range(3):
+            metrics.note(next(steps))
+            assert len(lines(path)) == 1 + number
+        steps.close()
+        metrics.end({})
+    assert len(lines(path)) == 5
+
+
+def test_a_failure_is_the_last_line(tmp_path: Path) -> None:
+    edges, path = shape("path"), tmp_path / "m.jsonl"
+
+    def fail() -> None:
+        with metering(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
+            metrics.begin(session, {})
+            metrics.note(next(session.steps(program_of("bfs", edges))))
+            raise RunError("the disk broke")
+
+    with pytest.raises(RunError, match="disk"):
+        fail()
+    assert [line["kind"] for line in lines(path)] == ["job", "iteration", "failed"]
+    assert lines(path)[-1]["error"] == "the disk broke"
+
+
+def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="--force"), metering(path):
+        pass
+    assert path.read_text() == "mine"
+    with metering(path, force=True):
+        pass
+    assert path.read_text() == ""
+
+
+def test_a_full_disk_ends_the_run_and_leaves_whole_lines(tmp_path: Path) -> None:
+    edges = shape("path")
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        path = disk / "m.jsonl"
+        with (
+            pytest.raises(RunError, match=r"m\.jsonl could not be written"),
+            metering(path) as metrics,
+            Session(in_memory(edges), kernels="reference") as session,
+        ):
+            followed(metrics, session, "bfs", edges)
+        kinds = [line["kind"] for line in lines(path)]
+        assert kinds[0] == "job"
+        assert set(kinds[1:]) == {"iteration"}
+        assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_run_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
+    """SIGKILL as soon as there are some; a long path has iterations to spare."""
+    count = 3000
+    path = np.stack([np.arange(count - 1), np.arange(1, count)])
+    on_disk(EdgeList(count, *path, None, False), tmp_path / "g.h5")
+    command = [sys.executable, "-m", "penstock.tools.cli", "run", "bfs", str(tmp_path / "g.h5"), "--source", "0"]
+    metrics = tmp_path / "m.jsonl"
+    with subprocess.Popen([*command, "--metrics", str(metrics), "--direction", "push", "--quiet"]) as child:
+        while child.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") > 5):
+            time.sleep(0.001)
+        os.kill(child.pid, signal.SIGKILL)
+    told = lines(metrics)
+    assert told[0]["kind"] == "job"
+    iterations = [line["iteration"] for line in told if line["kind"] == "iteration"]
+    assert iterations == list(range(len(iterations)))
+    assert len(iterations) >= 4
+    assert metrics.read_bytes().endswith(b"\n")
+
+
+def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_disk(EDGES, tmp_path / "g.h5")
+    arguments = [
+        "run",
+        "bfs",
+        str(tmp_path / "g.h5"),
+        "--source",
+        "0",
+        "--json",
+        "--metrics",
+        str(tmp_path / "m.jsonl"),
+    ]
+    assert cli.run_command(arguments) == 0
+    facts = json.loads(capsys.readouterr().out)
+    job, *iterations, last = lines(tmp_path / "m.jsonl")
+    assert (job["program"], job["parameters"]) == ("bfs", {"source": 0})
+    assert len(iterations) == facts["iterations"] == last["iterations"]
+    assert sum(line["bytes_disk"] for line in iterations) == facts["bytes_read"]
+    assert cli.run_command(arguments) == 2
+    assert "--force" in capsys.readouterr().err

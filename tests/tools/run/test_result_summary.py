@@ -1,0 +1,109 @@
+"""Summaries look only at vertices that have a value; components are counted; what a program measured is told."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine import from_edges, run
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.output import plain
+from penstock.tools.run.result_summary import ResultSummary
+from penstock.tools.run.run_options import AnswerOptions
+
+
+def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
+    result: Any = SimpleNamespace(
+        fields=fields,
+        reached=lambda name: fields[name] != 4294967295,
+        top=lambda count: (best or [])[:count],
+    )
+    return ResultSummary(result)
+
+
+def test_the_unreached_do_not_count() -> None:
+    level = np.array([0, 4294967295, 2, 1, 2], np.uint32)
+    parent = np.array([10, 4294967295, 13, 10, 13], np.uint32)
+    found = answer(level=level, parent=parent)
+    assert found.fields() == {
+        "level": {"reached": 4, "min": 0, "max": 2},
+        "parent": {"reached": 4},
+    }
+    assert found.field_lines() == [("level", "4 of 5 vertices, 0 to 2")]
+
+
+def test_the_top_is_the_engines() -> None:
+    found = answer([(12, 0), (14, 1)], level=np.array([0, 1]))
+    assert found.top(1) == [{"vertex": 12, "level": 0}]
+    assert found.top(0) == []
+
+
+def test_components_are_counted_and_the_largest_named() -> None:
+    found = answer(component=np.array([5, 5, 8, 5, 9, 9]))
+    assert found.fields() == {"component": {"components": 3, "largest": 3}}
+    assert found.top(2) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
+    assert found.field_lines() == [("component", "3 components, the largest of 3 vertices")]
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert answer(color=np.zeros(4, int)).field_lines() == [("color", "1 color, the largest of 4 vertices")]
+
+
+def test_flags_are_counted() -> None:
+    found = answer(member=np.array([1, 0, 1], np.uint8))
+    assert found.fields() == {"member": {"count": 2}}
+    assert found.field_lines() == [("member", "2 of 3 vertices")]
+
+
+def test_ranks_have_a_sum() -> None:
+    found = answer(rank=np.array([0.25, 0.75]))
+    assert found.fields()["rank"] == {"min": 0.25, "max": 0.75, "sum": 1.0}
+
+
+def test_vectors_have_no_order() -> None:
+    found = answer([(0, 1)], x=np.ones((2, 3)))
+    assert found.top(1) == []
+    assert found.fields()["x"]["sum"] == 6
+    assert found.field_lines() == [("x", "3 numbers a vertex, 1 to 1")]
+    assert answer(x=np.ones((0, 3))).field_lines() == [("x", "0 numbers a vertex")]
+
+
+def test_empty_graphs_have_empty_answers() -> None:
+    assert answer(rank=np.zeros(0)).fields() == {"rank": {}}
+    assert answer(component=np.zeros(0, int)).fields()["component"] == {
+        "components": 0,
+        "largest": 0,
+    }
+
+
+def test_the_errors_of_a_descent_are_told() -> None:
+    graph = from_edges([0, 0, 1], [2, 3, 3], [1.0, 2.0, 4.5], undirected=True)
+    summary = ResultSummary(run("cf", graph, rank=2, max_iter=3, kernels="reference"), 1.0)
+    errors = json.loads(json.dumps(plain(summary.facts())))["measures"]["rmse"]
+    assert len(errors) == 3
+    assert f"  rmse            {errors[0]:.6g} at first, {errors[2]:.6g} at last" in summary.lines(AnswerOptions())
+
+
+@pytest.mark.parametrize(("program", "weights", "told"), [("sssp", None, 1), ("sssp", [2, 3], 0), ("bfs", None, 0)])
+def test_weights_that_are_missed(program: str, weights: list[int] | None, told: int) -> None:
+    summary = ResultSummary(run(program, from_edges([0, 1], [1, 2], weights), source=0, kernels="reference"), 1.0)
+    lines = [line.split(maxsplit=1) for line in summary.lines(AnswerOptions())]
+    assert lines.count(["weights", "none in this graph: each edge counts as 1"]) == told
+    assert summary.facts()["measures"] == {}
+
+
+@pytest.mark.parametrize(("tol", "told"), [(0, ""), (1e-12, ", stopped before it converged")])
+def test_iterations_that_were_counted_are_no_failure(tol: float, told: str) -> None:
+    graph = from_edges([0, 1, 2, 0], [1, 2, 0, 2])
+    summary = ResultSummary(run("pagerank", graph, tol=tol, max_iter=2, kernels="reference"), 1.0)
+    assert f"  iterations      2{told}" in summary.lines(AnswerOptions())
+
+
+def test_a_format_without_an_output_is_refused() -> None:
+    with pytest.raises(
+        InputError, match="--format graphalytics is the format of an output, and there is none; add --out"
+    ):
+        AnswerOptions(format="graphalytics").check(force=False)

@@ -1,0 +1,192 @@
+"""Owns finding a program, Penstock's or the user's, and giving it its parameters.
+
+A program is named `bfs`, `path/to/file.py:ClassName` or `package.module:ClassName`; its parameters
+are those of its constructor, and an option that it does not take is refused with those it does.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.base.errors import InputError
+from penstock.tools.base import user_traceback
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+    from penstock.engine.program.program import Program
+
+
+def find_program(name: str) -> type[Program]:
+    """The class that a name stands for.
+
+    Raises:
+        InputError: there is none, or the user's file cannot be loaded.
+    """
+    from penstock.engine.program.program import Program
+    from penstock.engine.programs.table import named
+
+    place, colon, class_name = name.rpartition(":")
+    if not colon:
+        place, class_name = name, ""
+    if not place.endswith(".py") and not colon:
+        return named(name)
+    module = _load(place)
+    classes = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Program) and value is not Program
+    }
+    own = [key for key, value in classes.items() if value.__module__ == module.__name__]
+    wanted = class_name or (own[0] if len(own) == 1 else "")
+    if wanted not in classes:
+        raise InputError(
+            f"{place} has {_listed(own) or 'no class'} derived from penstock.engine.Program; "
+            f"{wanted or 'a class'} is asked for: write {place}:ClassName"
+        )
+    return classes[wanted]
+
+
+def completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What a shell may complete the name of a program to: programs, or files where there is none."""
+    from click.shell_completion import CompletionItem
+    from penstock.engine.programs.table import PROGRAMS
+
+    return [CompletionItem(name) for name in PROGRAMS if name.startswith(incomplete)] or [
+        CompletionItem(incomplete, type="file")
+    ]
+
+
+def _load(place: str) -> ModuleType:
+    """Import a file or a module; whatever goes wrong in it is the user's to know, with its line."""
+    try:
+        if not place.endswith(".py"):
+            module = importlib.import_module(place)
+            user_traceback.note(module)
+            return module
+        path = Path(place)
+        if not path.is_file():
+            raise InputError(f"program file {path} does not exist")
+        spec = importlib.util.spec_from_file_location(f"penstock_user_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        user_traceback.note(module)
+        spec.loader.exec_module(module)
+        return module
+    except InputError:
+        raise
+    except SyntaxError as error:
+        raise InputError(f"{error.filename}:{error.lineno}: {error.msg}") from error
+    except Exception as error:
+        raise InputError(
+            f"{place} could not be loaded: {type(error).__name__}: {error}{_line_in(place, error)}"
+        ) from error
+
+
+def _line_in(place: str, error: BaseException) -> str:
+    """Where in the user's file an exception came from: `` (line 7)``."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith(place):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if line is None else f" (line {line})"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)
+
+
+def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:
+    """An instance of a program with these parameters, `max_iter` as `engine.entry.make` takes it.
+
+    Raises:
+        InputError: one that it does not take, or one that it needs and did not get; slips in it (`engine.slips`).
+    """
+    from penstock.engine.api import limited_from_outside, make
+    from penstock.engine.program.program_lint import lint_program
+
+    takes = inspect.signature(kind).parameters
+    anything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+    for given in parameters:
+        known_to_all = given == "max_iter" and limited_from_outside(kind)
+        if given not in takes and not anything and not known_to_all:
+            known = _listed([_option(parameter) for parameter in takes]) or "no parameter"
+            raise InputError(f"{name} does not take {_option(given)}; it takes {known}")
+    for needed, parameter in takes.items():
+        named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if named and parameter.default is parameter.empty and needed not in parameters:
+            raise InputError(f"{name} needs {_option(needed)}")
+    made = make(kind, parameters)
+    lint_program(made)
+    return made
+
+
+def _option(parameter: str) -> str:
+    """How a parameter is given on the command line."""
+    known = ("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "delta", "personalization")
+    if parameter in known:
+        return f"--{parameter.replace('_', '-')}"
+    return f"--set {parameter}=..."
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Read ``name=value``; the value is a Python literal, else text.
+
+    Raises:
+        InputError: not of that form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise InputError(f"--set {text!r} is not name=value, for instance --set depth=3")
+    try:
+        return name.strip(), ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return name.strip(), value
+
+
+def read_vertex(text: str) -> int | str:
+    """A vertex id: a number if it is written as one, else a string."""
+    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
+
+
+def is_negative(text: str) -> bool:
+    """Whether a text is a negative number, which no vertex has as id."""
+    return text.startswith("-") and text[1:].isdigit()
+
+
+def read_weights(path: Path) -> dict[int | str, float]:
+    """Read a personalization file: a vertex id and, if it is not 1, its weight on every line.
+
+    Raises:
+        InputError: it cannot be read, or a line is not that.
+    """
+    found: dict[int | str, float] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--personalization {path}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            weight = float(words[1]) if len(words) > 1 else 1.0
+        except ValueError:
+            weight = float("nan")
+        if is_negative(words[0]) or len(words) > 2 or weight != weight:
+            raise InputError(f"{path}:{number}: {line.strip()!r} is not a vertex id and a weight, such as 42 0.5")
+        vertex = read_vertex(words[0])
+        found[vertex] = found.get(vertex, 0.0) + weight
+    return found

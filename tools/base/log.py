@@ -1,0 +1,136 @@
+"""Where log lines go: warnings to stderr, with --verbose more than these; and a run's log.txt.
+
+Everything logs under `penstock.*`, and has no handler unless a program that imports Penstock attaches one. A command
+attaches one handler, which replaces that of the command before in the same process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.printable import KEPT, printable
+
+LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+"""Without --verbose, with it, and with it twice."""
+
+
+class _ToStderr(logging.StreamHandler[TextIO]):
+    """Writes to what is stderr at the moment."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        """Return stderr."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        raise AttributeError("this handler writes to stderr only")
+
+
+class _Printable(logging.Formatter):
+    """Formats records so that what is in them of an input may be printed."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return printable(super().format(record), KEPT)
+
+
+def show(verbose: int = 0, *, quiet: bool = False) -> None:
+    """Send log lines to stderr from now on: warnings, with `verbose` information, with 2 details; quiet: nothing."""
+    logger = logging.getLogger("penstock")
+    for handler in [handler for handler in logger.handlers if isinstance(handler, _ToStderr)]:
+        logger.removeHandler(handler)
+    level = LEVELS[min(verbose, len(LEVELS) - 1)]
+    logger.setLevel(level)
+    if quiet and not verbose:
+        return
+    handler = _ToStderr()
+    handler.setLevel(level)
+    told = "%(asctime)s %(name)s: %(message)s" if verbose else "penstock: %(message)s"
+    handler.setFormatter(_Printable(told))
+    logger.addHandler(handler)
+
+
+class LineFile:
+    """A new file that takes whole lines: of one that the disk does not take whole nothing is left."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("xb", buffering=0)
+        self._end = 0
+
+    def write(self, line: str) -> None:
+        """Append a line. Raises OSError."""
+        text = (line + "\n").encode(errors="backslashreplace")
+        written = self._file.write(text)
+        if written != len(text):
+            self._file.truncate(self._end)
+            raise OSError(f"{written or 0} of {len(text)} bytes were taken")
+        self._end += len(text)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class LogFile(logging.Handler):
+    """Appends lines to a file; the first failure ends that, and is told on stderr, once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path, self._file = path, LineFile(path)
+        self._error: OSError | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, unless one before could not be written."""
+        if self._error is not None:
+            return
+        try:
+            self._file.write(self.format(record))
+        except OSError as error:
+            self._error = error
+            logging.getLogger("penstock.tools.base.log").warning(
+                "%s could not be written: %s; the run goes on without it", self._path, error.strerror or error
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+    def trouble(self) -> dict[str, str]:
+        """What the run's record says of it: nothing where all lines were written."""
+        error = self._error
+        return {} if error is None else {"log_error": str(error.strerror or error)}
+
+
+@contextmanager
+def to_file(path: Path) -> Iterator[LogFile]:
+    """Let everything that `penstock.*` logs go to a new file too, from INFO upwards.
+
+    Raises:
+        RunError: the file cannot be made.
+    """
+    try:
+        keeper = LogFile(path)
+    except OSError as error:
+        raise RunError(f"{path} could not be made: {error.strerror}; free space and retry") from error
+    keeper.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("penstock")
+    level = logger.level
+    with closing(keeper):
+        logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+        logger.addHandler(keeper)
+        try:
+            yield keeper
+        finally:
+            logger.removeHandler(keeper)
+            logger.setLevel(level)

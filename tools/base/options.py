@@ -1,0 +1,200 @@
+"""Options that several commands share, and groups of options that become one checked value.
+
+`taking` gathers a group of options into an object before the command sees them, so that a command's function has few
+parameters and each group is declared in one place.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.base.budget import parse_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base import log
+from penstock.tools.base.find_program import is_negative, read_vertex
+from penstock.tools.base.output import Speaker
+
+Command = Callable[..., Any]
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]
+    """A text that a function reads; what it refuses is the option's error. A default may be a value already."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self.read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text."""
+        try:
+            return self.read(value) if isinstance(value, str) else value
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _weight_range(text: str) -> tuple[int, int]:
+    low, dots, high = text.partition("..")
+    if not (dots and low.strip().isdigit() and high.strip().isdigit()):
+        raise InputError(f"{text!r} is not a range of whole numbers such as 1..63")
+    return int(low), int(high)
+
+
+def _vertex(text: str) -> int | str:
+    if is_negative(text):
+        raise InputError(f"{text} is negative, and no vertex has such an id")
+    return read_vertex(text)
+
+
+SIZE = Parsed("size", parse_bytes)
+"""A number of bytes: 800MiB, 1.5GB, 2g."""
+VERTEX = Parsed("id", _vertex)
+"""An id of a vertex: a number, or a string where ids are strings."""
+WEIGHT_RANGE = Parsed("low..high", _weight_range)
+"""Smallest and largest weight: 1..63."""
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+ANY = click.Path(path_type=Path)
+GRAPH_SUFFIXES = (".h5", ".hdf5")
+"""How the name of a graph file ends."""
+
+
+class OutputFile(click.Path):
+    """The path of a file to write; `-` is refused. Storage checks whether it can be written (`atomic.check_target`)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text of a path."""
+        if str(value) == "-":
+            self.fail("- stands for standard output, and this goes to a file; name a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+OUTPUT = OutputFile(path_type=Path)
+
+
+def is_graph_name(path: Path) -> bool:
+    """Whether a name ends as that of a graph file does."""
+    return path.suffix.lower() in GRAPH_SUFFIXES
+
+
+def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output that is one of the files to be read, under whatever name; `-` among the inputs is passed over.
+
+    Raises:
+        InputError: it is.
+    """
+    for path in inputs:
+        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
+            raise InputError(f"{output} is an input too, and would be replaced; name another output")
+
+
+class Option(click.Option):
+    """An option that knows under which title the help lists it."""
+
+    title = "Options"
+
+
+class Titled(click.Command):
+    """A command whose help lists the options of each group under the group's title."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each title, in the order in which they come first."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                rows.setdefault(getattr(parameter, "title", Option.title), []).append(record)
+        for title, records in rows.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def option(*names: str, **settings: Any) -> Option:
+    """One option, to be given to `taking`; defaults are shown in the help."""
+    settings.setdefault("show_default", settings.get("default") is not None)
+    return Option(names, **settings)
+
+
+@dataclass(frozen=True)
+class OptionGroup:
+    """Options that become one value: a decorator that gives a command ``make(**their values)`` under ``name``."""
+
+    name: str
+    make: Command
+    options: tuple[Option, ...]
+
+    def of(self, values: Mapping[str, Any]) -> Any:
+        """The value that they make; values: of these and maybe other options, by the names of their parameters."""
+        return self.make(**{str(given.name): values[str(given.name)] for given in self.options})
+
+    def __call__(self, function: Command) -> Command:
+        """Give a command these options."""
+
+        @functools.wraps(function)
+        def gathered(**values: Any) -> Any:
+            mine = {str(given.name): values.pop(str(given.name)) for given in self.options}
+            return function(**values, **{self.name: self.of(mine)})
+
+        earlier = list(getattr(function, "__click_params__", []))
+        gathered.__click_params__ = [*earlier, *reversed(self.options)]  # type: ignore[attr-defined]
+        return gathered
+
+
+def taking(name: str, make: Command, *options: Option, title: str | None = None) -> OptionGroup:
+    """Give a command these options; it receives ``make(**their values)`` as parameter ``name``; title: see `Titled`."""
+    if title is None:
+        return OptionGroup(name, make, options)
+    mine = tuple(copy(given) for given in options)
+    for given in mine:
+        given.title = title
+    return OptionGroup(name, make, mine)
+
+
+def gathering(name: str, *groups: OptionGroup) -> Callable[[Command], Command]:
+    """Give a command the options of several groups; it receives their values by the groups' names, as one mapping."""
+    names = [group.name for group in groups]
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def gathered(**values: Any) -> Any:
+            mine = {key: values.pop(key) for key in names}
+            return function(**values, **{name: mine})
+
+        whole: Command = gathered
+        for group in reversed(groups):
+            whole = group(whole)
+        return whole
+
+    return decorate
+
+
+def _speaker(as_json: bool, quiet: bool, verbose: int) -> Speaker:
+    log.show(verbose, quiet=quiet)
+    return Speaker(as_json, quiet)
+
+
+speaking = taking(
+    "speaker",
+    _speaker,
+    option("--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout."),
+    option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+    option("-v", "--verbose", count=True, help="Say on stderr what happens below; -vv: every plan."),
+)
+"""Every command takes --json, --quiet and --verbose, and receives a `Speaker`."""
+
+THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
+PARTITION_BYTES = option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB).")
+DEVICE_MEMORY = option(
+    "--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."
+)
+HOST_MEMORY = option(
+    "--host-memory", type=SIZE, help="Most memory to allocate, for instance 800MiB; by default a share of what is free."
+)
+FORCE = option("--force", is_flag=True, help="Replace existing files.")
+
+
+def stripe_option(what: str) -> Option:
+    """--stripe DIR, repeatable."""
+    return option("--stripe", "stripes", type=FOLDER, multiple=True, help=what)

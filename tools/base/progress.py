@@ -1,0 +1,119 @@
+"""Progress bars: done, rate and time left, on stderr and only on a terminal.
+
+Elsewhere, or when asked to be quiet, nothing is imported and nothing costs anything. rich draws.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.printable import printable
+
+
+class Update(Protocol):
+    """Shows how far the work is."""
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """A new stage starts a new bar; total None where it is unknown; unit: bytes or a noun."""
+
+    def write(self, line: str) -> None:
+        """Write a line above the bars, which stays."""
+
+
+class _Nothing:
+    """Shows nothing."""
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """Pass."""
+
+    def write(self, line: str) -> None:
+        """Pass."""
+
+
+class _Bars:
+    """A bar for each stage."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars = bars
+        self._tasks: dict[str, Any] = {}
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
+        """Move the stage's bar, or begin one."""
+        if stage not in self._tasks:
+            for task in self._tasks.values():
+                self._bars.stop_task(task)
+            self._tasks[stage] = self._bars.add_task(printable(stage), total=total, unit=unit)
+        self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def write(self, line: str) -> None:
+        """Write a line above the bars."""
+        self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
+
+
+def on_terminal(*, quiet: bool) -> bool:
+    """Whether somebody watches."""
+    return not quiet and sys.stderr.isatty()
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Update]:
+    """Yield a function that shows how far the work is; without a terminal it does nothing."""
+    if not on_terminal(quiet=quiet):
+        yield _Nothing()
+        return
+    with _bars() as bars:
+        yield _Bars(bars)
+
+
+@contextmanager
+def waiting(title: str, *, quiet: bool) -> Iterator[None]:
+    """Show that work of unknown length is going on, and for how long it has been."""
+    if not on_terminal(quiet=quiet):
+        yield
+        return
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with _shown(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bars:
+        bars.add_task(printable(title), total=None)
+        yield
+
+
+def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
+    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``."""
+    whole = "" if total is None else f" of {_amount(total, unit)}"
+    speed = "" if rate is None else f", {_amount(rate, unit)}/s"
+    noun = "" if unit == "bytes" else f" {unit}"
+    return f"{_amount(done, unit)}{whole}{noun}{speed}"
+
+
+def _amount(number: float, unit: str) -> str:
+    return format_bytes(number) if unit == "bytes" else count(number)
+
+
+def count(number: float) -> str:
+    """Write a number of things: ``1.5 M``, ``42,000``."""
+    return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
+
+
+def _bars() -> Any:
+    """A rich display of stages, their amounts and the time left."""
+    from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Amounts(ProgressColumn):
+        """How much is done, of how much, how fast."""
+
+        def render(self, task: Task) -> Text:
+            return Text(amounts(task.completed, task.total, task.speed, task.fields["unit"]))
+
+    return _shown(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), Amounts(), TimeRemainingColumn())
+
+
+def _shown(*columns: Any) -> Any:
+    """A rich display on stderr that vanishes at the end."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)

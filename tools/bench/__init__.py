@@ -1,0 +1,1 @@
+"""Benchmarks: what the systems are asked, how they are timed and compared."""

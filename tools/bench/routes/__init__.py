@@ -1,0 +1,1 @@
+"""The comparison of routes: what is compared, measured and drawn."""

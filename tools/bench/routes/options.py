@@ -1,0 +1,262 @@
+"""Owns the options of `penstock bench routes`, each group as one checked value.
+
+Refuses, before anything is measured, what could not be run, drawn or written.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import check_target, scratch_folder, write_text
+from penstock.storage.base.budget import parse_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.options import (
+    DEVICE_MEMORY,
+    FILE,
+    FOLDER,
+    FORCE,
+    OUTPUT,
+    PARTITION_BYTES,
+    SIZE,
+    THREADS,
+    keep_inputs,
+    option,
+    taking,
+)
+from penstock.tools.base.output import Speaker, plain
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.bench.routes.outcome import Outcome
+    from penstock.tools.bench.routes.trials import Effort
+
+CASES = ("bfs", "sssp", "pagerank", "wcc", "residual", "levels", "labels", "reachability", "widest")
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Bytes, or a share of some whole."""
+
+    bytes: int | None = None
+    share: float = 0.0
+
+    def of(self, whole: int) -> int:
+        """Bytes, of a whole of so many."""
+        return self.bytes if self.bytes is not None else int(self.share * whole)
+
+
+class PortionType(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, 1GiB, or a share, 25%."""
+
+    name = "size or %"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Portion:
+        """Read the text of a portion."""
+        if isinstance(value, Portion):
+            return value
+        try:
+            if not value.endswith("%"):
+                return Portion(bytes=parse_bytes(value))
+            share = float(value[:-1]) / 100
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        except ValueError:
+            self.fail(f"{value!r} is no share; write for instance 25%", param, ctx)
+        if not 0 < share < float("inf"):
+            self.fail(f"{value!r} must be above 0 %", param, ctx)
+        return Portion(share=share)
+
+
+@dataclass(frozen=True)
+class Material:
+    """Which graph is generated, if no file is named."""
+
+    scale: int | None
+    kind: str
+    edge_factor: int
+    folder: Path | None
+
+    def open(self, path: Path | None, stack: ExitStack, speaker: Speaker) -> tuple[str, Graph]:
+        """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
+        from penstock.storage.format.graph import Graph
+        from penstock.tools.bench.graphs import generated, source_of
+
+        if path is not None and self.scale is None:
+            return str(path), Graph.open(path)
+        if path is None and self.scale is not None:
+            source = source_of(self.kind, self.scale, self.edge_factor)
+            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), speaker)
+        raise click.UsageError("name one graph: a file GRAPH.h5, or --scale to generate one")
+
+
+material = taking(
+    "material",
+    Material,
+    option("--scale", type=click.IntRange(0, 40), help="Generate a graph of 2^SCALE vertices, weights 1..63."),
+    option("--kind", type=click.Choice(["rmat", "web", "grid"]), default="rmat", help="What --scale generates."),
+    option("--edge-factor", type=click.IntRange(1), default=16, help="Edges per vertex of it (a grid has two)."),
+    option("--folder", type=FOLDER, help="Where the generated graph's file lies meanwhile."),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the runs happen: options of a session, the edges that may be on the device, and what is known of it.
+
+    rates: a file of measured rates, None for those of this machine, measured first if need be and if `measure`.
+    """
+
+    options: dict[str, Any]
+    edge_memory: Portion
+    rates: Path | None
+    measure: bool
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the edges stay on disk: a ceiling on host memory was given."""
+        return "host_memory" in self.options
+
+
+def _place(device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, **given: Any) -> Place:
+    if given["link_rate"] is not None and given["device"] != "emulated":
+        raise click.UsageError(f"--link-rate slows --device emulated, and the device is {given['device']}")
+    options = {name: value for name, value in given.items() if value is not None}
+    return Place(options, device_edge_memory, rates, not no_calibrate)
+
+
+place = taking(
+    "place",
+    _place,
+    option(
+        "--device",
+        default="auto",
+        help="cpu, cuda:N, auto (the first GPU if there is one), or emulated: the CPU behind a link, for trying out.",
+    ),
+    option(
+        "--device-edge-memory",
+        type=PortionType(),
+        default="25%",
+        help="Most edges on the device, staged ones included; % of the edges that the program reads.",
+    ),
+    DEVICE_MEMORY,
+    option(
+        "--link-rate",
+        type=SIZE,
+        help="Bytes per second over the link of --device emulated, e.g. 200MB; lines read in place travel whole.",
+    ),
+    option("--host-memory", type=SIZE, help="Leave the edges on disk, and take at most so much host memory: 4GiB."),
+    option("--direct-io", is_flag=True, default=None, help="Read past the page cache, where possible."),
+    PARTITION_BYTES,
+    THREADS,
+    option("--rates", type=FILE, help="Use these rates, of `penstock calibrate`, not those stored for this machine."),
+    option("--no-calibrate", is_flag=True, help="Where none are stored, do not measure any: use built-in ones."),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is run on each configuration, and how often; only: texts, of which a row's name has one, none for all."""
+
+    programs: tuple[str, ...]
+    only: tuple[str, ...]
+    sources: tuple[int, ...]
+    sweeps: int
+    ablation: bool
+    effort: Effort
+
+
+def _work(repeat: int, visits: int, patience: float, programs: tuple[str, ...], **given: Any) -> Work:
+    from penstock.tools.bench.routes.matrix import PROGRAMS
+    from penstock.tools.bench.routes.trials import Effort
+
+    return Work(programs=programs or PROGRAMS, effort=Effort(repeat, min(visits, repeat), patience), **given)
+
+
+work = taking(
+    "work",
+    _work,
+    option(
+        "--program",
+        "programs",
+        type=click.Choice(CASES),
+        multiple=True,
+        help=(
+            "Repeatable; bfs, sssp, pagerank and wcc by default. residual: PageRank by residual push, tolerance 0.01. "
+            "levels, labels: BFS and components by asynchronous pushes, as the papers have them."
+        ),
+    ),
+    option(
+        "--source",
+        "sources",
+        type=click.IntRange(0),
+        multiple=True,
+        help="First vertex of what has one (bfs, sssp ...); means over several. By default one with edges.",
+    ),
+    option(
+        "--row",
+        "only",
+        multiple=True,
+        metavar="TEXT",
+        help="Only rows with this in their name, e.g. cel, or of just this name: =auto; repeatable.",
+    ),
+    option("--sweeps", type=click.IntRange(1), default=10, help="pagerank: sweeps over all edges."),
+    option("--repeat", type=click.IntRange(1), default=5, help="Timed runs of each row; medians are shown."),
+    option("--visits", type=click.IntRange(1), default=2, help="Sessions over which they are spread, there and back."),
+    option(
+        "--patience",
+        type=click.FloatRange(0, min_open=True),
+        default=60,
+        help="Seconds after which a run is given up, and a session's runs are not repeated any more.",
+    ),
+    option(
+        "--ablation",
+        is_flag=True,
+        help="Also HyTGraph's own steps (hybrid, + combination, + priority), and ours beyond them.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files to write, if any: a picture, and what --json says."""
+
+    plot: Path | None
+    output: Path | None
+    force: bool
+
+    def check(self, graph: Path | None) -> None:
+        """Refuse, before anything is measured, what could not be drawn or written; graph: the file that is read."""
+        for path in (self.output, self.plot):
+            if graph is not None and path is not None:
+                keep_inputs(path, [graph])
+        if self.output is not None:
+            check_target(self.output, force=self.force)
+        if self.plot is not None:
+            from penstock.tools.bench.routes.figures import check
+
+            check(self.plot, force=self.force)
+
+    def write(self, outcomes: list[Outcome], title: str, facts: dict[str, Any]) -> None:
+        """Write and draw the figures of all programs."""
+        if self.output is not None:
+            write_text(self.output, json.dumps(plain(facts), allow_nan=False) + "\n", force=self.force)
+        if self.plot is not None:
+            from penstock.tools.bench.routes.figures import draw_routes
+
+            draw_routes(outcomes, title, self.plot, force=self.force)
+
+
+writing = taking(
+    "files",
+    Files,
+    option(
+        "--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'
+    ),
+    option("-o", "--output", type=OUTPUT, metavar="FILE.json", help="Write to a file what --json says."),
+    FORCE,
+)

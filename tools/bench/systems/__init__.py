@@ -1,0 +1,1 @@
+"""The systems compared: Penstock and its peers."""

@@ -1,0 +1,140 @@
+"""Owns `penstock bench`: measurements of this machine, and of Penstock against its peers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.options import ANY, FOLDER, SIZE, speaking
+from penstock.tools.base.output import Speaker, seconds, table
+from penstock.tools.base.progress import progress
+from penstock.tools.commands.bench_compare import command as compare
+from penstock.tools.commands.bench_routes import command as routes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEPTHS = (1, 2, 4, 8, 16)
+BLOCKS = (128 << 10, 1 << 20, 4 << 20)
+
+
+@click.group(name="bench", short_help="Measure this machine, and Penstock against others.")
+def command() -> None:
+    """Measure this machine, and Penstock against others.
+
+    \b
+    Examples:
+      penstock bench disk
+      penstock bench encodings web.h5
+      penstock bench compare --scale 20
+      penstock bench compare web.h5
+      penstock bench routes web.h5
+    """
+
+
+command.add_command(compare)
+command.add_command(routes)
+
+
+@command.command()
+@click.option("--folder", type=FOLDER, default=".", show_default=True, help="On the disk to measure.")
+@click.option("--size", type=SIZE, default="1GiB", show_default=True, help="Size of the test file.")
+@speaking
+def disk(folder: Path, size: int, speaker: Speaker) -> None:
+    """How fast the disk gives data: direct reads, by block size and reads in flight.
+
+    \b
+    Examples:
+      penstock bench disk
+      penstock bench disk --folder /mnt/ssd --size 8GiB --json
+    """
+    from penstock.storage.read.disk_probe import measure, write_probe
+
+    size = max(size, BLOCKS[-1])
+    with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
+        probe = scratch / "probe"
+        written = write_probe(probe, size, lambda done: update("writing", done, size, "bytes"))
+        rates = []
+        for number, (block, depth) in enumerate((b, d) for b in BLOCKS for d in DEPTHS):
+            rates.append(measure([probe], block, depth, size))
+            update("measuring", number + 1, len(BLOCKS) * len(DEPTHS), "measurements")
+    best = max(rates, key=lambda rate: rate.bytes_per_second)
+    facts = {
+        "command": "bench disk",
+        "write_bytes_per_second": size / written,
+        "read_bytes_per_second": best.bytes_per_second,
+        "reads": [{**vars(rate), "bytes_per_second": rate.bytes_per_second} for rate in rates],
+    }
+    by_depth = {
+        depth: [_gigabytes(rate.bytes_per_second) for rate in rates if rate.in_flight == depth] for depth in DEPTHS
+    }
+    heads = ["reads in flight", *(f"{format_bytes(block)} blocks" for block in BLOCKS)]
+    lines = table(heads, [[depth, *cells] for depth, cells in by_depth.items()])
+    lines.append(f"writing {format_bytes(size)} took {seconds(written)}")
+    speaker.answer(facts, lines)
+
+
+@command.command()
+@click.argument("graphs", nargs=-1, type=ANY, metavar="[GRAPH.h5]...")
+@click.option("--scale", type=int, default=18, show_default=True, help="R-MAT, if no graph is named.")
+@speaking
+def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
+    """Compare encodings of edges: bytes per edge, speed of one core, seconds of a sweep.
+
+    A sweep is 10^9 edges from a disk of 3 GB/s, with 2 and with 16 cores that decode.
+
+    \b
+    Examples:
+      penstock bench encodings
+      penstock bench encodings web.h5 roads.h5 --json
+    """
+    with scratch_folder() as scratch, progress(quiet=speaker.silent) as update:
+        rows = []
+        for name, neighbors in _neighbors(graphs, scale, scratch):
+            for row in _encoding_rows(name, neighbors):
+                rows.append(row)
+                update(f"{name}: {row['encoding']}", len(rows), None, "measurements")
+    cells = [
+        [
+            f"{row['graph']} {row['encoding']} -{row['level']}",
+            f"{row['bytes_per_edge']:.2f}",
+            _gigabytes(row["encode_bytes_per_second"]),
+            _gigabytes(row["decode_bytes_per_second"]),
+            f"{row['sweep_seconds_2']:.2f}",
+            f"{row['sweep_seconds_16']:.2f}",
+        ]
+        for row in rows
+    ]
+    heads = ["encoding", "bytes/edge", "encode", "decode", "sweep, 2 cores", "16 cores"]
+    speaker.answer({"command": "bench encodings", "rows": rows}, table(heads, cells))
+
+
+def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Names and neighbors of the graphs, or of a generated one."""
+    from penstock.storage.convert.sort.options import ConvertOptions
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.ingest.synthetic import rmat
+    from penstock.storage.read.encoding_benchmark import graph_neighbors
+    from penstock.tools.base.graph_making import make_graph
+
+    for path in graphs:
+        yield path.stem, graph_neighbors(Graph.open(path))
+    if not graphs:
+        path = scratch / f"rmat{scale}.h5"
+        make_graph(lambda: rmat(scale), path, ConvertOptions(), Speaker(quiet=True))
+        yield path.stem, graph_neighbors(Graph.open(path))
+
+
+def _encoding_rows(name: str, neighbors: NDArray[Any]) -> Iterator[dict[str, Any]]:
+    from penstock.storage.read.encoding_benchmark import compare_encodings
+
+    return (asdict(row) for row in compare_encodings(name, neighbors))
+
+
+def _gigabytes(rate: float) -> str:
+    return f"{rate / 1e9:.2f} GB/s"

@@ -1,0 +1,176 @@
+"""Owns `penstock bench compare`: Penstock beside networkit, igraph, scipy and networkx, on one machine in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.options import ANY, FOLDER, THREADS, option, speaking, taking
+from penstock.tools.base.output import Speaker
+from penstock.tools.base.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.tools.bench.compare import Comparison, Update
+    from penstock.tools.bench.system import System
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """The R-MAT graph that is compared on where no file is named; `folder`: where its text is written."""
+
+    scale: int
+    edge_factor: int
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """What is compared, and how often it is run."""
+
+    programs: tuple[str, ...]
+    systems: tuple[str, ...]
+    repeat: int
+    patience: float
+    threads: int | None
+    clock: str
+
+    def among(self, known: Iterable[System]) -> list[Any]:
+        """The installed peers that take part. Raises InputError for one that is asked for and is not installed."""
+        there = {system.name: system for system in known if find_spec(system.name) is not None}
+        for name in self.systems:
+            if name not in there:
+                raise InputError(
+                    f"--system {name} cannot be compared with here; there are {', '.join(there) or 'none'}"
+                )
+        return [system for name, system in there.items() if not self.systems or name in self.systems]
+
+
+generated = taking(
+    "generated",
+    GeneratedText,
+    option("--scale", type=int, default=20, help="R-MAT with 2^SCALE vertices, if no graph is named."),
+    option("--edge-factor", type=int, default=16, help="Its edges per vertex."),
+    option("--folder", type=FOLDER, help="Where the temporary folder for its text is made."),
+)
+work = taking(
+    "work",
+    CompareOptions,
+    option("--program", "programs", multiple=True, help="Only this program (repeatable); with GRAPH.h5."),
+    option("--system", "systems", multiple=True, help="Only this peer (repeatable); by default all installed."),
+    option("--repeat", type=click.IntRange(1), default=3, help="Runs; medians."),
+    option("--patience", type=float, default=10.0, help="Seconds beyond which a first run is not repeated."),
+    THREADS,
+    option(
+        "--clock", type=click.Choice(CLOCKS), default="wall", help="cpu: seconds of all threads, on a busy machine."
+    ),
+)
+
+
+@click.command(name="compare")
+@click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
+@work
+@generated
+@speaking
+def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, speaker: Speaker) -> None:
+    """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
+
+    On a graph file: every program of the catalogue but cf, on the graph without parallel edges and self-loops, weights
+    being made up where it has none; networkx takes part. Without: five tasks on a generated graph, from the text on;
+    Penstock is ready when its graph file is written and opened.
+
+    All must give the same answers, or are shown as wrong. Each task runs once untimed, then --repeat times. A dash: the
+    system does not have it, or answers another question.
+
+    \b
+    Examples:
+      penstock bench compare
+      penstock bench compare --scale 22 --repeat 5 --system networkit --system scipy --json
+      penstock bench compare web.h5
+      penstock bench compare roads.h5 --program hits --program scc --patience 2
+      penstock bench compare web.h5 --system igraph --threads 1 --clock cpu
+    """
+    with progress(quiet=speaker.silent) as update:
+        steps = count(1)
+
+        def step(doing: str) -> None:
+            update(doing, next(steps), None, "steps")
+
+        found = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
+    facts = {"command": "bench compare", "cores": cores(), "repeat": work.repeat, **found[0]}
+    speaker.answer(facts, found[1])
+
+
+Found = tuple[dict[str, object], list[str]]
+
+
+def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -> Found:
+    """FROM_TEXT on a generated graph."""
+    from penstock.storage.ingest.synthetic import rmat
+    from penstock.tools.bench.compare import READY, Timing, compare_from_text
+    from penstock.tools.bench.queries import FROM_TEXT
+    from penstock.tools.bench.systems.igraph import Igraph
+    from penstock.tools.bench.systems.networkit import Networkit
+    from penstock.tools.bench.systems.penstock import Penstock
+    from penstock.tools.bench.systems.scipy import Scipy
+
+    if work.programs or work.threads or work.clock != "wall":
+        raise InputError(
+            "--program, --threads and --clock are for a graph file; name one (penstock bench compare GRAPH.h5 ...)"
+        )
+    systems = [Penstock(), *work.among([Scipy(), Networkit(), Igraph()])]
+    with scratch_folder(generated.folder) as scratch:
+        update("making the graph")
+        source = rmat(generated.scale, generated.edge_factor, weights=(1, 63))
+        found = compare_from_text(source, scratch, systems, Timing(work.repeat), update)
+    size = f"{found.edges.vertices:,} vertices, {len(found.edges.sources):,} edges, {cores()} cores"
+    title = f"R-MAT scale {generated.scale}: {size}"
+    return _facts(found), [title, *found.lines([system.name for system in systems], [READY, *FROM_TEXT])]
+
+
+def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
+    """The programs on a graph file."""
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.bench.compare import Timing, compare_on
+    from penstock.tools.bench.queries import QUERIES
+    from penstock.tools.bench.system import SimpleEdges
+    from penstock.tools.bench.systems.igraph import Igraph
+    from penstock.tools.bench.systems.networkit import Networkit
+    from penstock.tools.bench.systems.networkx import Networkx
+    from penstock.tools.bench.systems.penstock import Penstock
+    from penstock.tools.bench.systems.scipy import Scipy
+
+    unknown = set(work.programs) - QUERIES.keys()
+    if unknown:
+        raise InputError(f"--program {min(unknown)!r} is not compared; there are {', '.join(QUERIES)}")
+    peers = work.among([Scipy(), Igraph(), Networkx(), Networkit(work.threads)])
+    systems = [Penstock(threads=work.threads), *peers]
+    names = [name for name in QUERIES if not work.programs or name in work.programs]
+    update("reading the graph")
+    edges = SimpleEdges.of(Graph.open(path))
+    found = compare_on(edges, systems, names, Timing(work.repeat, work.patience, CLOCKS[work.clock]), update)
+    kind = "directed" if edges.directed else "undirected"
+    size = f"{edges.vertices:,} vertices, {len(edges.sources):,} {kind} edges"
+    title = f"{path.name}: {size}, {cores()} cores, {work.clock} seconds"
+    facts = {"graph": path, "directed": edges.directed, "clock": work.clock, "threads": work.threads}
+    return facts | _facts(found), [title, *found.lines([system.name for system in systems], names)]
+
+
+def _facts(found: Comparison) -> dict[str, object]:
+    return {
+        "vertices": found.edges.vertices,
+        "edges": len(found.edges.sources),
+        "seconds": found.seconds,
+        "wrong": sorted(map(list, found.wrong)),
+        "failed": {f"{system}: {name}": why for (name, system), why in found.failed.items()},
+    }

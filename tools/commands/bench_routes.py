@@ -1,0 +1,150 @@
+"""Owns `penstock bench routes`: every way to bring the edges, in one table for each program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError, RunError
+from penstock.tools.base.options import ANY, speaking
+from penstock.tools.base.output import Speaker
+from penstock.tools.base.progress import progress
+from penstock.tools.bench.routes.options import Files, Material, Place, Work, material, place, work, writing
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.bench.routes.outcome import Outcome
+    from penstock.tools.run.rates import Note
+    from penstock.transfer.values.rates import Rates
+
+
+@click.command(name="routes")
+@click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
+@material
+@work
+@place
+@writing
+@speaking
+def command(graph: Path | None, material: Material, work: Work, place: Place, files: Files, speaker: Speaker) -> None:
+    """Compare every route to the device, and auto without each of its parts.
+
+    One table for each program: each single route, auto with both cost models, auto without task combination,
+    priority, residency or local rounds. All answers must agree. Moved/edges: bytes over the link over the bytes
+    of all edges. Of link: the rate over the link, of the measured one. Passes: bytes of partitions that were copied
+    whole, and followed: of rows that cel sent along, over the bytes of all edges.
+
+    \b
+    Examples:
+      penstock bench routes web.h5 --device-edge-memory 25% --plot routes.png
+      penstock bench routes --scale 25 --device-edge-memory 3% --program bfs --program sssp --json
+      penstock bench routes --scale 24 --kind web --host-memory 2GiB
+      penstock bench routes --scale 18 --device emulated --link-rate 200MB --ablation --row HyTGraph --row +
+      penstock bench routes web.h5 --program levels --program reachability --device emulated --link-rate 200MB
+    """
+    from penstock.tools.bench.graphs import in_memory
+    from penstock.tools.bench.routes.report import facts, lines
+
+    files.check(graph)
+    with ExitStack() as stack:
+        name, opened = material.open(graph, stack, speaker)
+        if not place.on_disk:
+            opened = in_memory(opened)
+        here = _here(place, opened, speaker.note)
+        with progress(quiet=speaker.silent) as update:
+            steps = count(1)
+            outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
+    title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"
+    told = {
+        "command": "bench routes",
+        "graph": name,
+        "vertices": opened.vertices,
+        "edges": opened.edges,
+        "device": here.name,
+        "kind": here.kind,
+        "rates": here.source,
+        "on_disk": opened.out.arrays is None,
+        "link_bytes_per_second": here.link_rate,
+        "repeat": work.effort.repeat,
+        "programs": [facts(outcome) for outcome in outcomes],
+        "plot": files.plot,
+    }
+    stuck = [reason for outcome in outcomes if (reason := outcome.stuck) is not None]
+    if len(stuck) == len(outcomes):
+        raise InputError("; ".join(stuck))
+    speaker.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
+    files.write(outcomes, title, told)
+    _complain(outcomes, stuck)
+
+
+def _complain(outcomes: list[Outcome], stuck: list[str]) -> None:
+    """Raise RunError for rows that went wrong, InputError for programs without a row that could run."""
+    failed = [(outcome.case.name, row) for outcome in outcomes for row in outcome.rows if row.failed]
+    if failed:
+        raise RunError("; ".join(f"{case}, {row.name.strip()}: {row.problem}" for case, row in failed))
+    if stuck:
+        raise InputError("; ".join(stuck))
+
+
+@dataclass(frozen=True)
+class Here:
+    """The device, its rates (None: the engine's own, or nothing is slowed), and where these come from."""
+
+    name: str
+    kind: str
+    rates: Rates | None
+    source: str
+
+    @property
+    def link_rate(self) -> float | None:
+        """Bytes per second of a copy over the link; None without a link, or where it takes no time."""
+        return None if self.kind == "host" or self.rates is None else self.rates.copy_bytes
+
+    def budget(self, place: Place, edge_bytes: int) -> int | None:
+        """Bytes of edges that may be on the device, of so many in all; None without a link."""
+        return None if self.kind == "host" else place.edge_memory.of(edge_bytes)
+
+
+def _here(place: Place, graph: Graph, note: Note) -> Here:
+    """The device that the options name. Raises InputError where it is not here."""
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import device_of
+    from penstock.tools.run.rates import rates_for
+    from penstock.transfer.values.rates import Rates
+
+    device = device_of(Config.of(**place.options), graph)
+    threads = place.options.get("threads", cores())
+    name, kind = (f"CPU, {threads} threads", "host") if device is None else (device.name, device.kind)
+    if device is not None:
+        device.close()
+    if kind == "emulated":
+        link_rate = place.options.get("link_rate")
+        return Here(name, kind, None if link_rate is None else Rates.emulated(threads, link_rate), "told")
+    used = rates_for(graph, place.options, note, place.rates, measure=place.measure)
+    builtin = Rates.pcie5(threads) if kind == "cuda" else None
+    return Here(name, kind, used.rates or builtin, used.facts()["source"])
+
+
+def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callable[[str], None]) -> list[Outcome]:
+    """Measure every program."""
+    from penstock.tools.bench.routes.matrix import case_of, chosen, configurations, pick_source
+    from penstock.tools.bench.routes.outcome import Outcome
+    from penstock.tools.bench.routes.trials import measure
+
+    sources = work.sources or (pick_source(graph),)
+    outcomes = []
+    for name in work.programs:
+        case = case_of(name, sources, work.sweeps)
+        edge_bytes = case.edge_bytes(graph)
+        budget = here.budget(place, edge_bytes)
+        options = place.options | {"device_edge_memory": budget, "rates": here.rates}
+        every = configurations(here.kind, case, ablation=work.ablation)
+        compared = chosen(every, work.only)
+        rows, reached = measure(case, graph, compared, options, work.effort, update)
+        outcomes.append(Outcome(case, rows, edge_bytes, budget, here.link_rate, reached))
+    return outcomes

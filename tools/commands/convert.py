@@ -1,0 +1,110 @@
+"""Owns `penstock convert`: raw edge lists in, a graph file out."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
+from penstock.tools.base.graph_making import converting, make_graph
+from penstock.tools.base.options import ANY, OUTPUT, is_graph_name, keep_inputs, option, speaking, taking
+from penstock.tools.base.output import Speaker
+
+
+def _reading(
+    columns: str | None, delimiter: str | None, weights: bool | None, header: bool | None, string_ids: bool
+) -> IngestOptions:
+    names = None if columns is None else parse_columns(columns)
+    mark = None if delimiter is None else parse_delimiter(delimiter)
+    return IngestOptions(columns=names, delimiter=mark, weights=weights, header=header, string_ids=string_ids)
+
+
+reading = taking(
+    "reading",
+    _reading,
+    option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
+    option("--delimiter", help="Read CSV divided by this character, or tab; found out if not given."),
+    option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
+    option("--header/--no-header", default=None, help="The first line names columns, or not."),
+    option("--string-ids", is_flag=True, help="Ids are strings; found out with --renumber or --bipartite."),
+)
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What the names on the command line stand for: the format of the inputs, and how the output's name may end."""
+
+    format: str | None = None
+    any_suffix: bool = False
+
+    def check(self, inputs: tuple[Path, ...], output: Path, vertices: Path | None) -> None:
+        """Refuse, before any work, an output that is an input, or has another name. Raises InputError."""
+        keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
+        if not (self.any_suffix or is_graph_name(output)):
+            raise InputError(
+                f"{output} does not end in .h5, and the last name is that of the graph file to write; add one, such as "
+                f"{output.name.partition('.')[0] or 'graph'}.h5, or allow this one by --any-suffix"
+            )
+
+
+naming = taking(
+    "naming",
+    Naming,
+    option(
+        "--format", type=click.Choice(FORMATS), help="Of the input; found out from names and first bytes if not given."
+    ),
+    option("--any-suffix", is_flag=True, help="The output's name need not end in .h5."),
+)
+
+
+@click.command(name="convert", short_help="Turn raw edge lists into a graph file.")
+@click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
+@click.argument("output", type=OUTPUT, metavar="OUTPUT.h5")
+@naming
+@reading
+@converting
+@speaking
+def command(
+    inputs: tuple[Path, ...],
+    output: Path,
+    naming: Naming,
+    reading: IngestOptions,
+    conversion: ConvertOptions,
+    speaker: Speaker,
+) -> None:
+    """Turn raw edge lists into a graph file.
+
+    INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, DIMACS, METIS, lists of
+    neighbors, NumPy or scipy arrays, raw little-endian pairs, Parquet, or raw CSR arrays; text, CSV and
+    pairs may be gz, bz2, xz or zst; - is standard input. Several inputs make one graph.
+
+    Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
+    The first two columns are source and target. A header with names like source, src, from, target,
+    dst, to, weight is understood; where it says otherwise, or there are four columns and more (three
+    with other names), --columns is asked for. The report tells which columns were taken.
+
+    \b
+    Examples:
+      penstock convert web-Google.txt.gz web.h5
+      penstock convert roads.csv roads.h5 --columns from,to,metres --undirected
+      penstock convert part-*.parquet all.h5 --direction both --dedupe first
+      penstock convert mesh.graph.bz2 mesh.h5
+      penstock convert ratings.csv ratings.h5 --bipartite --weights
+      penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber
+      penstock convert friends.txt friends.h5 --format adjacency --renumber
+      penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5
+      zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
+      penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
+    """
+    naming.check(inputs, output, conversion.vertices_file)
+    check_target(output, force=conversion.force)
+    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
+    reading = replace(reading, sides=conversion.bipartite)
+    if not reading.string_ids and (conversion.renumber or conversion.bipartite):
+        reading = replace(reading, string_ids=None)
+    from penstock.storage.ingest.open_source import open_source
+
+    made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, speaker)
+    speaker.answer({"command": "convert", **made.facts()}, made.lines())

@@ -1,0 +1,135 @@
+"""Owns `penstock demo`: the whole way, twice, in a temporary folder: real roads, and a graph too large.
+
+The commands that it shows are those that it runs. The second graph has more bytes of edges than the
+memory it is made and run in. Refuses options that would make it another demo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.options import FOLDER, speaking
+from penstock.tools.base.output import Speaker, seconds
+from penstock.tools.base.progress import waiting
+
+Facts = dict[str, Any]
+BUDGET = 32 << 20
+LIMIT = f"--host-memory {BUDGET >> 20}MiB"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command line, and a sentence about what it answers."""
+
+    line: str
+    sentence: Callable[[Facts], str]
+
+
+def _made(facts: Facts) -> str:
+    size = format_bytes(facts["output_bytes"])
+    counts = f"{facts['vertices']:,} vertices, {facts['input_edges']:,} edges"
+    return f"{counts} in {size} on disk, {seconds(facts['seconds'])}"
+
+
+def _cost(facts: Facts) -> str:
+    return f"({seconds(facts['seconds'])}, {format_bytes(facts['bytes_read'])} read from disk)"
+
+
+def _farthest(facts: Facts) -> str:
+    found = facts["fields"]["distance"]
+    away = f"{found['max'] / 1e4:.1f} km"
+    return f"{found['reached']:,} places can be reached, the farthest by {away} of road {_cost(facts)}"
+
+
+def _networks(facts: Facts) -> str:
+    found = facts["fields"]["component"]
+    return f"{found['components']:,} networks, the largest of {found['largest']:,} places {_cost(facts)}"
+
+
+def _best(facts: Facts) -> str:
+    first = facts["top"][0]
+    return f"vertex {first['vertex']} ranks first, {first['rank']:.6f} {_cost(facts)}"
+
+
+def _within(facts: Facts) -> str:
+    found = facts["fields"]["level"]
+    return f"{found['reached']:,} vertices within {found['max']} steps {_cost(facts)}"
+
+
+ROADS = {
+    "convert": Step("convert malta-roads.txt.gz roads.h5 --weights --undirected --renumber", _made),
+    "sssp": Step("run sssp roads.h5 --source 256593339", _farthest),
+    "wcc": Step("run wcc roads.h5", _networks),
+}
+LARGE = {
+    "generate": Step(f"generate rmat --scale 17 --edge-factor 128 --direction both {LIMIT} --output rmat.h5", _made),
+    "pagerank": Step(f"run pagerank rmat.h5 --tol 0 --max-iter 10 --top 1 {LIMIT} --direct-io", _best),
+    "bfs": Step(f"run bfs rmat.h5 --source 1 {LIMIT} --direct-io", _within),
+}
+
+
+@click.command(name="demo", short_help="Convert and run a real and a generated graph, in seconds.")
+@click.option("--folder", type=FOLDER, help="Where the temporary folder is made.")
+@speaking
+def command(folder: Path | None, speaker: Speaker) -> None:
+    """Convert and run a real and a generated graph, in seconds.
+
+    The real one is the road map of Malta; the generated one has more bytes of edges than the memory
+    that it is made and run in. Everything happens in a temporary folder and is removed.
+
+    \b
+    Examples:
+      penstock demo
+      penstock demo --folder /mnt/ssd --json
+    """
+    began = time.perf_counter()
+    data = resources.files("penstock.tools") / "data" / "malta-roads.txt.gz"
+    with scratch_folder(folder) as scratch, resources.as_file(data) as text:
+        places = {
+            "malta-roads.txt.gz": text,
+            **{name: scratch / name for name in ("roads.h5", "rmat.h5")},
+        }
+        speaker.say("The roads of Malta, (c) OpenStreetMap contributors, ODbL:")
+        roads = _take(ROADS, places, speaker)
+        speaker.say(f"\nA graph of 64 MiB of edges each way, which gets {BUDGET >> 20} MiB of memory:")
+        large = _take(LARGE, places, speaker)
+    took = time.perf_counter() - began
+    speaker.answer(
+        {"command": "demo", "roads": roads, "large": large, "seconds": took},
+        [f"\nDone in {seconds(took)}; the temporary folder is gone. Next: penstock --help"],
+    )
+
+
+def _take(steps: Mapping[str, Step], places: Mapping[str, Path], speaker: Speaker) -> Facts:
+    """Show each command, run it with its files in their places, say what came out."""
+    found = {}
+    for name, step in steps.items():
+        speaker.say(f"$ penstock {step.line}")
+        with waiting("working", quiet=speaker.silent):
+            found[name] = _told([str(places.get(word, word)) for word in step.line.split()])
+        speaker.say(f"  {step.sentence(found[name])}")
+    return found
+
+
+def _told(words: list[str]) -> Facts:
+    """Run a command of this package; return its JSON."""
+    name, *arguments = words
+    command: click.Command = importlib.import_module(f"penstock.tools.commands.{name}").command
+    said = io.StringIO()
+    context = command.make_context(name, [*arguments, "--json", "--quiet"])
+    with contextlib.redirect_stdout(said), context:
+        command.invoke(context)
+    facts: Facts = json.loads(said.getvalue())
+    return facts

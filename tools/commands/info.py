@@ -1,0 +1,187 @@
+"""Owns `penstock info`: what a graph file holds, and what could be asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.format.schema import WITHOUT_EDGES
+from penstock.tools.base.graph_making import UNNAMED, edgeless
+from penstock.tools.base.options import ANY, speaking, stripe_option, taking
+from penstock.tools.base.output import Speaker, counted, pairs, short
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
+
+PERCENTILES = (50, 90, 99, 99.9)
+
+
+@click.command(name="info", short_help="Say what a graph file holds.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@click.option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees).")
+@taking("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
+@speaking
+def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Speaker) -> None:
+    """Say what a graph file holds: vertices, edges, adjacencies, size, where it came from.
+
+    \b
+    Examples:
+      penstock info web.h5
+      penstock info web.h5 --degrees
+      penstock info web.h5 --json
+    """
+    from penstock.storage.format.graph import Graph
+
+    opened = Graph.open(graph, stripes=stripes)
+    facts = describe(opened)
+    if degrees:
+        facts["degrees"] = {a.direction: degree_statistics(a) for a in opened.adjacencies}
+    speaker.answer(facts, _lines(facts))
+
+
+def describe(graph: Graph) -> dict[str, Any]:
+    """Everything the manifest says, for machines."""
+    return {
+        "command": "info",
+        "path": graph.path,
+        "vertices": graph.vertices,
+        "edges": graph.edges,
+        "input_edges": graph.input_edges,
+        "directed": graph.directed,
+        "vertex_dtype": graph.vertex_dtype,
+        "weight_dtype": graph.weight_dtype,
+        "without_edges": graph.without_edges,
+        "renumbered": graph.original is not None,
+        "sources": graph.left,
+        "files": list(graph.files),
+        "file_bytes": graph.file_bytes,
+        "bytes_per_edge": graph.file_bytes / graph.edges if graph.edges else None,
+        "adjacencies": [_describe_adjacency(a) for a in graph.adjacencies],
+        "provenance": graph.provenance,
+        "hints": hints(graph),
+    }
+
+
+def _describe_adjacency(adjacency: Adjacency) -> dict[str, Any]:
+    return {
+        "direction": adjacency.direction,
+        "edges": adjacency.edges,
+        "chunks": adjacency.chunks,
+        "encoding": adjacency.encoding,
+        "neighbor_bytes": int(adjacency.chunk_bytes(False).sum()),
+        "bytes": int(adjacency.chunk_bytes(True).sum()),
+    }
+
+
+def hints(graph: Graph) -> list[str]:
+    """What the reader of this graph may want to know before running something on it."""
+    found = []
+    if graph.into is None:
+        found.append(
+            "no in-adjacency: programs push along out-edges; convert with --direction both to let "
+            "BFS and PageRank pull as well"
+        )
+    if graph.weight_dtype is None:
+        found.append("no weights: sssp, pagerank and others count each edge as 1; convert with --weights to keep them")
+    if graph.without_edges and not _only_named(graph):
+        found.append(f"{UNNAMED}: {graph.vertices - graph.without_edges:,} vertices have an edge")
+    if graph.vertices == 0:
+        found.append("no vertices: every answer is empty")
+    elif graph.edges == 0:
+        found.append("no edges: every vertex is on its own")
+    return found
+
+
+def _only_named(graph: Graph) -> bool:
+    """Whether only vertices that the input named exist."""
+    from penstock.storage.format.frames import StringIdFrames
+
+    options = graph.provenance.get("options")
+    chosen = isinstance(options, dict) and any(options.get(name) for name in ("renumber", "bipartite", "vertices_file"))
+    return chosen or isinstance(graph.original, StringIdFrames)
+
+
+def degree_statistics(adjacency: Adjacency) -> dict[str, Any]:
+    """Mean, percentiles, maximum and how many rows are empty."""
+    index = adjacency.index()
+    counts = _histogram(index)
+    total = int(counts.sum())
+    if total == 0:
+        return {"mean": 0.0, "max": 0, "empty": 0, "percentiles": {}}
+    below = np.cumsum(counts)
+    at = {f"{p:g}": int(np.searchsorted(below, p / 100 * total)) for p in PERCENTILES}
+    return {
+        "mean": adjacency.edges / total,
+        "max": len(counts) - 1,
+        "empty": int(counts[0]),
+        "percentiles": at,
+    }
+
+
+def _histogram(index: Index, rows: int = 1 << 20) -> NDArray[np.int64]:
+    """How many rows have each degree, a bounded number of rows at a time."""
+    counts = np.zeros(1, np.int64)
+    vertices = len(index.offsets) - 1
+    for first in range(0, vertices, rows):
+        part = np.bincount(index.degrees(first, min(vertices, first + rows)))
+        counts.resize(max(len(counts), len(part)), refcheck=False)
+        counts[: len(part)] += part
+    return counts
+
+
+def _sides_line(facts: dict[str, Any]) -> str | None:
+    left = facts["sources"]
+    return None if left is None else f"{left:,} sources, {facts['vertices'] - left:,} targets"
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    kind = "directed" if facts["directed"] else "undirected"
+    stored = "" if facts["input_edges"] == facts["edges"] else f"; {facts['edges']:,} stored"
+    per_edge = facts["bytes_per_edge"]
+    rows: list[tuple[str, object]] = [
+        ("vertices", f"{facts['vertices']:,} ({facts['vertex_dtype']})"),
+        ("no edge", edgeless(facts["without_edges"])),
+        ("edges", f"{facts['input_edges']:,} ({kind}{stored})"),
+        ("weights", facts["weight_dtype"] or "none"),
+        ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
+        ("bipartite", _sides_line(facts)),
+        ("size", format_bytes(facts["file_bytes"]) + _per_edge(per_edge)),
+    ]
+    rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]
+    for direction, found in facts.get("degrees", {}).items():
+        rows.append((f"{direction}-degrees", _degree_line(found)))
+    if len(facts["files"]) > 1:
+        rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))
+    rows += [(name, _short(value)) for name, value in facts["provenance"].items() if name != WITHOUT_EDGES]
+    return [
+        str(facts["path"]),
+        *pairs(rows, indent="  "),
+        *(f"  hint: {hint}" for hint in facts["hints"]),
+    ]
+
+
+def _per_edge(bytes_per_edge: float | None) -> str:
+    return "" if bytes_per_edge is None else f", {bytes_per_edge:.2f} bytes per edge"
+
+
+def _adjacency_line(found: dict[str, Any]) -> str:
+    encoding, chunks = found["encoding"], counted(found["chunks"], "chunk")
+    each = f", {found['neighbor_bytes'] / found['edges']:.2f} per neighbor" if found["edges"] else ""
+    return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}"
+
+
+def _degree_line(found: dict[str, Any]) -> str:
+    parts = [f"mean {found['mean']:.2f}", f"max {found['max']:,}", f"zero {found['empty']:,}"]
+    parts += [f"p{p} {degree:,}" for p, degree in found["percentiles"].items()]
+    return ", ".join(parts)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, dict):
+        value = ", ".join(f"{name}={item}" for name, item in value.items())
+    return short(value, 120)

@@ -1,0 +1,110 @@
+"""Owns `penstock run`: a program and a graph, or a job file, become a job, which is performed or only rehearsed.
+
+Refuses options of a program beside a job file, which has its own; all other options override the file's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.find_program import completed
+from penstock.tools.base.options import ANY, Titled, gathering, speaking
+from penstock.tools.base.output import Speaker
+from penstock.tools.run import job_file
+from penstock.tools.run.dry_run import rehearse
+from penstock.tools.run.execute_job import perform
+from penstock.tools.run.job import JOB_GROUPS, Job, Step
+from penstock.tools.run.job_file import JobFile, key_of
+from penstock.tools.run.run_options import parameters, wanting
+
+
+@click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
+@click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
+@click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
+@gathering("asked", parameters, wanting, *JOB_GROUPS, speaking)
+def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
+    """Run a graph algorithm, or the programs of a job file.
+
+    PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
+    Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
+    of a program go by --set.
+
+    Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
+    pagerank personalized_pagerank katz hits php adsorption cf); the first line of the answer says so, and
+    --no-weight counts each edge as 1.
+
+    \b
+    paths       bfs sssp reachability widest betweenness
+    rank        pagerank personalized_pagerank katz hits php adsorption
+    components  wcc scc cdlp
+    structure   degrees coreness kcore triangles lcc mis coloring
+    ratings     cf
+
+    JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
+    what was read. Options given beside it override its own, but for those of a program.
+
+    \b
+    Examples:
+      penstock run bfs web.h5 --source 42 --output levels.csv
+      penstock run sssp roads.h5 --source 7 --top 5
+      penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
+      penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
+      penstock run pagerank roads.h5 --no-weight
+      penstock run betweenness web.h5 --k 64 --top 10
+      penstock run cdlp web.h5 --format graphalytics --output labels.txt
+      penstock run my_program.py:MyProgram web.h5 --set depth=3
+      penstock run wcc web.h5 --dry-run
+      penstock run wcc web.h5 --run-dir components
+      penstock run components/job.toml --run-dir again
+    """
+    context = click.get_current_context()
+    speaker: Speaker = asked["speaker"]
+    if program.endswith(job_file.ENDING):
+        job = _from_file(Path(program), graph, context)
+    elif graph is None:
+        raise click.UsageError(f"Missing argument 'GRAPH.h5': on which graph is {program} to run?", context)
+    else:
+        given = _given(context, {})
+        step = Step(program, asked["parameters"], asked["wanted"])
+        job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
+    if job.keeping.dry_run:
+        rehearse(job, speaker)
+    else:
+        perform(job, speaker)
+
+
+def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:
+    """The job of a file, with the options that were given beside it. Raises InputError."""
+    for group in (parameters, wanting):
+        for option in group.options:
+            if _said(context, option):
+                key = key_of(option)
+                raise InputError(f"--{key} belongs to a program: write {key} = ... below its [[programs]] in {path}")
+    file: JobFile = job_file.read(path)
+    if context.params["run_dir"] is None and file.options.get("run_dir") is None:
+        file = file.beside()
+    place = graph or file.graph
+    if place is None:
+        raise InputError(f'{path} names no graph: write graph = "..." at its top, or name one after the file')
+    given = _given(context, file.options)
+    groups = {group.name: group.of(given) for group in JOB_GROUPS}
+    return Job(place, file.steps, given, source=path, **groups)
+
+
+def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all options of the job, by name: as said on the command line, else in the file, else by default."""
+    values = {}
+    for option in (option for group in JOB_GROUPS for option in group.options):
+        name = str(option.name)
+        values[name] = context.params[name] if _said(context, option) else options.get(name, context.params[name])
+    return values
+
+
+def _said(context: click.Context, option: click.Option) -> bool:
+    """Whether an option was given on the command line."""
+    return context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE

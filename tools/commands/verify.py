@@ -1,0 +1,83 @@
+"""Owns `penstock verify`: whether a graph file is whole, and everything that is wrong with it if not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import RunError
+from penstock.tools.base.options import ANY, THREADS, option, speaking, stripe_option, taking
+from penstock.tools.base.output import Speaker, counted, seconds
+from penstock.tools.base.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.storage.read.verify import VerifyResult
+
+
+def _reading(threads: int | None, direct_io: bool, stripes: tuple[Path, ...]) -> dict[str, Any]:
+    return {"threads": threads, "direct_io": direct_io, "stripes": stripes}
+
+
+@click.command(name="verify", short_help="Read a whole graph file and check everything in it.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@taking(
+    "reading",
+    _reading,
+    THREADS,
+    option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
+    stripe_option("Where a shard is now. Repeatable."),
+)
+@speaking
+def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
+    """Read a whole graph file and check everything in it.
+
+    Every checksum; that every frame decodes; that rows are sorted, ids in range, weights finite and in the range that
+    the header states, and degrees those of the edges; that out- and in-adjacency hold the same edges; that
+    original ids are distinct; that no shard is missing. All problems are listed, each with its place.
+
+    Exit code 0: whole. 1: damaged. 2: not a graph file.
+
+    \b
+    Examples:
+      penstock verify web.h5
+      penstock verify web.h5 --direct-io --json
+    """
+    from penstock.storage.format.frames import WAY_OUT
+    from penstock.storage.read.verify import verify
+
+    with progress(quiet=speaker.silent) as update:
+        verdict = verify(graph, progress=lambda array, done, total: update("verify", done, total, "bytes"), **reading)
+    speaker.answer(_facts(verdict), _lines(verdict))
+    if not verdict.whole:
+        listed = "without --quiet they are listed; " if speaker.quiet else ""
+        raise RunError(f"{graph} is damaged: {counted(verdict.count, 'problem')}; {listed}{WAY_OUT}")
+
+
+def _facts(verdict: VerifyResult) -> dict[str, Any]:
+    return {
+        "command": "verify",
+        "path": verdict.path,
+        "whole": verdict.whole,
+        "chunks": verdict.chunks,
+        "bytes": verdict.bytes,
+        "seconds": verdict.seconds,
+        "problem_count": verdict.count,
+        "problems": [{"place": problem.place, "what": problem.what} for problem in verdict.problems],
+    }
+
+
+def _lines(verdict: VerifyResult) -> list[str]:
+    rate = format_bytes(verdict.bytes / verdict.seconds) if verdict.seconds else "0 B"
+    read = f"{verdict.chunks:,} chunks, {format_bytes(verdict.bytes)} in {seconds(verdict.seconds)} ({rate}/s)"
+    if verdict.whole:
+        return [f"{verdict.path} is whole: {read}"]
+    lines = [_line(problem.place, problem.what) for problem in verdict.problems]
+    if verdict.count > len(verdict.problems):
+        lines.append(f"… and {verdict.count - len(verdict.problems):,} more")
+    return [*lines, f"read {read}"]
+
+
+def _line(place: str, what: str) -> str:
+    return what if place in what else f"{place}: {what}"

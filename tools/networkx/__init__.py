@@ -1,0 +1,1 @@
+"""The dispatch backend of networkx."""

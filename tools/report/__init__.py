@@ -1,0 +1,1 @@
+"""What `penstock report` reads, concludes and draws."""

@@ -1,0 +1,195 @@
+"""What limited a run, and what would help, in one sentence computed from its records and this machine's rates.
+
+Owns the decision and its words, as pure functions over sums. A resource that was at work most of the time is the limit;
+where none was, the stages took turns, or each iteration cost more than its edges (latency). On the host, kernels over
+edges and work on vertices share the cores and count together. Refuses to praise: nothing here knows a faster program.
+The view of a run as resources that work at the same time, of which the busiest limits it, is the roofline's (Williams,
+Waterman and Patterson, CACM 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.output import counted, seconds
+
+STAGES = ("plan", "disk", "decode", "gather", "link", "kernel", "vertices")
+"""What may be at work, in its order; plan: what is wanted and how it travels; vertices: frontier, applying values."""
+BUSY = 0.5
+"""Share of the time from which a resource limits a run."""
+SMALL = 0.2
+"""Share of the time that a run's edges would take at this machine's rates, below which iterations cost by being."""
+SHORT = 2e-3
+"""Seconds of an iteration, at most, for that to be so."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Sums over a run's iterations, in seconds and bytes.
+
+    busy: how long each of STAGES was at work. ideal: how long it would have been at this machine's rates, where they
+    tell. moved: bytes through each that has them. edges_bytes: of all edges that the run reads; host_bytes,
+    device_bytes: of those that there is room to keep in host memory, and on the device. passes: how often the
+    edges were read from disk. linked: whether a device has memory of its own.
+    """
+
+    seconds: float
+    iterations: int
+    edges: int
+    busy: Mapping[str, float]
+    ideal: Mapping[str, float]
+    moved: Mapping[str, int] = field(default_factory=dict)
+    edges_bytes: int = 0
+    host_bytes: int = 0
+    device_bytes: int = 0
+    passes: float = 0.0
+    threads: int = 1
+    linked: bool = False
+
+    def share(self, stage: str) -> float:
+        """Share of the time in which a stage was at work, 0 to 1."""
+        return min(1.0, self.busy.get(stage, 0.0) / self.seconds) if self.seconds > 0 else 0.0
+
+    def of_rate(self, stage: str) -> float | None:
+        """Its rate while at work, as a share of this machine's; None where that is not known."""
+        busy, ideal = self.busy.get(stage, 0.0), self.ideal.get(stage, 0.0)
+        return ideal / busy if busy > 0 and ideal / busy > 1e-9 else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """limit: a stage, "waiting", "latency" or "nothing"; share: of the time; sentence: for people."""
+
+    limit: str
+    share: float
+    sentence: str
+
+
+def judge(spent: Spent) -> Verdict:
+    """Return what limited a run, and what would help."""
+    if spent.seconds <= 0 or not spent.iterations:
+        return Verdict("nothing", 0.0, "nothing ran: there was no edge to walk.")
+    ideal = max(spent.ideal.values(), default=0.0)
+    if ideal < SMALL * spent.seconds and spent.seconds / spent.iterations < SHORT:
+        return Verdict("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
+    shares = {stage: spent.share(stage) for stage in STAGES}
+    if shares["plan"] >= BUSY:
+        return Verdict("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
+    shares["kernel"] = min(1.0, shares["kernel"] + shares.pop("vertices"))
+    limit = max(shares, key=lambda stage: shares[stage])
+    if shares[limit] < BUSY:
+        return Verdict("waiting", 1 - shares[limit], _waiting(shares))
+    told = {"disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "kernel": _kernel}
+    return Verdict(limit, shares[limit], told[limit](spent, shares[limit]))
+
+
+def _disk(spent: Spent, share: float) -> str:
+    what = f"disk-bound: the disk was at work {percent(share)} of the time{_at_rate(spent, 'disk')}"
+    if spent.passes <= 1.05:
+        return f"{what}, to read everything once; more disks (convert --stripe) or fewer bytes an edge would help."
+    return f"{what}, and read the edges {spent.passes:.1f} times; {_more_host(spent)}."
+
+
+def _decode(spent: Spent, share: float) -> str:
+    threads = counted(spent.threads, "thread")
+    what = f"decode-bound: {threads} decoded {percent(share)} of the time{_at_rate(spent, 'decode')}"
+    if spent.passes <= 1.05:
+        return f"{what}; more cores (--threads) would help, or convert --encoding packed, which decodes fastest."
+    return f"{what}, the same edges {spent.passes:.1f} times; {_more_host(spent)}."
+
+
+def _gather(spent: Spent, share: float) -> str:
+    return (
+        f"gather-bound: threads gathered rows for the link {percent(share)} of the time{_at_rate(spent, 'gather')}; "
+        "more cores (--threads) would help, or --route zero-copy, which gathers nothing."
+    )
+
+
+def _link(spent: Spent, share: float) -> str:
+    what = f"link-bound: the link was at work {percent(share)} of the time{_at_rate(spent, 'link')}"
+    lacking = spent.edges_bytes - spent.device_bytes
+    if lacking > 0:
+        return f"{what}; {format_bytes(lacking)} more device memory for edges would keep them all there."
+    return f"{what}; all edges have room on the device: a second run in the same session would not move them again."
+
+
+def _kernel(spent: Spent, share: float) -> str:
+    vertices = spent.share("vertices")
+    what = f"kernel-bound: kernels were at work {percent(share)} of the time"
+    if vertices >= share / 2:
+        what += f", mostly on vertices rather than edges ({percent(vertices)})"
+    elif (rate := spent.of_rate("kernel")) is not None:
+        what += f", at {percent(rate)} of this machine's rate for a plain sweep over edges"
+    others = {stage: spent.share(stage) for stage in ("disk", "decode", "gather", "link")}
+    next_one = max(others, key=lambda stage: others[stage])
+    arrived = "edges were there when they were wanted"
+    if others[next_one] >= 0.1:
+        arrived = f"next is {_NAMES[next_one]}, {percent(others[next_one])}"
+    cure = "nothing but less work or a faster GPU would help" if spent.linked else "more cores or a GPU would help"
+    return f"{what}; {arrived}: {cure}, more memory would not."
+
+
+def _waiting(shares: Mapping[str, float]) -> str:
+    busy = [f"{_NAMES[stage]} {percent(share)}" for stage, share in shares.items() if share >= 0.05]
+    told = ", ".join(busy) if busy else "nothing for as much as 5 %"
+    return (
+        f"waiting: the stages took turns instead of working at the same time ({told} of the time); more --host-memory, "
+        "for buffers, or smaller partitions (--partition-bytes) would let them overlap."
+    )
+
+
+def _latency(spent: Spent, ideal: float) -> str:
+    each = spent.seconds / spent.iterations
+    times, edges = counted(spent.iterations, "iteration"), spent.edges / spent.iterations
+    planned = spent.share("plan")
+    told = f"; planning alone took {percent(planned)}" if planned >= 0.1 else ""
+    return (
+        f"latency-bound: {times} of {seconds(each)} walked {edges:,.0f} edges each, which would take "
+        f"{percent(ideal / spent.seconds)} of the time at this machine's rates{told}; only fewer iterations would help "
+        "(--mode async, a larger --delta), not faster hardware."
+    )
+
+
+_NAMES = {
+    "plan": "planning",
+    "disk": "the disk",
+    "decode": "decoding",
+    "gather": "gathering",
+    "link": "the link",
+    "kernel": "kernels",
+}
+
+
+def per_second(rate: float, what: str = "B") -> str:
+    """Write a rate for people: `51.2 GB/s`, `9.94 MB/s`, `10.7 M edges/s`."""
+    unit = next((unit for unit in ("G", "M") if rate >= 0.9995 * _SCALE[unit]), "k")
+    gap = " " if len(what) > 1 else ""
+    return f"{rate / _SCALE[unit]:,.3g} {unit}{gap}{what}/s"
+
+
+_SCALE = {"G": 1e9, "M": 1e6, "k": 1e3}
+
+
+def percent(share: float) -> str:
+    """Write a share for people: `71 %`, `0.4 %`."""
+    return f"{100 * share:.0f} %" if share >= 0.0095 or share == 0 else f"{100 * share:.1g} %"
+
+
+def _more_host(spent: Spent) -> str:
+    lacking = spent.edges_bytes - spent.host_bytes
+    if lacking <= 0:
+        return "all of them have room in host memory now: a second run in the same session would not read"
+    return f"{format_bytes(lacking)} more --host-memory would keep them all after the first time"
+
+
+def _at_rate(spent: Spent, stage: str) -> str:
+    """`, at 94 % of this machine's rate (50.1 GB/s of 53.3 GB/s)`."""
+    share = spent.of_rate(stage)
+    if share is None:
+        return ""
+    moved, busy = spent.moved.get(stage, 0), spent.busy.get(stage, 0.0)
+    rate = moved / busy if busy > 0 else 0.0
+    told = f" ({per_second(rate)} of {per_second(rate / share)})" if rate > 0 else ""
+    return f", at {percent(share)} of this machine's rate{told}"

@@ -1,0 +1,266 @@
+"""Draws a run: where its time went, and its iterations one after another on a common axis.
+
+Owns what is in the pictures of `penstock report`; `bench/routes/figures.py` is the door to matplotlib, and a route has
+the colour here that it has there. Thousands of iterations are averaged in so many groups, one iteration is as wide as
+the picture. Refuses to measure and to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.output import seconds
+from penstock.tools.bench.routes.figures import AUTO, COLOURS, OTHER, PART, canvas, grouped, plain_axes
+from penstock.tools.report.bottleneck import STAGES, per_second, percent
+from penstock.tools.report.read_metrics import Floats, Run
+
+WIDTH = 11.0
+STACKED = 160
+"""Columns of stacked bars, at most."""
+DRAWN = 600
+"""Points of a curve, at most."""
+MARKED = 40
+"""Iterations up to which every one has a mark of its own."""
+FEWEST = 4
+"""Iterations for which there is always room, so that a single one is no wall."""
+TALLEST = 5
+"""Times the bar that nine tenths do not exceed, beyond which a bar is cut."""
+DIRECTION = {"push": "#7A7A7A", "pull": "#B8B8B8"}
+TOLD = {
+    "plan": "demand and plan",
+    "disk": "reading from disk",
+    "decode": "decoding",
+    "gather": "gathering rows",
+    "link": "link to the device",
+    "kernel": "kernels over edges",
+    "vertices": "frontier, vertices",
+}
+Panel = Callable[[Any, Run], None]
+
+
+def pictures(run: Run, *, alone: bool) -> dict[str, Any]:
+    """The figures of a run by name; alone: they say what they are of. Raises InputError without matplotlib."""
+    found = {"time": _time(run)}
+    if run.iterations:
+        found["iterations"] = _iterations(run)
+    if alone:
+        found["time"].suptitle(
+            f"{run.title}\n{fill(run.verdict.sentence, 118)}", x=0.01, ha="left", fontsize=10, parse_math=False
+        )
+        if run.iterations:
+            found["iterations"].suptitle(run.title, x=0.01, ha="left", fontsize=10, parse_math=False)
+    return found
+
+
+def _time(run: Run) -> Any:
+    """A bar for each stage: the share of the time in which it was at work, and what this machine's rates would take."""
+    spent, verdict = run.spent, run.verdict
+    stages = [stage for stage in STAGES if spent.busy.get(stage, 0.0) > 0]
+    idle = _idle(run)
+    figure = canvas(WIDTH, 2.0 + 0.42 * (len(stages) + 1))
+    panel = figure.subplots()
+    for place, stage in enumerate(stages):
+        share = 100 * spent.share(stage)
+        limits = stage == verdict.limit or (verdict.limit == "kernel" and stage == "vertices")
+        panel.barh(place, 100, color="#F2F2F2", height=0.62, zorder=1)
+        panel.barh(place, share, color=AUTO if limits else PART, height=0.62, zorder=2)
+        ideal = spent.ideal.get(stage, 0.0)
+        if ideal > 0 and spent.seconds > 0:
+            at = min(100.0, 100 * ideal / spent.seconds)
+            panel.plot([at, at], [place - 0.4, place + 0.4], color=COLOURS["zero-copy"], linewidth=2.4, zorder=3)
+        panel.text(101, place, _told(run, stage), va="center", fontsize=9)
+    panel.barh(len(stages), 100, color="#F2F2F2", height=0.62, zorder=1)
+    panel.barh(len(stages), 100 * idle, color="#FFFFFF", edgecolor=PART, hatch="////", height=0.62, zorder=2)
+    told = f"{percent(idle)}, {seconds(idle * spent.seconds)}" if idle > 0 else "never"
+    panel.text(101, len(stages), told, va="center", fontsize=9)
+    rest = "launches, vertices, waits" if run.on_gpu else "nothing at work (at least)"
+    names = [*(TOLD[stage] for stage in stages), rest]
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.set_xlim(0, 100)
+    panel.set_xlabel(f"% of the {seconds(spent.seconds)} that the iterations took; stages work at the same time")
+    plain_axes(panel)
+    panel.tick_params(axis="y", labelsize=9.5, length=0)
+    title = "where the time went"
+    if any(spent.ideal.get(stage, 0.0) > 0 for stage in stages):
+        title += "  (orange: the same work at this machine's rates)"
+    panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    return figure
+
+
+def _idle(run: Run) -> float:
+    """Share of the time in which certainly nothing was at work: what an iteration is longer than all stages' sum."""
+    busy = sum((run.busy(stage) for stage in STAGES), np.zeros(len(run.iterations)))
+    left = np.nansum(np.maximum(0.0, run.column("seconds") - busy))
+    return float(left) / run.seconds if run.seconds > 0 else 0.0
+
+
+def _told(run: Run, stage: str) -> str:
+    """Share, seconds, bytes and rate of a stage."""
+    spent = run.spent
+    told = f"{percent(spent.share(stage))}, {seconds(spent.busy[stage])}"
+    if moved := spent.moved.get(stage, 0):
+        told += f", {format_bytes(moved)} at {per_second(moved / spent.busy[stage])}"
+    if stage == "kernel" and spent.edges:
+        told += f", {per_second(spent.edges / spent.busy[stage], 'edges')}"
+    return told
+
+
+def _iterations(run: Run) -> Any:
+    """Panels that share the axis of iterations: frontier, seconds, routes, bytes."""
+    panels: list[tuple[float, Panel]] = [(1.25, _frontier), (0.9, _durations)]
+    if run.routes:
+        panels.append((1.0, _routes))
+    if _carried(run)[1].size:
+        panels.append((1.0, _bytes))
+    heights = [height for height, _ in panels]
+    figure = canvas(WIDTH, 0.5 + 2.2 * sum(heights))
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
+    for axis, (_, draw) in zip(axes, panels, strict=True):
+        draw(axis, run)
+        plain_axes(axis)
+        axis.grid(axis="y", color="#E4E4E4", linewidth=0.6, zorder=0)
+        axis.set_axisbelow(True)
+    count = len(run.iterations)
+    axes[-1].set_xlim(-0.5, max(FEWEST, count) - 0.5)
+    if count < FEWEST:
+        axes[-1].set_xticks(range(count))
+    else:
+        axes[-1].xaxis.get_major_locator().set_params(integer=True)
+    first = int(run.iterations[0].get("iteration", 0))
+    if first:  # the run went on from a checkpoint
+        axes[-1].xaxis.set_major_formatter(lambda place, _: f"{place + first:.0f}")
+    axes[-1].set_xlabel("iteration")
+    return figure
+
+
+def _frontier(panel: Any, run: Run) -> None:
+    """Active vertices and edges, on a logarithmic axis: they differ by powers of ten."""
+    graph = run.job["graph"]
+    panel.set_yscale("log")
+    for name, colour, told in (
+        ("frontier_edges", COLOURS["filter"], "active edges"),
+        ("frontier_vertices", COLOURS["compaction"], "active vertices"),
+    ):
+        places, values = _curve(run.column(name))
+        marker = "o" if len(run.iterations) <= MARKED else None
+        seen = np.where(values > 0, values, np.nan)
+        panel.plot(places, seen, color=colour, linewidth=1.6, marker=marker, markersize=4, label=told, zorder=3)
+    both = np.array([run.column("frontier_edges"), run.column("frontier_vertices")])
+    lowest, highest = np.min(both[both > 0], initial=np.inf), max(float(np.nanmax(both)), graph.get("edges") or 1)
+    panel.set_ylim(0.5 * min(lowest, highest), 4 * highest)
+    if graph.get("edges"):
+        panel.axhline(graph["edges"], color=COLOURS["filter"], linestyle=":", linewidth=1, zorder=2)
+        style = {"va": "bottom", "fontsize": 8, "color": COLOURS["filter"]}
+        panel.text(0.005, graph["edges"], "edges of the graph", transform=panel.get_yaxis_transform(), **style)
+    panel.minorticks_off()
+    _title(panel, "frontier: active edges and vertices", "number")
+    _legend(panel)
+
+
+def _curve(values: Floats) -> tuple[Floats, Floats]:
+    """Places and values of a curve of at most DRAWN points."""
+    drawn = grouped(([""], values[None, :]), DRAWN)[1][0]
+    starts = _starts(len(values), len(drawn))
+    return (starts[:-1] + starts[1:]) / 2, drawn
+
+
+def _starts(iterations: int, columns: int) -> Floats:
+    """Where each of the columns begins, and the last one ends."""
+    if iterations <= columns:
+        return np.arange(columns + 1, dtype=np.float64) - 0.5
+    return np.linspace(0, iterations, columns + 1).astype(np.intp).astype(np.float64) - 0.5
+
+
+def _durations(panel: Any, run: Run) -> None:
+    """Seconds of every iteration; pulls are lighter than pushes."""
+    whole = run.column("seconds")
+    columns = grouped(([""], whole[None, :]), STACKED)[1][0]
+    largest = min(float(columns.max()), TALLEST * float(np.quantile(columns, 0.9))) or 1e-6
+    scale, unit = next(((s, u) for s, u in ((1e6, "µs"), (1e3, "ms")) if largest * s < 1000), (1.0, "s"))
+    pulls = [iteration.get("direction") == "pull" for iteration in run.iterations]
+    directions = np.where(pulls, "pull", "push")
+    seen = [name for name in DIRECTION if (directions == name).any()]
+    parts = np.array([np.where(directions == name, whole * scale, 0.0) for name in seen])
+    labels = {name: DIRECTION[name] for name in seen}
+    _stack(panel, (seen, grouped((seen, parts), STACKED)[1]), labels, len(whole))
+    panel.set_ylim(0, 1.12 * largest * scale)
+    starts = _starts(len(whole), len(columns))
+    for number, at in enumerate(np.flatnonzero(columns > 1.12 * largest)[:3]):
+        style = {"va": "top", "fontsize": 8, "color": "black", "bbox": {"facecolor": "white", "edgecolor": PART}}
+        height = 1.06 - 0.17 * number  # one below the other: neighbors would hide each other
+        panel.text(starts[at + 1], height * largest * scale, f"\u2191 {seconds(float(columns[at]))}", **style)
+    mean = "" if len(whole) <= STACKED else f" (means of up to {-(-len(whole) // STACKED)})"
+    _title(panel, f"time of each iteration{mean}", unit)
+    _legend(panel)
+
+
+def _routes(panel: Any, run: Run) -> None:
+    """Share of the partitions that each route brought."""
+    counts = run.by_route("partitions")
+    counts = np.where(counts.sum(axis=0) > 0, counts, run.by_route("tasks"))
+    shares = 100 * counts / np.maximum(1.0, counts.sum(axis=0))
+    _stack(panel, (run.routes, grouped((run.routes, shares), STACKED)[1]), COLOURS, len(run.iterations))
+    panel.set_ylim(0, 100)
+    _title(panel, "partitions by route", "% of those wanted")
+    _legend(panel)
+
+
+def _carried(run: Run) -> tuple[list[str], Floats]:
+    """Rows of bytes by what carried them: the link by route, and the disk; rows without a byte are left out."""
+    names = list(run.routes)
+    rows = [*run.by_route("bytes_link")] if run.linked else [*run.by_route("bytes_disk")]
+    kept = [(name, row) for name, row in zip(names, rows, strict=True) if row.sum()]
+    values = np.array([row for _, row in kept], dtype=np.float64).reshape(len(kept), len(run.iterations))
+    return [name for name, _ in kept], values
+
+
+def _bytes(panel: Any, run: Run) -> None:
+    """Bytes of every iteration: over the link by route, with the disk's as a line; without a link, the disk's."""
+    names, values = _carried(run)
+    disk = run.column("bytes_disk")
+    columns = grouped((names, values), STACKED)[1]
+    largest = max(float(columns.sum(axis=0).max()), float(np.nanmax(disk)) if run.linked else 0.0)
+    scale, unit = next((2.0**shift, u) for shift, u in _UNITS if largest >= 2.0**shift or shift == 0)
+    _stack(panel, (names, columns / scale), COLOURS, len(run.iterations))
+    if run.linked and np.nansum(disk):
+        places, drawn = _curve(disk / scale)
+        panel.plot(places, drawn, color="black", linewidth=1.6, label="from disk", zorder=4)
+    total = format_bytes(values.sum())
+    where = "over the link" if run.linked else "from disk"
+    each = "" if values.shape[1] <= STACKED else " an iteration"
+    _title(panel, f"bytes {where} by route: {total} in all", f"{unit}{each}")
+    _legend(panel)
+
+
+_UNITS = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "bytes"))
+
+
+def _stack(panel: Any, rows: tuple[list[str], Floats], colours: dict[str, str], iterations: int) -> None:
+    """Bars on top of each other, as wide as the iterations that they stand for."""
+    names, values = rows
+    starts = _starts(iterations, values.shape[1])
+    below: NDArray[np.float64] = np.zeros(values.shape[1])
+    line = 0.4 if values.shape[1] <= MARKED else 0.0
+    for name, row in zip(names, values, strict=True):
+        colour = colours.get(name, OTHER)
+        style: dict[str, Any] = {"align": "edge", "color": colour, "edgecolor": "white", "linewidth": line}
+        panel.bar(starts[:-1], row, np.diff(starts), below, label=name, zorder=2, **style)
+        below = below + row
+
+
+def _title(panel: Any, title: str, unit: str) -> None:
+    panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    panel.set_ylabel(unit)
+
+
+def _legend(panel: Any) -> None:
+    """Names to the right of the title."""
+    style = {"ncols": 8, "fontsize": 8.5, "frameon": False, "borderaxespad": 0.1}
+    for text in panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), **style).get_texts():
+        text.set_parse_math(False)  # names of routes are the file's

@@ -1,0 +1,184 @@
+"""What is said of a run: lines for a terminal, facts for machines, and a page that holds its pictures.
+
+Owns the words and tables; the verdict's sentence comes first. The page is one file that asks for nothing else, so that
+it can be sent. Refuses to draw (`figures.py`) and to judge (`bottleneck.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from typing import Any
+
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.output import counted, pairs, seconds, table
+from penstock.tools.report.bottleneck import STAGES, per_second, percent
+from penstock.tools.report.figures import TOLD
+from penstock.tools.report.read_metrics import Run
+
+Rows = list[list[str]]
+_STYLE = """
+body{font:15px/1.45 system-ui,sans-serif;color:#222;max-width:1080px;margin:2em auto;padding:0 1em}
+h1{font-size:1.35em;margin:0 0 .2em}
+h2{font-size:1.05em;margin:1.6em 0 .4em}
+.how{color:#666}
+.verdict{font-size:1.15em;background:#f4f4f4;border-left:5px solid #222;padding:.7em 1em;margin:1em 0}
+table{border-collapse:collapse;margin:.5em 0}
+td,th{padding:.15em .9em .15em 0;text-align:right;font-variant-numeric:tabular-nums}
+td:first-child,th:first-child{text-align:left}
+th{border-bottom:1px solid #bbb;font-weight:600}
+svg{width:100%;height:auto}
+section+section{border-top:1px solid #ddd;margin-top:2.5em;padding-top:1.5em}
+"""
+
+
+def lines(run: Run) -> list[str]:
+    """A run for people, at a terminal."""
+    told = [run.title, f"  {run.verdict.sentence}", ""]
+    told += [f"  {line}" for line in pairs(_facts(run))]
+    for heads, rows in (_stages(run), _routes(run)):
+        if rows:
+            told += ["", *(f"  {line}" for line in table(heads, rows))]
+    return told
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """A run for machines."""
+    spent = run.spent
+    return {
+        "program": run.job.get("program"),
+        "parameters": run.job.get("parameters"),
+        "graph": run.job["graph"],
+        "ended": run.ended,
+        "limit": run.verdict.limit,
+        "share": run.verdict.share,
+        "sentence": run.verdict.sentence,
+        "spent": asdict(spent),
+        "memory": run.memory,
+        "routes": {
+            route: {name: int(run.by_route(name)[at].sum()) for name in ("partitions", "edges", "bytes_link")}
+            for at, route in enumerate(run.routes)
+        },
+    }
+
+
+def page(runs: Sequence[tuple[Run, Mapping[str, str]]]) -> str:
+    """One HTML page; each run comes with its pictures as SVG elements, by name."""
+    title = escape("; ".join(run.title for run, _ in runs))
+    body = "\n".join(_section(run, drawn) for run, drawn in runs)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _section(run: Run, drawn: Mapping[str, str]) -> str:
+    stages, routes = _stages(run), _routes(run)
+    parts = [
+        f"<h1>{escape(run.title)}</h1>",
+        f'<div class="how">{escape(_how(run))}</div>',
+        f'<div class="verdict">{escape(run.verdict.sentence)}</div>',
+        *drawn.values(),
+        "<h2>Stages</h2>",
+        _html(*stages),
+        *(["<h2>Routes</h2>", _html(*routes)] if routes[1] else []),
+        "<h2>The job</h2>",
+        _html(["", ""], [[name, str(value)] for name, value in _facts(run) if value is not None]),
+    ]
+    return "<section>\n" + "\n".join(parts) + "\n</section>"
+
+
+def _html(heads: Sequence[str], rows: Rows) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<tr>{top}</tr>' if any(heads) else ''}{body}</table>"
+
+
+def _how(run: Run) -> str:
+    return f"{counted(len(run.iterations), 'iteration')} in {seconds(run.seconds)}, {run.ended}"
+
+
+def _facts(run: Run) -> list[tuple[str, object]]:
+    """Names and values; None for what is not known."""
+    job, memory, result = run.job, run.memory, run.result or {}
+    graph, device, budget, machine = job["graph"], job["device"], job.get("budget", {}), job.get("machine", {})
+    size = "" if not graph.get("bytes") else f", {format_bytes(graph['bytes'])} on disk"
+    options = ", ".join(_option(name, value) for name, value in (job.get("options") or {}).items())
+    total = result.get("total_seconds")
+    return [
+        ("run", _how(run)),
+        ("with loading", None if total is None else seconds(total)),
+        ("graph", f"{graph.get('vertices', 0):,} vertices, {graph.get('edges', 0):,} edges{size}"),
+        ("device", f"{device['name']}, {job.get('threads', 1)} threads" if not run.linked else device["name"]),
+        ("machine", machine.get("processor")),
+        ("whole process", _held(memory.get("process"), None)),
+        ("host budget", format_bytes(budget["host"]) if budget.get("host") else None),
+        ("device memory", _held(memory.get("device"), budget.get("device")) if run.linked else None),
+        ("edges", _kept(run)),
+        ("checkpoints", _checkpoints(run)),
+        ("options", options or None),
+        ("started", job.get("started")),
+    ]
+
+
+def _checkpoints(run: Run) -> str | None:
+    """`3 in 75 ms, 1.2 MiB each`; None where there are none."""
+    sizes = [size for iteration in run.iterations if (size := iteration.get("checkpoint_bytes"))]
+    if not sizes:
+        return None
+    took = sum(iteration.get("checkpoint_seconds") or 0.0 for iteration in run.iterations)
+    return f"{len(sizes):,} in {seconds(took)}, {format_bytes(max(sizes))} at most"
+
+
+def _option(name: str, value: object) -> str:
+    """`host_memory 80.0 MiB`: sizes are told as such."""
+    if isinstance(value, int) and name.endswith(("_memory", "_bytes")):
+        return f"{name} {format_bytes(value)}"
+    return f"{name} {value}"
+
+
+def _held(held: int | None, budget: int | None) -> str | None:
+    """`258.7 MiB at most; budget 14.0 GiB`; an emulated device has no end."""
+    if held is None:
+        return None
+    limit = "" if budget is None or budget >= 1 << 60 else f"; budget {format_bytes(budget)}"
+    return f"{format_bytes(held)} at most{limit}"
+
+
+def _kept(run: Run) -> str | None:
+    """How many bytes of edges have room where."""
+    memory = run.memory
+    if "edges" not in memory:
+        return None
+    places = [("host memory", memory["edges_host"])]
+    if run.linked:
+        places.append(("device memory", memory["edges_device"]))
+    told = ", ".join(f"{format_bytes(size)} stay in {where}" for where, size in places)
+    return f"{format_bytes(memory['edges'])} read, of which {told}"
+
+
+def _stages(run: Run) -> tuple[list[str], Rows]:
+    spent = run.spent
+    rows = []
+    for stage in STAGES:
+        busy = spent.busy.get(stage, 0.0)
+        if busy <= 0:
+            continue
+        moved, share = spent.moved.get(stage, 0), spent.of_rate(stage)
+        rate = per_second(moved / busy) if moved else ""
+        if stage == "kernel" and spent.edges:
+            rate = per_second(spent.edges / busy, "edges")
+        told = [seconds(busy), percent(spent.share(stage)), format_bytes(moved) if moved else "", rate]
+        rows.append([TOLD[stage], *told, "" if share is None else percent(share)])
+    return ["stage", "at work", "of the time", "moved", "rate", "of this machine's"], rows
+
+
+def _routes(run: Run) -> tuple[list[str], Rows]:
+    sums = {name: run.by_route(name).sum(axis=1) for name in ("partitions", "edges", "bytes_link", "bytes_disk")}
+    rows = []
+    for at, route in enumerate(run.routes):
+        link, disk = float(sums["bytes_link"][at]), float(sums["bytes_disk"][at])
+        counts = f"{sums['partitions'][at]:,.0f}", f"{sums['edges'][at]:,.0f}"
+        rows.append([route, *counts, format_bytes(link) if link else "", format_bytes(disk) if disk else ""])
+    return ["route", "partitions", "active edges", "over the link", "from disk"], rows

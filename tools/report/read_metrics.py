@@ -1,0 +1,200 @@
+"""Reads what `--metrics` wrote: the runs of a job, their columns by iteration, and the sums that a verdict is made of.
+
+Owns the reading: a last line that a killed run left in halves is passed over, any other line that is not ours is an
+error that names file and line. Refuses files of a newer format. Pure but for the reading.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.output import short
+from penstock.tools.report.bottleneck import STAGES, Spent, Verdict, judge
+from penstock.tools.report.metrics_lines import checked
+from penstock.tools.run.record_files import METRICS
+from penstock.transfer.routes.registry import in_order
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Run:
+    """One program: the job's line, its iterations', and the last one's; result None where the run did not end."""
+
+    job: dict[str, Any]
+    iterations: list[dict[str, Any]] = field(default_factory=list)
+    result: dict[str, Any] | None = None
+    error: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Program and graph."""
+        given = self.job.get("parameters") or {}
+        told = ", ".join(f"{name} {short(value, 24)}" for name, value in given.items())
+        path = self.job["graph"].get("path")
+        where = "a graph in memory" if path is None else Path(path).name
+        return f"{self.job.get('program', 'a program')}{f' ({told})' if told else ''} on {where}"
+
+    @property
+    def linked(self) -> bool:
+        """Whether a device has memory of its own."""
+        return bool(self.job["device"]["kind"] != "host")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether kernels run behind the back of the thread that launches them."""
+        return bool(self.job["device"]["kind"] == "cuda")
+
+    @property
+    def ended(self) -> str:
+        """How the run ended, for people."""
+        if self.result is not None:
+            return "done" if self.result.get("converged", True) else "stopped at its last iteration allowed"
+        return f"failed: {self.error}" if self.error else "not ended: killed, or still running"
+
+    @cached_property
+    def seconds(self) -> float:
+        """Of the iterations."""
+        return float(self.column("seconds").sum())
+
+    def column(self, name: str) -> Floats:
+        """One number of every iteration, float64 (iterations,); nan where it was not told."""
+        values = [iteration.get(name) for iteration in self.iterations]
+        return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+    def busy(self, stage: str) -> Floats:
+        """Seconds of every iteration in which a stage was at work; on the CPU at most the iteration's own.
+
+        On a GPU an iteration's own seconds end before its copies and kernels do, whose events tell. Those of `plan` and
+        `vertices` are not known there, for the host waits in them for kernels; and an iteration for which nothing
+        travelled is its kernels', which nobody timed.
+        """
+        whole = self.column("seconds")
+        if stage in ("plan", "vertices") and self.on_gpu:
+            return np.zeros(len(whole))
+        if stage == "plan":
+            return np.minimum(whole, np.nan_to_num(self.column("plan_seconds")))
+        if stage == "vertices":
+            walk = self.column("walk_seconds")
+            return np.where(walk > 0, np.maximum(0.0, whole - walk), 0.0)
+        busy = np.array([iteration["busy_seconds"].get(stage, 0.0) for iteration in self.iterations], dtype=np.float64)
+        if not self.on_gpu:
+            return np.minimum(whole, busy)
+        if stage == "kernel":
+            here = np.array([set(iteration["routes"]) <= {"resident"} for iteration in self.iterations], dtype=bool)
+            busy = np.where(here, whole, busy)
+        return busy
+
+    @cached_property
+    def routes(self) -> list[str]:
+        """Routes that brought anything, in the order of the route table."""
+        seen = {route for iteration in self.iterations for route in iteration["routes"]}
+        return in_order(seen)
+
+    def by_route(self, name: str) -> Floats:
+        """One number of every route and iteration, float64 (routes, iterations)."""
+        found = [[it["routes"].get(route, {}).get(name, 0) for it in self.iterations] for route in self.routes]
+        return np.array(found, dtype=np.float64).reshape(len(self.routes), len(self.iterations))
+
+    @cached_property
+    def memory(self) -> dict[str, int]:
+        """The last reading, with the largest ones of process and device."""
+        read = [iteration["memory"] for iteration in self.iterations if iteration.get("memory")]
+        last = dict(read[-1]) if read else {}
+        for name in ("process", "device"):
+            if name in last:
+                last[name] = max(reading.get(name, 0) for reading in read)
+        return last
+
+    @cached_property
+    def spent(self) -> Spent:
+        """What the verdict is made of."""
+        memory = self.memory
+        decoded = int(np.nansum(self.column("chunks_read"))) * memory.get("chunk", 0)
+        moved = {
+            "disk": int(np.nansum(self.column("bytes_disk"))),
+            "decode": decoded,
+            "gather": int(sum(self.by_route("bytes_link")[at].sum() for at in self._at("compaction", "cel"))),
+            "link": int(np.nansum(self.column("bytes_link"))),
+        }
+        busy = {stage: float(np.nansum(self.busy(stage))) for stage in STAGES}
+        edges = int(np.nansum(self.column("frontier_edges")))
+        return Spent(
+            self.seconds, len(self.iterations), edges, busy, self._ideal(moved), moved, memory.get("edges", 0),
+            memory.get("edges_host", 0), memory.get("edges_device", 0), decoded / max(1, memory.get("edges", 0)),
+            self.job.get("threads", 1), self.linked,
+        )  # fmt: skip
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What limited it."""
+        return judge(self.spent)
+
+    def _at(self, *names: str) -> list[int]:
+        return [at for at, route in enumerate(self.routes) if route.startswith(names)]
+
+    def _ideal(self, moved: dict[str, int]) -> dict[str, float]:
+        """Seconds that each stage would have been at work at this machine's rates; infinite rates take no time."""
+        told = self.job.get("rates")
+        if not told:
+            return {}
+        known = {name: value for name, value in told.items() if value is not None}
+        rates: dict[str, float] = defaultdict(lambda: math.inf, known)
+        copied = moved["link"] - sum(float(self.by_route("bytes_link")[at].sum()) for at in self._at("zero-copy"))
+        lines = sum(float(self.by_route("lines")[at].sum()) for at in self._at("zero-copy"))
+        read = float(self.by_route("edges").sum())
+        return {
+            "disk": moved["disk"] / rates["disk_bytes"],
+            "decode": moved["decode"] / rates["decode_bytes"],
+            "gather": moved["gather"] / rates["gather_bytes"],
+            "link": copied / rates["copy_bytes"] + lines / rates["line_rate"],
+            "kernel": read / rates["kernel_edges"],
+        }
+
+
+def read(path: Path) -> list[Run]:
+    """Read a file of metrics, or that in the folder of a run. Raises InputError naming file, line and the way out."""
+    file = path / METRICS if path.is_dir() else path
+    try:
+        lines = file.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be read: {error.strerror}; `penstock run --metrics FILE` writes one"
+        ) from error
+    runs: list[Run] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            _take(runs, json.loads(line))
+        except (ValueError, RecursionError) as error:
+            if number == len(lines) and not line.endswith(b"\n") and runs:
+                break  # a run was killed, or the disk was full, within this line
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            raise InputError(f"{file}, line {number} is no line of `penstock run --metrics`: {why}") from error
+    if not runs:
+        raise InputError(f"{file} is empty; `penstock run --metrics FILE` writes one")
+    return runs
+
+
+def _take(runs: list[Run], line: Any) -> None:
+    """Add one line to the runs read so far. Raises ValueError for what is none."""
+    facts = checked(line)
+    kind = facts["kind"]
+    if kind == "job":
+        runs.append(Run(facts))
+    elif not runs:
+        raise ValueError("the first line must be a job's")
+    elif kind == "iteration":
+        runs[-1].iterations.append(facts)
+    elif kind == "result":
+        runs[-1].result = facts
+    else:
+        runs[-1].error = str(facts["error"])

@@ -1,0 +1,107 @@
+"""Owns `--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints is told to end.
+
+What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several
+programs: a folder of checkpoints is one program's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.options import FOLDER, option, taking
+from penstock.tools.base.signals import Stopped, gently
+
+if TYPE_CHECKING:
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.result import Result
+
+Steps = Generator["IterationRecord", None, "Result"]
+
+
+@dataclass(frozen=True)
+class Checkpointing:
+    """Where checkpoints are kept, how often, and whether to go on from one."""
+
+    folder: Path | None = None
+    every: str | None = None
+    resume: bool = False
+
+    def check(self, programs: int) -> None:
+        """Refuse, before the run, what cannot be. Raises InputError."""
+        if self.folder is None:
+            for name, given in (("--checkpoint-every", self.every is not None), ("--resume", self.resume)):
+                if given:
+                    raise InputError(f"{name} needs --checkpoint DIR, the folder of the checkpoints")
+        elif programs > 1:
+            raise InputError(
+                f"--checkpoint keeps the state of one program, and this job has {programs}: give each a job of its own"
+            )
+        opened = self.open()
+        if opened is not None:
+            opened.check()
+
+    def open(self) -> Checkpoints | None:
+        """The run's checkpoints, None without --checkpoint. Raises InputError for an interval that is none."""
+        if self.folder is None:
+            return None
+        from penstock.engine.checkpoint.checkpoint import Checkpoints
+
+        return Checkpoints(self.folder, self.every, resume=self.resume)
+
+
+checkpointing = taking(
+    "checkpointing",
+    Checkpointing,
+    option("--checkpoint", "folder", type=FOLDER, help="Keep the run's state in this folder, the last two times."),
+    option(
+        "--checkpoint-every",
+        "every",
+        metavar="N|TIME",
+        help="Iterations (10) or time (30s, 5min, 2h) between two checkpoints; 5min. Also at Ctrl-C and SIGTERM.",
+    ),
+    option("--resume", is_flag=True, help="Go on from the newest checkpoint, if there is one."),
+    title="Checkpoints",
+)
+
+
+def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
+    """Pass a run's records on; tell where it goes on, and end it at a signal, after its checkpoint.
+
+    Raises Stopped once the checkpoint that a signal asked for was made, or could not be.
+    """
+    if checkpoints is None:
+        return (yield from steps)
+    main = threading.current_thread() is threading.main_thread()
+    listening: AbstractContextManager[list[int]] = gently(checkpoints.ask) if main else nullcontext([])
+    told = 0
+    with listening as signals:
+        while True:
+            try:
+                record = next(steps)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            while told < len(checkpoints.notes):
+                note(checkpoints.notes[told])
+                told += 1
+            kept = record.checkpoint
+            if signals and kept is not None:
+                steps.close()
+                raise Stopped(signals[0], _left(checkpoints, kept.trouble))
+            yield record
+
+
+def _left(checkpoints: Checkpoints, trouble: str) -> str:
+    """What a run that was stopped leaves behind, in words."""
+    numbers = checkpoints.folder.numbers()
+    if not numbers:
+        return f"there is no checkpoint: {trouble}"
+    found = f"the same command with --resume goes on after iteration {numbers[-1]} ({checkpoints.folder.path})"
+    return f"{trouble}; {found}" if trouble else found

@@ -1,0 +1,121 @@
+"""Owns the dry run: what a job would take of memory, bytes and seconds, said before it runs.
+
+The arithmetic is the engine's own (`engine/planning/forecast.py`); here it becomes words. Checks all that a run checks
+before it starts: programs, options, outputs, the graph file's table of contents. Refuses to read edges, to convert, to
+measure the machine, and to promise what only a run can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.base.budget import format_bytes
+from penstock.tools.base.output import Speaker, pairs, seconds
+from penstock.tools.run.job import Job, Step
+from penstock.tools.run.rates import UsedRates, rates_for
+from penstock.tools.run.run_directory import check_folder
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.forecast import Forecast, Memory, Sweep
+
+PHASES = "runs as several programs, one after another; the sweeps are those of the first"
+SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
+
+
+def rehearse(job: Job, speaker: Speaker) -> None:
+    """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
+    from penstock.engine.session import Session
+    from penstock.storage.base.timeline import Timeline
+    from penstock.storage.format.graph import Graph
+
+    programs = [step.make() for step in job.steps]
+    graph = Graph.open(job.graph, stripes=job.execution.stripes)
+    used = rates_for(graph, job.execution.options, speaker.note, job.execution.rates, measure=False)
+    job = job.kept()
+    check_folder(job)
+    job.check(made=False)
+    timeline, keeps = None if job.watching.trace is None else Timeline(), job.checkpointing.folder is not None
+    with Session(graph, timeline=timeline, **job.execution.options, **used.options()) as session:
+        session.prepare(*programs)
+        each = list(zip(job.steps, programs, strict=True))
+        told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
+        headings = [step.heading(program, graph, job.graph) for step, program in each]
+    facts = {
+        "command": "run",
+        "dry_run": True,
+        "job": job.source,
+        "graph": job.graph,
+        "programs": [_facts(step, found) for step, found in told],
+        "rates": used.facts(),
+    }
+    lines = [
+        line
+        for heading, (step, found) in zip(headings, told, strict=True)
+        for line in (f"{heading} (dry run)", *_lines(step, found))
+    ]
+    speaker.answer(facts, [*lines, f"rates: {_rates(used)}"])
+
+
+def _facts(step: Step, found: Forecast) -> dict[str, Any]:
+    facts = asdict(found) | {"program": step.program, "parameters": step.parameters.given}
+    memories = {"host": found.host, "placement": found.placement}
+    facts |= {name: asdict(held) | {"total": held.total} for name, held in memories.items() if held is not None}
+    for name, sweep in (("first", found.first), ("later", found.later)):
+        facts[name] |= {"seconds": sweep.seconds, "limited_by": sweep.limit}
+    return facts | {"most_seconds": found.most_seconds, "output": step.wanted.path}
+
+
+def _lines(step: Step, found: Forecast) -> list[str]:
+    ways = " or ".join({"push": "pushing", "pull": "pulling"}[way] for way in found.directions)
+    how = f"{ways}, in partitions of {format_bytes(found.partition_bytes)}" if ways else "reading no edges"
+    rows: list[tuple[str, object]] = [
+        ("runs on", f"{found.device}, {how}"),
+        *_memory("host memory", found.host),
+        *([] if found.placement is None else _memory("device memory", found.placement)),
+        ("before", _loading(found)),
+        ("first sweep", _sweep(found.first)),
+        ("later sweeps", _sweep(found.later)),
+        ("in all", _in_all(found)),
+        ("note", PHASES if found.phases else None),
+        ("would write", step.wanted.path),
+    ]
+    return pairs(rows, indent="  ")
+
+
+def _memory(name: str, memory: Memory) -> list[tuple[str, object]]:
+    parts = " + ".join(f"{name} {format_bytes(size)}" for name, size in memory.parts.items() if size)
+    stays = "all edges stay there" if memory.whole else "not all edges stay there"
+    return [(name, f"{format_bytes(memory.total)} of {format_bytes(memory.budget)}; {stays}"), ("", f"= {parts}")]
+
+
+def _loading(found: Forecast) -> str | None:
+    read, brought = found.loading
+    parts = [
+        *([f"reads {format_bytes(read)} from disk"] if read else []),
+        *([f"brings {format_bytes(brought)} to the device"] if brought else []),
+    ]
+    return " and ".join(parts) or None
+
+
+def _sweep(sweep: Sweep) -> str:
+    moved = [
+        f"{format_bytes(sweep.disk_bytes)} from disk" if sweep.disk_bytes else "nothing from disk",
+        *([f"{format_bytes(sweep.link_bytes)} over the link"] if sweep.link_bytes else []),
+    ]
+    routes = ", ".join(f"{count:,} {route}" for route, count in sorted(sweep.routes.items()))
+    limit = f" ({sweep.limit})" if sweep.seconds else ""
+    return f"{seconds(sweep.seconds)}{limit}, {' and '.join(moved)}; partitions: {routes or 'none'}"
+
+
+def _in_all(found: Forecast) -> str:
+    if found.most_seconds is not None:
+        return f"at most {found.most_iterations:,} sweeps, {seconds(found.most_seconds)}; compiling is not counted"
+    bound = "" if found.most_iterations is None else f", {found.most_iterations:,} iterations at most"
+    return f"unknown{bound}: {SEARCH}"
+
+
+def _rates(used: UsedRates) -> str:
+    if used.calibration is None:
+        return "built-in ones: `penstock calibrate` measures this machine"
+    return f"measured {used.calibration.date} ({used.path})"

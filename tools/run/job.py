@@ -1,0 +1,175 @@
+"""Owns a job: a graph, the programs that run on it one after another, and how; as the command line or a file gives it.
+
+A value, complete before anything is opened. With a run directory whatever it writes lies there. Refuses outputs that
+cannot be written, and two programs with one output.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.find_program import find_program, make_program
+from penstock.tools.base.options import keep_inputs
+from penstock.tools.run.checkpointing import Checkpointing, checkpointing
+from penstock.tools.run.metrics import Watching, watching
+from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
+from penstock.tools.run.run_options import AnswerOptions, Execution, Keeping, Parameters, execution, keeping
+
+if TYPE_CHECKING:
+    from penstock.engine.program.program import Program
+    from penstock.storage.format.graph import Graph
+
+JOB_GROUPS = (execution, watching, checkpointing, keeping)
+"""Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One program of a job: its name as given (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
+
+    program: str
+    parameters: Parameters = field(default_factory=lambda: Parameters({}))
+    wanted: AnswerOptions = field(default_factory=AnswerOptions)
+
+    @property
+    def title(self) -> str:
+        """The program and its parameters."""
+        return f"{self.program} {self.parameters}".rstrip()
+
+    def heading(self, program: Program, graph: Graph, place: Path) -> str:
+        """The first line of its answer: what runs on which file, and how edges count where the graph has weights."""
+        from penstock.engine.program.program import weighted
+
+        counts = "" if graph.weight_dtype is None else ", weighted," if weighted(program, graph) else ", unweighted,"
+        return f"{self.title}{counts} on {place}"
+
+    @property
+    def stem(self) -> str:
+        """A name for files: `bfs`, `Class`."""
+        return self.program.rpartition(":")[2].removesuffix(".py").replace("/", "_")
+
+    @property
+    def file(self) -> Path | None:
+        """The user's file that it is in, if it is in one."""
+        before, colon, _ = self.program.rpartition(":")
+        file = before if colon else self.program
+        return Path(file) if file.endswith(".py") else None
+
+    def make(self) -> Program:
+        """The program. Raises InputError where there is none, or its parameters are not its."""
+        return make_program(self.program, find_program(self.program), self.parameters.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A graph file, steps that share one session, and what holds for all of them.
+
+    given: the values of all its options, by the names of their parameters. source: the file it was read from.
+    """
+
+    graph: Path
+    steps: tuple[Step, ...]
+    given: Mapping[str, Any]
+    execution: Execution
+    watching: Watching
+    checkpointing: Checkpointing
+    keeping: Keeping
+    source: Path | None = None
+
+    @property
+    def force(self) -> bool:
+        """Whether files may be replaced."""
+        return self.keeping.force
+
+    def inputs(self) -> list[Path]:
+        """The files that it reads, as far as it names them itself."""
+        given = [value for step in self.steps for value in step.parameters.given.values()]
+        named = [self.graph, self.source, self.execution.rates, *given, *(step.file for step in self.steps)]
+        return [path for path in named if isinstance(path, Path)]
+
+    def kept(self) -> Job:
+        """The same with everything that it writes in its run directory; itself without one."""
+        folder = self.keeping.run_dir
+        if folder is None:
+            return self
+        seen: Counter[str] = Counter()
+        steps = []
+        for step in self.steps:
+            seen[step.stem] += 1
+            name = step.stem if seen[step.stem] == 1 else f"{step.stem}-{seen[step.stem]}"
+            steps.append(replace(step, wanted=step.wanted.inside(folder, name)))
+        watching = replace(
+            self.watching,
+            metrics=folder / (self.watching.metrics or METRICS),
+            trace=None if self.watching.trace is None else folder / self.watching.trace,
+        )
+        checkpoints = self.checkpointing.folder
+        checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
+        return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing)
+
+    def folders(self) -> list[Path]:
+        """Folders in the run directory that outputs of `kept` lie in."""
+        place = self.keeping.run_dir
+        named = [*(step.wanted.path for step in self.steps), self.watching.metrics, self.watching.trace]
+        parents = {path.parent for path in named if path is not None}
+        return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
+
+    def portable(self) -> Job:
+        """The same with outputs by their names in the run directory, so that it can be repeated in another one.
+
+        An output outside of it is named by the last part of its name, with a number where another has that name.
+        """
+        place = Path(os.path.abspath(self.keeping.run_dir or "."))
+        written = [step.wanted.path for step in self.kept().steps]
+        inside = [_inside(place, path and path.absolute()) for path in written]
+        taken = {*(str(path) for path in inside if path is not None), JOB, RUN, RATES, LOG}
+
+        def name(path: Path | None) -> Path | None:
+            if path is None or (found := _inside(place, path)) is not None:
+                return None if path is None else found
+            others = (f"{path.stem}-{number}{path.suffix}" for number in itertools.count(2))
+            free = next(one for one in (path.name, *itertools.islice(others, len(taken) + 1)) if one not in taken)
+            taken.add(free)
+            return Path(free)
+
+        steps = [replace(step, wanted=replace(step.wanted, path=name(step.wanted.path))) for step in self.steps]
+        seen = {"metrics": self.watching.metrics, "trace": self.watching.trace, "folder": self.checkpointing.folder}
+        return replace(self, steps=tuple(steps), given={**self.given, **{key: name(seen[key]) for key in seen}})
+
+    def check(self, *, made: bool = True) -> None:
+        """Refuse, before the run, what could not be written, and outputs that would replace each other.
+
+        made: whether the run directory, if there is to be one, is there.
+        """
+        self.checkpointing.check(len(self.steps))
+        there = made or self.keeping.run_dir is None
+        for step in self.steps:
+            step.wanted.check(force=self.force, there=there)
+        folder = self.keeping.run_dir
+        if there:
+            own = () if folder is None else [folder / name for name in OWN]
+            for path in (self.watching.metrics, self.watching.trace):
+                if path is not None and path not in own:
+                    check_target(path, force=self.force)
+        named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
+        outputs = [path for path in named if path is not None]
+        for path in outputs:
+            keep_inputs(path, self.inputs())
+        own = [] if folder is None else [folder / name for name in (JOB, RUN, RATES, LOG)]
+        for path, count in Counter(path.absolute() for path in [*outputs, *own]).items():
+            if count > 1:
+                raise InputError(f"{path} is written {count} times by this job; give every output a name of its own")
+
+
+def _inside(place: Path, path: Path | None) -> Path | None:
+    """The name in a folder of a path that is relative to it, or is in it; None for one outside."""
+    whole = None if path is None else Path(os.path.abspath(place / path))
+    return whole.relative_to(place) if whole is not None and whole.is_relative_to(place) else None

@@ -1,0 +1,187 @@
+"""Owns the groups of options that say how a program runs and what becomes of its answer.
+
+Each group becomes one checked value (`taking`, tools/base/options.py). Refuses to run anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.find_program import parse_setting, read_weights
+from penstock.tools.base.options import (
+    DEVICE_MEMORY,
+    FILE,
+    FOLDER,
+    HOST_MEMORY,
+    OUTPUT,
+    PARTITION_BYTES,
+    SIZE,
+    THREADS,
+    VERTEX,
+    option,
+    stripe_option,
+    taking,
+)
+from penstock.tools.base.output import short
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a program that were given, by name; a file of weights by its path."""
+
+    given: dict[str, Any]
+
+    @classmethod
+    def of(cls, settings: tuple[str, ...] | dict[str, Any] = (), **named: Any) -> Parameters:
+        """Of the options' values; settings: NAME=VALUE texts, or values by name."""
+        given = {name: value for name, value in named.items() if value is not None}
+        sources = given.pop("source", ())
+        if sources:
+            given["source"] = sources[0] if len(sources) == 1 else list(sources)
+        more = settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings)
+        return cls(given | more)
+
+    def values(self) -> dict[str, Any]:
+        """The same as a program takes them. Raises InputError for a file of weights that cannot be read."""
+        path = self.given.get("personalization")
+        return self.given | ({"personalization": read_weights(path)} if isinstance(path, Path) else {})
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())
+
+
+parameters = taking(
+    "parameters",
+    Parameters.of,
+    option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
+    option("--delta", type=float, help="sssp: width of a bucket of distances."),
+    option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
+    option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
+    option("--tol", type=float, help="Stop at this L1 change (pagerank: 1e-6); 0: never."),
+    option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
+    option("--k", type=click.IntRange(0), help="kcore: of which core; betweenness: so many sampled sources."),
+    option(
+        "--weight/--no-weight",
+        default=None,
+        help="Whether edges count by their weights. By default they do where the graph has weights; else 1 each.",
+    ),
+    option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
+    option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
+    title="Parameters of the program",
+)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where the graph's shards are, which rates to use, and the options of the engine that were given, by name.
+
+    rates: a file of them; None for those of this machine, which is measured first if need be and if `measure`.
+    """
+
+    stripes: tuple[Path, ...] = ()
+    rates: Path | None = None
+    measure: bool = True
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, **given: Any) -> Execution:
+        """Of the options' values."""
+        options = {name: value for name, value in given.items() if value is not None}
+        return cls(stripes, rates, not no_calibrate, options)
+
+
+execution = taking(
+    "execution",
+    Execution.of,
+    HOST_MEMORY,
+    option("--direct-io", is_flag=True, help="Read past the page cache, where possible."),
+    option(
+        "--direction",
+        type=click.Choice(["auto", "push", "pull"]),
+        default="auto",
+        help="Along out-edges, against in-edges, or whichever is cheaper now.",
+    ),
+    option(
+        "--mode",
+        type=click.Choice(["auto", "sync", "async"]),
+        default="auto",
+        help="Updates seen in the next iteration (sync) or at once (async).",
+    ),
+    PARTITION_BYTES,
+    THREADS,
+    option("--device", default="auto", help="cpu, cuda:N, or auto: the first GPU if there is one."),
+    DEVICE_MEMORY,
+    option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
+    option(
+        "--route",
+        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "cel"]),
+        default="auto",
+        help="How edges reach the GPU; auto decides for every partition. cel: searches only.",
+    ),
+    option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
+    option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
+    stripe_option("Where a shard is now. Repeatable."),
+    title="Execution",
+)
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What to do with the answer."""
+
+    top: int = 0
+    path: Path | None = None
+    format: str | None = None
+
+    def inside(self, folder: Path, name: str) -> AnswerOptions:
+        """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
+        return replace(self, path=folder / (self.path or f"{name}{'.txt' if self.format else '.parquet'}"))
+
+    def beside(self, folder: Path) -> AnswerOptions:
+        """The same with a relative output in a folder, if there is an output."""
+        return self if self.path is None else replace(self, path=folder / self.path)
+
+    def check(self, *, force: bool, there: bool = True) -> None:
+        """Refuse, before the run, what could not be written; there: whether its folder is made already."""
+        if self.path is None and self.format is not None:
+            raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
+        if self.path is not None:
+            from penstock.storage.results.result_tables import writer_for
+
+            if there:
+                check_target(self.path, force=force)
+            writer_for(self.path, self.format)
+
+
+wanting = taking(
+    "wanted",
+    AnswerOptions,
+    option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
+    option("-o", "--output", "path", type=OUTPUT, help="Write all values: .csv, .parquet, .h5 or .npy."),
+    option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
+    title="Answer",
+)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Where the run's record is kept, whether files may be replaced, and whether to run at all."""
+
+    run_dir: Path | None = None
+    force: bool = False
+    dry_run: bool = False
+
+
+keeping = taking(
+    "keeping",
+    Keeping,
+    option("--run-dir", type=FOLDER, help="Keep answer, metrics, log and all that repeats the run in this folder."),
+    option("--force", is_flag=True, help="Replace existing outputs."),
+    option("--dry-run", is_flag=True, help="Say what the run would take of memory and time, and read no edges."),
+    title="Keeping and rehearsing",
+)

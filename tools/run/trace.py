@@ -1,0 +1,139 @@
+"""Owns `--trace FILE`: a run's timeline as Chrome's trace event format, which Perfetto and chrome://tracing show.
+
+One process for each kind of work (engine, disk, decode, gather, link, kernel), one thread for each of its tracks, a
+complete event ("X") for every span, an instant ("i") for what took no time, counters ("C") for levels; times in
+microseconds since the timeline began. A run that fails, or is stopped, leaves the trace of what it did until then;
+the file appears whole or not at all. Refuses to measure: `storage/base/timeline.py` holds what the work itself stamped.
+Format: "Trace Event Format" (Google, 2016).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from penstock.storage.base.atomic import whole_file
+from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.timeline import LEVELS, Span, Timeline
+from penstock.tools.base.output import plain
+
+GROUPS = ("engine", "disk", "decode", "gather", "link", "kernel")
+"""Processes from top to bottom."""
+SLIP = 5e-6
+"""Seconds by which spans of a track may overlap because two clocks tell them; the later one is cut."""
+ROUNDING = 1e-9
+"""Seconds: clocks that run for weeks are floats, which are not finer than this."""
+
+_log = logging.getLogger("penstock.tools.run.trace")
+Event = dict[str, Any]
+
+
+@contextmanager
+def tracing(
+    path: Path | None, *, force: bool, facts: Mapping[str, Any] | None = None, begun: Callable[[], bool] = lambda: True
+) -> Iterator[Timeline | None]:
+    """Yield a timeline for a run, None without a path; it is written when the block ends, however it does.
+
+    facts: what else the file says about the run. begun: whether the run has begun; one that failed before replaces no
+    file, and leaves none where its input was refused. Raises InputError or RunError where it cannot be written; a
+    failing run's own error goes first.
+    """
+    if path is None:
+        yield None
+        return
+    timeline = Timeline()
+    try:
+        yield timeline
+    except BaseException as failure:
+        if begun() or not (isinstance(failure, InputError) or path.exists()):
+            try:
+                write(timeline, path, force=force, facts=facts)
+            except PenstockError as error:
+                _log.warning("no trace of the failed run: %s", error)
+        raise
+    write(timeline, path, force=force, facts=facts)
+
+
+def write(timeline: Timeline, path: Path, *, force: bool = False, facts: Mapping[str, Any] | None = None) -> None:
+    """Write a timeline nobody adds to any more. Raises InputError or RunError where it cannot be written."""
+    with whole_file(path, force=force) as partial, partial.open("w", encoding="utf-8") as file:
+        _write(timeline, file, {"dropped_events": timeline.dropped, **(facts or {})})
+    if timeline.dropped:
+        _log.warning("%s lacks the first %d events: a trace holds the last ones only", path, timeline.dropped)
+
+
+def _write(timeline: Timeline, file: TextIO, facts: Mapping[str, Any]) -> None:
+    file.write('{"displayTimeUnit": "ms", "otherData": ')
+    file.write(json.dumps(plain(facts), allow_nan=False))
+    file.write(',\n"traceEvents": [')
+    separator = "\n"
+    for event in events(timeline):
+        file.write(separator + json.dumps(event, allow_nan=False))
+        separator = ",\n"
+    file.write("\n]}\n")
+
+
+def events(timeline: Timeline) -> Iterator[Event]:
+    """Yield the events of a timeline: names of processes and threads first, then every track's, by time."""
+    tracks: dict[tuple[str, str], list[Span]] = {}
+    for span in timeline.spans():
+        tracks.setdefault((span.group, span.track), []).append(span)
+    groups = [*GROUPS, *sorted({group for group, _ in tracks} - {*GROUPS, LEVELS})]
+    for pid, group in enumerate(groups, start=1):
+        names = sorted((name for known, name in tracks if known == group), key=_by_number)
+        if not names:
+            continue
+        yield _named("process_name", pid, 0, name=group)
+        yield _named("process_sort_index", pid, 0, sort_index=pid)
+        for tid, name in enumerate(names, start=1):
+            yield _named("thread_name", pid, tid, name=f"{group}: {name}")
+            yield _named("thread_sort_index", pid, tid, sort_index=tid)
+            yield from _track(tracks[group, name], (pid, tid), timeline.began)
+    for (group, name), spans in tracks.items():
+        if group == LEVELS:
+            for span in sorted(spans, key=lambda span: span.began):
+                at = _microseconds(span.began - timeline.began)
+                yield {"ph": "C", "name": name, "pid": 1, "tid": 0, "ts": at, "args": {name: span.work.items}}
+
+
+def _track(spans: list[Span], place: tuple[int, int], began: float) -> Iterator[Event]:
+    """The events of one track, cut where clocks make them overlap by a little."""
+    pid, tid = place
+    last = float("-inf")
+    for span in sorted(spans, key=lambda span: (span.began, span.seconds)):
+        start, end = span.began, span.began + span.seconds
+        if start < last <= start + SLIP + ROUNDING:
+            start, end = last, max(last, end)
+        last = max(last, end)
+        event = {"ph": "X", "name": span.name, "cat": span.group, "pid": pid, "tid": tid}
+        event |= {"ts": _microseconds(start - began), "dur": _microseconds(end - start), "args": _arguments(span)}
+        if span.seconds == 0.0:
+            del event["dur"]
+            event |= {"ph": "i", "s": "p"}
+        yield event
+
+
+def _arguments(span: Span) -> dict[str, int]:
+    """What the span was for, as far as it says."""
+    work = span.work
+    told = {"iteration": span.iteration, "bytes": work.bytes, "edges": work.items, "count": work.parts}
+    first = {"first": work.first} if work.first >= 0 else {}
+    return {name: value for name, value in told.items() if value or name == "iteration"} | first
+
+
+def _named(kind: str, pid: int, tid: int, **arguments: Any) -> Event:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": arguments}
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    """Threads in the order of their numbers."""
+    head, _, tail = name.rpartition(" ")
+    return (head, int(tail)) if tail.isdigit() else (name, 0)
+
+
+def _microseconds(seconds: float) -> float:
+    return round(seconds * 1e6, 3)
