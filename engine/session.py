@@ -21,10 +21,10 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
-from penstock.engine.kernels.host import HostKernels
-from penstock.engine.kernels.host_rows import HostRowKernels
-from penstock.engine.kernels.reference import ReferenceKernels
-from penstock.engine.kernels.reference_rows import ReferenceRowKernels
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.host.launch_rows import HostRowKernels
+from penstock.engine.kernels.reference.rows import ReferenceRowKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
     RunRequirements,
@@ -335,8 +335,8 @@ class Session:
             return reference(program, dtype, weighted, threads)
         if self._has_host_kernels:
             return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
-        from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
-        from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
+        from penstock.engine.kernels.cuda.launch import CudaKernels  # numba.cuda only where a device is used
+        from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
 
         placed = CudaRowKernels if needs_rows(program) else CudaKernels
         return placed(program, dtype, weighted, self._device, self._indexes)

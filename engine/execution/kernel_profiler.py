@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.records import IterationRecord
     from penstock.transfer.devices.device import Device
 
-UNSEEN = frozenset({"use", "close", "can_stretch", "mark", "marks", "placed"})
+UNSEEN = frozenset({"use", "close", "can_fuse", "mark", "marks", "placed"})
 """What kernels do that takes no time worth a span, or is part of another call."""
 
 

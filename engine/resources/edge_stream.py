@@ -95,7 +95,7 @@ class EdgeStream:
         if self.heads is not None and not self.heads.filled:
             everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
             for view in self.views(kernels, state, everyone, ()):
-                kernels.keep_heads(view, self.index, self.heads)
+                kernels.cache_row_prefixes(view, self.index, self.heads)
             self.heads.filled = True
 
     @property
@@ -213,7 +213,7 @@ class EdgeStream:
         if self.direction == "push":
             kernels.count_active(state, self.index, sizes, counts, chunks)
         else:
-            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
+            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:

@@ -101,13 +101,13 @@ class State:
             self.touched = Bitmap.empty(len(first_field))
 
     @cached_property
-    def again(self) -> NDArray[np.uint64]:
-        """Words of a bitmap for who sends once more (`kernels/rounds.py`); made at first use."""
+    def resend_bitmap(self) -> NDArray[np.uint64]:
+        """Words of a bitmap of the vertices that send once more (`select_in_view`); made at first use."""
         return np.zeros_like(self.active.words)
 
     @cached_property
     def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Room for a priority for every word and for every span of `pending` (`host_stretch.py`); made at first use."""
+        """Lower bounds of priorities, by word and by span of `pending` (`kernels/host/fused.py`), made at first use."""
         return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
 
     @property

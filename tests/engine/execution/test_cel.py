@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine.kernels import host
-from penstock.engine.kernels.host import HostKernels
-from penstock.engine.kernels.reference import ReferenceKernels, marked
+from penstock.engine.kernels.host import launch as host
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
