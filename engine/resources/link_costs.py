@@ -35,12 +35,13 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, degrees: DegreeSample, fro
 
 def side_of(lane: EdgeStream) -> DirectionSide:
     """Where a lane's edges are now."""
-    pipeline, lengths = lane.pipeline, lane.pipeline.table(lane.key).lengths
+    directory, source = lane.directory, lane.pipeline.source
     edges = max(1, lane.index.edges)
-    chunks, here = -(-edges // lane.chunk_edges), float(lengths[lane.here].sum()) / edges
-    if pipeline.source is None:
+    chunks, here = -(-edges // lane.chunk_edges), float(directory.table.lengths[lane.here].sum()) / edges
+    if not source.staged:
         return DirectionSide(chunks, here)
-    rates, held = lane.feedback.given, pipeline.source.here(lane.key, lane.with_weights)
-    sizes = pipeline.source.stage(lane.key).adjacency.chunk_bytes(lane.with_weights)
+    rates, adjacency = lane.feedback.given, directory.adjacency
+    held = directory.filled(directory.staging.link.complete(adjacency, lane.with_weights))
+    sizes = adjacency.chunk_bytes(lane.with_weights)
     seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * lane.edge_bytes / rates.decode_bytes)
     return DirectionSide(chunks, here, seconds * (1.0 - here) * (1.0 - float(held.mean())))
