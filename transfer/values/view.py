@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from penstock.transfer.values.task import Direction, TaskRecord
 
 Layout = Literal["csr", "csc", "list", "path"]
+LAYOUTS: dict[Direction, Layout] = {"out": "csr", "in": "csc"}
+"""How the engine reads the edges of a direction: by source, or by target."""
 
 
 @dataclass(frozen=True, slots=True)
