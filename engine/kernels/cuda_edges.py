@@ -225,22 +225,3 @@ def make_push_rows(author: Author, weighted: bool) -> Kernel:
             tile += np.int64(cuda.gridDim.x)
 
     return push_rows
-
-
-def make_push_edges(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push along edges in any order with explicit sources (layout `list`)."""
-    relax = make_relax(author, weighted)
-
-    @kernel
-    def push_edges(  # type: ignore[no-untyped-def]
-        view, sources, e1, index, active, whole, fields, scalars, sent, target, touched, base
-    ):
-        bases, offsets, shift = index
-        e = view[2] + global_thread()
-        while e < e1:
-            u = np.uint64(sources[np.uint64(e - view[2])])
-            if whole or is_marked(active, u - base):
-                relax(view, e, u, degree_of(bases, offsets, shift, u), fields, scalars, sent, target, touched, base)
-            e += all_threads()
-
-    return push_edges

@@ -115,16 +115,6 @@ def link_listed(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def link_sources(view, sources, e1, forest, base):  # type: ignore[no-untyped-def]
-    """Link edges with explicit sources (layout `list`)."""
-    neighbors, _, e0 = view
-    e = global_thread()
-    while e < e1 - e0:
-        link(forest, np.uint64(sources[np.uint64(e)]) - base, np.uint64(neighbors[np.uint64(e)]) - base)
-        e += all_threads()
-
-
-@kernel
 def compress(forest):  # type: ignore[no-untyped-def]
     """Let every vertex point to its root."""
     v = np.uint64(global_thread())

@@ -163,10 +163,7 @@ class CudaKernels:
         common = state.arrays, scalars, state.sent, state.target, state.touched.words, np.uint64(state.first)
         edges_of, rows = self._edges_of(view), self._rows_of(view)
         whole = np.bool_(frontier.everything)
-        if view.layout == "list":
-            arguments_ = edges_of, view.sources, np.int64(view.e1), known.arrays, state.active.words, whole, *common
-            self._call("push_edges", blocks_for(view.e1 - view.e0), *arguments_)
-        elif view.rows is not None:
+        if view.rows is not None:
             self._call(
                 "push_packed", self._tiles(view), edges_of, np.int64(view.e1), view.rows, view.offsets,
                 np.int64(len(view.rows)), known.arrays, state.active.words, np.bool_(True), *common,
@@ -391,10 +388,6 @@ class CudaKernels:
     ) -> None:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
-        if view.layout == "list":
-            blocks = blocks_for(view.e1 - view.e0)
-            self._call("link_sources", blocks, self._edges_of(view), view.sources, np.int64(view.e1), *forest)
-            return
         self._call(
             "link_rows", self._tiles(view), self._edges_of(view), np.int64(view.e1), self._rows_of(view), known.arrays,
             known.starts, np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
@@ -573,7 +566,6 @@ _MADE: dict[str, dict[str, Kernel]] = {}
 _BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
     "push_list": edges.make_push_list,
     "push_rows": edges.make_push_rows,
-    "push_edges": edges.make_push_edges,
     "push_packed": cuda_packed.make_push_packed,
     "pull_first": cuda_pull.make_pull_first,
     "pull_first_here": partial(cuda_pull.make_pull_first, linked=False),
@@ -594,7 +586,6 @@ _SHARED: dict[str, Kernel] = {
     "count_active": cuda_demand.count_active,
     "link_heads": forest_kernels.link_heads,
     "link_rows": forest_kernels.link_rows,
-    "link_sources": forest_kernels.link_sources,
     "mark_outside": forest_kernels.mark_outside,
     "link_listed": forest_kernels.link_listed,
     "merge_forests": forest_kernels.merge_forests,

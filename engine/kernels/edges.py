@@ -181,54 +181,6 @@ def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
     return push_rows
 
 
-def make_push_edges(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push along edges in any order with explicit sources (layout `list`)."""
-    relax = make_relax(author, weighted)
-
-    @kernel(key)
-    def push_edges(  # type: ignore[no-untyped-def]
-        view,
-        sources,
-        e1,
-        index,
-        active,
-        whole,
-        block,
-        fields,
-        scalars,
-        sent,
-        target,
-        touched,
-        summary,
-        base,
-    ):
-        bases, offsets, shift = index
-        e0 = view[2]
-        blocks = (e1 - e0 + block - 1) // block
-        for number in numba.prange(blocks):
-            low = e0 + number * block
-            for e in range(low, min(low + block, e1)):
-                u = np.uint64(sources[e - e0])
-                if whole or is_marked(active, u - base):
-                    degree = row_start(bases, offsets, shift, u + ONE) - row_start(bases, offsets, shift, u)
-                    relax(
-                        view,
-                        u,
-                        e,
-                        e + 1,
-                        degree,
-                        fields,
-                        scalars,
-                        sent,
-                        target,
-                        touched,
-                        summary,
-                        base,
-                    )
-
-    return push_edges
-
-
 def make_pull(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: every vertex of [v0, v1) that wants messages gathers them from its in-neighbors.
 

@@ -89,14 +89,6 @@ def link_rows(  # type: ignore[no-untyped-def]
                 u += ONE
 
 
-@kernel("link_sources")
-def link_sources(view, sources, e1, forest, base):  # type: ignore[no-untyped-def]
-    """Link edges with explicit sources (layout `list`)."""
-    neighbors, _, e0 = view
-    for e in numba.prange(e1 - e0):
-        link(forest, np.uint64(sources[e]) - base, np.uint64(neighbors[e]) - base)
-
-
 @kernel("compress")
 def compress(forest):  # type: ignore[no-untyped-def]
     """Let every vertex point to its root."""

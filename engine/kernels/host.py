@@ -146,7 +146,7 @@ class HostKernels:
             rows_of = view.rows, view.offsets, arrays, state.active.words, True
             self._call("push_packed", cut[0] == 1, edges, view.e1, *rows_of, *cut, *common)
             return
-        if view.layout != "list" and frontier.listed:
+        if frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
                 cut = self._cut(min(frontier.edges, view.e1 - view.e0))
@@ -156,11 +156,8 @@ class HostKernels:
             return
         cut = self._cut(view.e1 - view.e0)
         active = state.active.words, frontier.everything
-        if view.layout == "list":
-            self._call("push_edges", cut[0] == 1, edges, view.sources, view.e1, arrays, *active, cut[1], *common)
-        else:
-            rows = np.uint64(view.v0), np.uint64(view.v1)
-            self._call("push_rows", cut[0] == 1, edges, view.e1, arrays, *rows, *active, *cut, *common)
+        rows = np.uint64(view.v0), np.uint64(view.v1)
+        self._call("push_rows", cut[0] == 1, edges, view.e1, arrays, *rows, *active, *cut, *common)
 
     def push_again(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""
@@ -297,9 +294,6 @@ class HostKernels:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest_of = state.arrays[0], np.uint64(state.first)
         threads, block = self._cut(view.e1 - view.e0)
-        if view.layout == "list":
-            self._call("link_sources", threads == 1, self._edges_of(view), view.sources, view.e1, *forest_of)
-            return
         self._call(
             "link_rows", threads == 1, self._edges_of(view), view.e1, kernel_index(index), np.uint64(view.v0),
             np.uint64(view.v1), done_each, skipped, symmetric, threads, block, *forest_of,
@@ -389,7 +383,6 @@ _MADE: dict[str, dict[str, Kernel]] = {}
 _BY_EDGE = {
     "push_list": edge_kernels.make_push_list,
     "push_rows": edge_kernels.make_push_rows,
-    "push_edges": edge_kernels.make_push_edges,
     "push_packed": packed.make_push_packed,
     "pull": edge_kernels.make_pull,
 }
@@ -410,7 +403,6 @@ _SHARED: dict[str, Kernel] = {
     "keep_heads": demand_kernels.keep_heads,
     "link_heads": forest.link_heads,
     "link_rows": forest.link_rows,
-    "link_sources": forest.link_sources,
     "merge_forests": forest.merge_forests,
     "compress": forest.compress,
 }
