@@ -38,7 +38,6 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.resources.closing import SessionResources
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -75,7 +74,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = SessionResources(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -418,6 +417,25 @@ class Session:
             made.log()
         assert self._held.equipment is not None
         return self._held.equipment
+
+
+class _Held:
+    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+
+    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+        self.equipment: HostResources | None = None
+        self._device, self._kernels = device, kernels
+
+    def close(self) -> None:
+        """Stop reading, and free the caches and what is on the device."""
+        equipment, self.equipment = self.equipment, None
+        if equipment is not None:
+            equipment.close()
+        if self._device is not None:
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._device.close()
+        self._kernels.clear()
 
 
 def _adopt(state: State, first: State) -> None:

@@ -257,10 +257,9 @@ class Pipeline:
         known = self._fast.get(key)
         table = self.table(plan.direction)
         if known is None:
-            stage = self.stage(plan.direction)
             rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
-            arrays = stage.whole_arrays(demand.with_weights)
-            known = partial(View, stage.layout, plan.direction, 0, table.edges, *rows, *arrays)
+            arrays = self.stage(plan.direction).whole_arrays(demand.with_weights)
+            known = partial(View, 0, table.edges, *rows, *arrays)
             self._fast[key] = known
         record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())

@@ -26,6 +26,7 @@ from penstock.engine.resources.link_costs import link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.records import IterationRecord
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
-LINE_BYTES = 128
 
 
 @dataclass
@@ -285,7 +285,7 @@ class Loop:
 
     def _push_again(self, worker: Worker, lane: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Local rounds on edges that were brought for this iteration only."""
-        if view.record.route in LOADED and not lane.resident and view.layout != "list":
+        if view.record.route in LOADED and not lane.resident:
             for _ in range(self.local_rounds):
                 worker.kernels.push_resend(view, worker.state, lane.index, scalars, self.limit)
                 view.record.local_rounds += 1

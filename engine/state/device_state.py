@@ -2,7 +2,7 @@
 
 Owns the arrays (of the device's kind) and how they come and go: filled in place, or copied from and to the host.
 Shape and meaning are those of `state.State`, but for bitmaps, which have one level of 32-bit words here: a GPU reads
-all words of a bitmap sooner than it would follow a second level. Refuses windows it does not hold.
+all words of a bitmap sooner than it would follow a second level.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.state.state import SPAN
-from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,12 +101,6 @@ class DeviceState:
             self.device.finish()
             self.adding = False
         return self._partial
-
-    def window(self, field: str, first: int, last: int) -> Any:
-        """The values of vertices [first, last) of a field. Raises RunError where the state does not hold them all."""
-        if not self.first <= first <= last <= self.last:
-            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
-        return self.fields[field][first - self.first : last - self.first]
 
     def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
         """The frontier without its list, which lies on the device and is along another adjacency's rows."""

@@ -55,10 +55,10 @@ def test_spans_of_a_gpu_lie_in_the_run_and_do_not_overlap(tmp_path: Path, route:
 
 
 def test_nvtx_ranges_nest() -> None:
-    ranges = cuda.ranges()
-    if ranges is None:
+    nvtx = cuda.nvtx()
+    if nvtx is None:
         pytest.skip("CuPy was built without NVTX")
-    ranges.push("outer")
-    ranges.push("inner")
-    ranges.pop()
-    ranges.pop()
+    nvtx.RangePush("outer")
+    nvtx.RangePush("inner")
+    nvtx.RangePop()
+    nvtx.RangePop()

@@ -176,7 +176,7 @@ class Concatenated(Transfer):
         bounds = bundle.pieces[0].v0, bundle.pieces[-1].v1
         super().__init__(
             View(
-                stage.layout, stage.direction, 0, plan.edges, *bounds, neighbors, weights, record,
+                0, plan.edges, *bounds, neighbors, weights, record,
                 rows=rows, offsets=offsets,
             )
         )  # fmt: skip

@@ -117,7 +117,7 @@ class Compacted(Transfer):
         weights = None if slab.weights is None else slab.weights[: plan.edges]
         bounds = int(table.v0[self._numbers[0]]), int(table.v1[self._numbers[-1]])
         return View(
-            self._stage.layout, self._stage.direction, 0, plan.edges, *bounds, neighbors, weights, self._record,
+            0, plan.edges, *bounds, neighbors, weights, self._record,
             rows=rows, offsets=offsets,
         )  # fmt: skip
 

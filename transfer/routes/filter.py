@@ -120,4 +120,4 @@ def _view(wanted: WantedChunks, stage: PartitionDirectory, arrays: Arrays) -> Vi
     table = stage.table
     edges = int(table.e0[wanted.first]), int(table.e1[wanted.last])
     rows = int(table.v0[wanted.first]), int(table.v1[wanted.last])
-    return View(stage.layout, stage.direction, *edges, *rows, *arrays, wanted.record)
+    return View(*edges, *rows, *arrays, wanted.record)

@@ -35,4 +35,4 @@ def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer:
         record.hits = len(chunks)
         neighbors, weights = stage.placed(first, last + 1 - first, demand.with_weights)
     rows = int(table.v0[first]), int(table.v1[last])
-    return Transfer(View(stage.layout, stage.direction, e0, e1, *rows, neighbors, weights, record))
+    return Transfer(View(e0, e1, *rows, neighbors, weights, record))

@@ -34,7 +34,7 @@ def start(task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | N
     record.bytes_link = record.lines * LINE_BYTES
 
     def view(neighbors: Any, weights: Any) -> View:
-        return View(stage.layout, stage.direction, e0, e1, *rows, neighbors, weights, record)
+        return View(e0, e1, *rows, neighbors, weights, record)
 
     if isinstance(stage.reader, LinkReader):
         neighbors, weights = stage.reader.in_place(stage.adjacency, demand.with_weights)

@@ -18,7 +18,6 @@ from penstock.transfer.staging.gather_buffers import GatherBuffers
 from penstock.transfer.staging.slab_pool import Slabs
 from penstock.transfer.values.residency import Residency, age, choose, traffic
 from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, RowIndex, partitions
-from penstock.transfer.values.view import Layout
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 DENSE = 0.5
@@ -88,11 +87,6 @@ class PartitionDirectory:
         self._bounds = np.arange(0, self._chunks, self._step)
         self._chunk_bytes: dict[bool, Ints] = {}
         self._whole: dict[bool, Residency] = {}
-
-    @property
-    def layout(self) -> Layout:
-        """How the engine is to read its edges: by source (csr) or by target (csc)."""
-        return "csr" if self.direction == "out" else "csc"
 
     def edge_bytes(self, with_weights: bool) -> int:
         """Return d: bytes of an edge over all arrays read."""

@@ -163,9 +163,7 @@ class CudaKernels:
         known, edges = self.placed(index), self._edges_of(view)
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, np.bool_(frontier.everything)
-        if view.layout == "list":
-            self._call("push_edges", blocks_for(view.e1 - view.e0), edges, view.sources, known.arrays, *active, *values)
-        elif view.rows is not None:
+        if view.rows is not None:
             rows = view.rows, view.offsets, known.arrays, state.active.words, np.bool_(True)
             self._call("push_compacted", self._tiles(view), edges, *rows, *values)
         elif frontier.listed:
@@ -377,10 +375,6 @@ class CudaKernels:
     ) -> None:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
-        if view.layout == "list":
-            blocks = blocks_for(view.e1 - view.e0)
-            self._call("link_sources", blocks, self._edges_of(view), view.sources, *forest)
-            return
         self._call(
             "link_rows", self._tiles(view), self._edges_of(view), known.arrays, known.starts,
             np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
@@ -565,11 +559,10 @@ def lines_of_run(neighbors: Any) -> int:
 
 
 _MADE: dict[str, dict[str, Kernel]] = {}
-"""Kernels of this process by what they are made of, so that a second session does not compile them resend."""
+"""Kernels of this process by what they are made of, so that a second session does not compile them again."""
 _BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
-    "push_edges": push_kernels.make_push_edges,
     "push_compacted": push_kernels.make_push_compacted,
     "pull_first": pull_kernels.make_pull_first,
     "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
@@ -590,7 +583,6 @@ _SHARED: dict[str, Kernel] = {
     "count_active": demand_kernels.count_active,
     "link_first_neighbors": union_find.link_first_neighbors,
     "link_rows": union_find.link_rows,
-    "link_sources": union_find.link_sources,
     "mark_outside": union_find.mark_outside,
     "link_listed": union_find.link_listed,
     "merge_forests": union_find.merge_forests,

@@ -187,22 +187,6 @@ def make_push_rows(author: Author, weighted: bool) -> Kernel:
     return push_rows
 
 
-def make_push_edges(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push along edges in any order with explicit sources (layout `list`)."""
-    relax = make_relax(author, weighted)
-
-    @kernel
-    def push_edges(view, sources, index, active, whole, fields, scalars, arrays):  # type: ignore[no-untyped-def]
-        e = view.e0 + global_thread()
-        while e < view.e1:
-            u = np.uint64(sources[np.uint64(e - view.e0)])
-            if whole or is_marked(active, u - arrays.base):
-                relax(view, e, u, degree_of(index, u), fields, scalars, arrays)
-            e += all_threads()
-
-    return push_edges
-
-
 def make_push_compacted(author: Author, weighted: bool) -> Kernel:
     """Kernel: push along the marked rows (all if `whole`) of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)

@@ -113,15 +113,6 @@ def link_listed(view, index, listed, forest, base):  # type: ignore[no-untyped-d
 
 
 @kernel
-def link_sources(view, sources, forest, base):  # type: ignore[no-untyped-def]
-    """Link edges with explicit sources (layout `list`)."""
-    e = global_thread()
-    while e < view.e1 - view.e0:
-        link(forest, np.uint64(sources[np.uint64(e)]) - base, np.uint64(view.neighbors[np.uint64(e)]) - base)
-        e += all_threads()
-
-
-@kernel
 def compress(forest):  # type: ignore[no-untyped-def]
     """Let every vertex point to its root."""
     v = np.uint64(global_thread())

@@ -148,9 +148,6 @@ class HostKernels:
             cut = self._cut(view.e1)
             rows = view.rows, view.offsets, arrays, state.active.words, True
             self._call("push_compacted", cut[0] == 1, edges, *rows, *cut, *values)
-        elif view.layout == "list":
-            threads, block = self._cut(view.e1 - view.e0)
-            self._call("push_edges", threads == 1, edges, view.sources, arrays, *active, block, *values)
         elif frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
@@ -290,9 +287,6 @@ class HostKernels:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest = state.arrays[0], np.uint64(state.first)
         threads, block = self._cut(view.e1 - view.e0)
-        if view.layout == "list":
-            self._call("link_sources", threads == 1, self._edges_of(view), view.sources, *forest)
-            return
         self._call(
             "link_rows", threads == 1, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric,
             threads, block, *forest,
@@ -386,7 +380,6 @@ _MADE: dict[str, dict[str, Kernel]] = {}
 _BY_EDGE = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
-    "push_edges": push_kernels.make_push_edges,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
 }
@@ -407,7 +400,6 @@ _SHARED: dict[str, Kernel] = {
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,
     "link_first_neighbors": union_find.link_first_neighbors,
     "link_rows": union_find.link_rows,
-    "link_sources": union_find.link_sources,
     "merge_forests": union_find.merge_forests,
     "compress": union_find.compress,
 }

@@ -116,24 +116,6 @@ def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
     return push_rows
 
 
-def make_push_edges(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push along edges in any order with explicit sources (layout `list`)."""
-    relax = make_relax(author, weighted)
-
-    @kernel(key)
-    def push_edges(view, sources, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
-        view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        blocks = (view.e1 - view.e0 + block - 1) // block
-        for number in numba.prange(blocks):
-            low = view.e0 + number * block
-            for e in range(low, min(low + block, view.e1)):
-                u = np.uint64(sources[e - view.e0])
-                if whole or is_marked(active, u - vertices.base):
-                    relax(view, u, e, e + 1, degree_of(index, u), fields, scalars, vertices)
-
-    return push_edges
-
-
 def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: push along the marked rows (all of them if `whole`) of a compacted view; they start at `offsets`."""
     relax = make_relax(author, weighted)

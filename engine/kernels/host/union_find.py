@@ -87,14 +87,6 @@ def link_rows(  # type: ignore[no-untyped-def]
                 u += ONE
 
 
-@kernel("link_sources")
-def link_sources(view, sources, forest, base):  # type: ignore[no-untyped-def]
-    """Link edges with explicit sources (layout `list`)."""
-    view = EdgeView(*view)
-    for e in numba.prange(view.e1 - view.e0):
-        link(forest, np.uint64(sources[e]) - base, np.uint64(view.neighbors[e]) - base)
-
-
 @kernel("compress")
 def compress(forest):  # type: ignore[no-untyped-def]
     """Let every vertex point to its root."""

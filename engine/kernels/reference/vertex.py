@@ -348,9 +348,6 @@ class ReferenceKernels:
         return True
 
     def _sources(self, view: View, index: Index) -> Iterator[tuple[int, int]]:
-        if view.sources is not None:
-            yield from ((view.e0 + i, int(u)) for i, u in enumerate(view.sources))
-            return
         if view.rows is not None and view.offsets is not None:
             for i, u in enumerate(view.rows):
                 yield from ((e, int(u)) for e in range(int(view.offsets[i]), int(view.offsets[i + 1])))

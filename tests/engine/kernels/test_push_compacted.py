@@ -113,14 +113,14 @@ def packed_view(graph: Graph, active: ActiveRows, parts: list[Partition], weight
         gather_rows(active, part, GatherSource(neighbors, weights, 0), plan.place(number), target)
     offsets, rows, gathered, _ = target
     span = parts[0].v0, parts[-1].v1
-    return View("csr", "out", 0, plan.edges, *span, gathered, kept, RECORD, rows=rows, offsets=offsets)
+    return View(0, plan.edges, *span, gathered, kept, RECORD, rows=rows, offsets=offsets)
 
 
 def whole_view(graph: Graph, weighted: bool) -> View:
     arrays = graph.out.arrays
     assert arrays is not None
     weights = arrays[1] if weighted else None
-    return View("csr", "out", 0, graph.edges, 0, VERTICES, arrays[0], weights, TaskRecord("resident", "out", (0,)))
+    return View(0, graph.edges, 0, VERTICES, arrays[0], weights, TaskRecord("resident", "out", (0,)))
 
 
 def sent(name: str, kind: str, threads: int, *, pack: bool) -> tuple[NDArray[Any], list[int]]:

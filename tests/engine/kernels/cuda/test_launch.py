@@ -103,7 +103,7 @@ def test_pulls_of_any_piece_of_the_edges(cuts: tuple[int, ...], whole: bool) -> 
     bounds = [0, *cuts, graph.edges]
     for e0, e1 in itertools.pairwise(bounds):
         rows = index.row_of(e0), index.row_of(e1 - 1) + 1
-        view = View("csr", "in", e0, e1, *rows, neighbors[e0:e1], None, TaskRecord("resident", "in", ()))
+        view = View(e0, e1, *rows, neighbors[e0:e1], None, TaskRecord("resident", "in", ()))
         kernels.pull(view, state, Frontier(1, 1, everything=whole), (index, index), (np.float64(0),) * 4)
     bits = np.unpackbits(state.active.words.view(np.uint8), bitorder="little")[: graph.vertices]
     sent = state.sent if whole else state.sent * bits
