@@ -1,4 +1,4 @@
-"""Owns `penstock convert`: raw edge lists in, a graph file out."""
+"""`penstock convert`: raw edge lists in, a graph file out."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,20 +13,8 @@ from penstock.tools.base.options import ANY, OUTPUT, is_graph_name, keep_inputs,
 from penstock.tools.base.output import Speaker
 
 FORMATS = [
-    "text",
-    "csv",
-    "matrix-market",
-    "dimacs",
-    "metis",
-    "adjacency",
-    "rows",
-    "webgraph",
-    "npy",
-    "npz",
-    "binary32",
-    "binary64",
-    "csr",
-    "parquet",
+    *("text", "csv", "matrix-market", "dimacs", "metis", "adjacency", "rows", "webgraph"),
+    *("npy", "npz", "binary32", "binary64", "csr", "parquet"),
 ]
 
 
