@@ -38,7 +38,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
-    "matplotlib": ("tools/bench/routes/figures.py",),
+    "matplotlib": ("tools/base/plots.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
@@ -284,7 +284,7 @@ def test_every_rule_has_a_breaker() -> None:
 
 def test_every_door_exists_or_is_still_to_be_built() -> None:
     """A door that was renamed would silently let nobody, or everybody, through."""
-    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/bench/routes/figures.py"}
+    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/base/plots.py"}
     doors = {path for paths in DOORS.values() for path in paths if "*" not in path}
     assert {path for path in doors - later if not (ROOT / path).is_file()} == set()
 
