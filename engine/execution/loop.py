@@ -130,7 +130,7 @@ class Loop:
             self.end_iteration(record.number)
             if self.finished:
                 for worker in self.workers:
-                    record.tasks.extend(worker.lanes[self.direction].abandon())
+                    record.tasks.extend(worker.lanes[self.direction].drain())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -171,9 +171,10 @@ class Loop:
         )
         done = FusedIterations([], self.limit)
         worker.kernels.use()
-        for view in lane.views(worker.kernels, worker.state, frontier, scalars):
-            done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
-            view.record.predicted = None  # it was foretold for one iteration: there is nothing to learn from several
+        with lane.views(worker.kernels, worker.state, frontier, scalars) as views:
+            for view in views:
+                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
+                view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
         self.limit = done.limit
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for at, (vertices, edges) in enumerate(done.frontiers):
@@ -271,17 +272,17 @@ class Loop:
             head = lane.heads.view(lane.key)
             kernels.pull(head, state, frontier, (lane.heads.index, self.out), scalars)
             kernels.record_matched(state)
-        views = lane.views(kernels, state, frontier, scalars)
-        if cel.follows(lane):
-            views = cel.views(kernels, state, lane, frontier, (scalars, self.limit))
-        for view in views:
-            began = time.perf_counter()
-            if lane.direction == "push":
-                kernels.push(view, state, frontier, lane.index, scalars)
-                self._push_again(worker, lane, view, scalars)
-            else:
-                kernels.pull(view, state, frontier, (lane.index, self.out), scalars, lane.skip)
-            view.record.kernel_seconds += time.perf_counter() - began
+        skip = lane.skip
+        with lane.views(kernels, state, frontier, scalars) as arrivals:
+            follows = cel.follows(lane)
+            for view in cel.views(arrivals, kernels, state, lane, (scalars, self.limit)) if follows else arrivals:
+                began = time.perf_counter()
+                if lane.direction == "push":
+                    kernels.push(view, state, frontier, lane.index, scalars)
+                    self._push_again(worker, lane, view, scalars)
+                else:
+                    kernels.pull(view, state, frontier, (lane.index, self.out), scalars, skip)
+                view.record.kernel_seconds += time.perf_counter() - began
 
     def _push_again(self, worker: Worker, lane: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Local rounds on edges that were brought for this iteration only."""

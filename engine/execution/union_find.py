@@ -104,13 +104,12 @@ def _reached_share(lane: EdgeStream, here: NDArray[np.bool_]) -> float:
     Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
     what is still to come could be left out. here: bool (partitions,), not all of them.
     """
-    stage = lane.pipeline.stage(lane.key)
-    table, (bases, offsets, shift) = stage.table, lane.index.arrays()
+    table, (bases, offsets, shift) = lane.directory.table, lane.index.arrays()
     several, edges = SAMPLES
     numbers = np.flatnonzero(here)
     found = []
     for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
-        neighbors = stage.placed(number, 1, False)[0]
+        neighbors = lane.directory.cached_arrays(number, 1, False)[0]
         middle = int(table.lengths[number]) // 2
         found.append(lane.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
     targets = np.concatenate(found)
@@ -139,13 +138,14 @@ def _pass(
     for worker in loop.workers:
         worker.kernels.use()
         lane = worker.lanes["push"]
-        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, (), only), start=1):
-            started = time.perf_counter()
-            link(worker, view)
-            if not lane.resident and number & (number - 1) == 0:
-                # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
-                worker.kernels.compress(worker.state)
-            view.record.kernel_seconds += time.perf_counter() - started
+        with lane.views(worker.kernels, worker.state, frontier, (), only) as views:
+            for number, view in enumerate(views, start=1):
+                started = time.perf_counter()
+                link(worker, view)
+                if not lane.resident and number & (number - 1) == 0:
+                    # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
+                    worker.kernels.compress(worker.state)
+                view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(lane.records)
     first = loop.workers[0]
     for other in loop.workers[1:]:

@@ -79,8 +79,12 @@ class Walked:
     basis: Basis
 
     def passed(self, device: Device) -> bool:
-        """Whether the device has come to its end as well."""
-        return all(device.done(last) for record in reversed(self.records) for _, _, last in record.spans)
+        """Whether the device has come to its end as well.
+
+        Kernels run in the order of the records, each behind its copy: when the last has passed, so have all.
+        """
+        spans = next((record.spans for record in reversed(self.records) if record.spans), ())
+        return all(device.done(last) for _, _, last in spans)
 
 
 class Feedback:
