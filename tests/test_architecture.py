@@ -17,7 +17,7 @@ import networkx as nx
 import penstock
 import pytest
 from support.faults import python
-from support.sources import FLOORS, ROOT, Module, alarms, imported, modules
+from support.source_code import FLOORS, ROOT, Module, alarms, imported, modules
 
 KNOWN = modules()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
