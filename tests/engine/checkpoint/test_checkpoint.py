@@ -25,12 +25,11 @@ from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
-from several_devices import Session
 from support.faults import flip_bit
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList
-from support.program_cases import CASES, tangle
-from support.trials import program_of
+from support.program_cases import CASES, program_of, tangle
+from support.several_devices import Session
 
 SLOW = {"kernels": "reference"}
 EDGES = tangle(directed=True, core=20, tail=5, count=70)

@@ -15,9 +15,9 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
 from penstock.storage.base.errors import InputError
-from several_devices import run
 from support.graphs import in_memory
 from support.oracles import EdgeList
+from support.several_devices import run
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
 

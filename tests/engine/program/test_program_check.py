@@ -14,9 +14,9 @@ from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError, RunError
-from several_devices import run
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList, bfs_levels
+from support.several_devices import run
 
 GRAPH = EdgeList(90, *skewed(90, 200, 3))
 SOURCE, DEPTH = 25, 3

@@ -32,7 +32,7 @@ from penstock.transfer.values.cost import DECODE, DISK, GATHER, KERNEL, LINK, Co
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
 from support.graphs import on_disk, shape
-from support.trials import check, program_of
+from support.program_cases import check, program_of
 
 RATES = Rates(copy_bytes=1e9, copy_latency=1e-5, line_rate=1e7, sector_rate=2e7, line_runs=((32.0, 1e7), (128.0, 5e6)))
 NONE = [(0.0, 0.0)] * len(QUANTITIES)

@@ -29,10 +29,10 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
-from several_devices import Session
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import Patient, Wandering, check, program_of
+from support.program_cases import Patient, Wandering, check, program_of
+from support.several_devices import Session
 
 UINT32 = np.dtype(np.uint32)
 
