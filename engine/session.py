@@ -73,7 +73,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = SessionResources(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -417,7 +417,7 @@ class Session:
         return self._held.equipment
 
 
-class SessionResources:
+class _Held:
     """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
 
     def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:

@@ -27,8 +27,8 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.transfer.planning import host_budget as transfer_layout
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import PROGRAMS, check, program_of
 from support.several_devices import run
-from support.trials import PROGRAMS, check, program_of
 
 Options = dict[str, Any]
 

@@ -33,7 +33,7 @@ from penstock.tools import cli
 from support.graphs import ArraySource
 from support.oracles import EdgeList
 from support.several_devices import run
-from support.sources import SHARED
+from support.source_code import SHARED
 
 ABOUT = SHARED / "expected.json"
 EXPECTED: dict[str, Any] = json.loads(ABOUT.read_text()) if ABOUT.is_file() else {}

@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import PROGRAMS, check, program_of
+from support.program_cases import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.gpu
 

@@ -14,7 +14,7 @@ from penstock.tools.run.metrics import metering
 from penstock.transfer.devices import cuda
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import check, program_of
+from support.program_cases import check, program_of
 
 pytestmark = pytest.mark.gpu
 EDGES = weighed(EdgeList(5_000, *skewed(5_000, 400_000, 3), None, False), "uint8")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from penstock.engine.programs.table import PROGRAMS
 from support.program_cases import CASES, ROWS
-from support.trials import PROGRAMS as TRIALS
+from support.program_cases import PROGRAMS as TRIALS
 
 TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
-"""The programs of trials.py by their names in the catalogue."""
+"""The programs of `program_of` by their names in the catalogue."""
 WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"}
 """Programs that use the weights there are."""
 

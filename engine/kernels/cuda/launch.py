@@ -551,7 +551,7 @@ def lines_of_run(neighbors: Any) -> int:
 
 
 _MADE: dict[str, dict[str, Kernel]] = {}
-"""Kernels of this process by what they are made of, so that a second session does not compile them resend."""
+"""Kernels of this process by what they are made of, so that a second session does not compile them again."""
 _BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,

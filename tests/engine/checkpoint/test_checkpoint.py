@@ -28,9 +28,8 @@ from penstock.storage.base.errors import InputError, RunError
 from support.faults import flip_bit
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList
-from support.program_cases import CASES, tangle
+from support.program_cases import CASES, program_of, tangle
 from support.several_devices import Session
-from support.trials import program_of
 
 SLOW = {"kernels": "reference"}
 EDGES = tangle(directed=True, core=20, tail=5, count=70)

@@ -26,8 +26,8 @@ from penstock.transfer.routes import cel
 from penstock.transfer.staging import gather_buffers
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList, check_sssp
+from support.program_cases import start_of
 from support.small_host import keeping
-from support.trials import start_of
 
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

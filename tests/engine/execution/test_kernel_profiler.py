@@ -14,8 +14,8 @@ from penstock.storage.base.timeline import Span, Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import check, program_of
 from support.several_devices import Session
-from support.trials import check, program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 LINKED = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "direction": "push"}

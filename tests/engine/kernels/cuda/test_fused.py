@@ -18,7 +18,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import Patient, Wandering, check, program_of
+from support.program_cases import Patient, Wandering, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

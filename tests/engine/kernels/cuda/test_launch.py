@@ -23,7 +23,7 @@ from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import PROGRAMS, check, program_of
+from support.program_cases import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

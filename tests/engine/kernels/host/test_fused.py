@@ -31,8 +31,8 @@ from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import Patient, Wandering, check, program_of
 from support.several_devices import Session
-from support.trials import Patient, Wandering, check, program_of
 
 UINT32 = np.dtype(np.uint32)
 

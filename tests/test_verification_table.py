@@ -6,7 +6,7 @@ import re
 
 import pytest
 from penstock.engine.programs.table import PROGRAMS
-from support.sources import ROOT
+from support.source_code import ROOT
 from support.verification_table import (
     CATALOGUE,
     EVIDENCE,
