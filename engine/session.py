@@ -27,7 +27,6 @@ from penstock.engine.kernels.reference.rows import ReferenceRowKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
-    PlannedRun,
     RunRequirements,
     RunSetting,
     check_program_on,
@@ -149,7 +148,7 @@ class Session:
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
-        self._planned = plan_memory(self.graph, program, self._setting).needs
+        _, self._planned = plan_memory(self.graph, program, self._setting)
         with checkpoints or nullcontext():
             if checkpoints is not None:
                 program = checkpoints.begin(program, self.graph, self.config)
@@ -174,7 +173,7 @@ class Session:
         with self._turns.mine():
             try:
                 alone = [
-                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs
+                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting)[1] for one in programs
                 ]
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
@@ -190,11 +189,10 @@ class Session:
         """
         program = program.form(self.graph, self.config.mode)
         with self._turns.mine():
-            found = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
-            told = forecast(
-                self.graph, self.config, self._device, PlannedRun(found.asks, self._with_others(found.needs))
-            )
-        return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
+            asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            first = asks[0] if asks else None
+            told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+        return replace(told, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published_routes
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import Residency
@@ -103,7 +103,7 @@ def _routes(
     elif len(carried) == 1:
         chosen = np.full(len(resident), carried[0])
     elif options.model == "published":
-        chosen = published(counts).routes(carried)
+        chosen = published_routes(counts, carried)
     else:
         chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)

@@ -226,18 +226,18 @@ def make_select_in_view(author: Author) -> Kernel:
 
 
 def make_select_ready(author: Author) -> Kernel:
-    """Kernel: resend = the pending vertices of `within` that may go and whose rows lie in passed chunks."""
+    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks."""
     priority, has_priority = author.calls["priority"], author.has_priority
 
     @kernel
     def select_ready(  # type: ignore[no-untyped-def]
-        pending, within, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
+        pending, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):
         chunk_edges = sizes[1]
         word = np.uint64(global_thread())
         while word < np.uint64(pending.shape[0]):
             chosen = NONE
-            left = np.uint32(pending[word] & within[word])
+            left = pending[word]
             while left != NONE:
                 v = ((word << FIVE) | lowest_bit(left)) + base
                 rest = np.uint32(left & np.uint32(left - BIT))

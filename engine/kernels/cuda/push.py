@@ -188,13 +188,11 @@ def make_push_rows(author: Author, weighted: bool) -> Kernel:
 
 
 def make_push_compacted(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push along the marked rows (all if `whole`) of a compacted view, which start at `offsets`."""
+    """Kernel: push along the rows of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)
 
     @kernel
-    def push_compacted(  # type: ignore[no-untyped-def]
-        view, rows, offsets, index, active, whole, fields, scalars, arrays
-    ):
+    def push_compacted(view, rows, offsets, index, fields, scalars, arrays):  # type: ignore[no-untyped-def]
         bounds = cuda.shared.array(2, np.int64)
         thread = np.int64(cuda.threadIdx.x)
         tile = np.int64(cuda.blockIdx.x)
@@ -209,8 +207,7 @@ def make_push_compacted(author: Author, weighted: bool) -> Kernel:
                 e = origin + np.int64(k * BLOCK) + thread
                 if e < view.e1:
                     u = np.uint64(rows[find_part(offsets, bounds[0], bounds[1], e)])
-                    if whole or is_marked(active, u - arrays.base):
-                        relax(view, e, u, degree_of(index, u), fields, scalars, arrays)
+                    relax(view, e, u, degree_of(index, u), fields, scalars, arrays)
             tile += np.int64(cuda.gridDim.x)
 
     return push_compacted

@@ -146,8 +146,7 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut = self._cut(view.e1)
-            rows = view.rows, view.offsets, arrays, state.active.words, True
-            self._call("push_compacted", cut[0] == 1, edges, *rows, *cut, *values)
+            self._call("push_compacted", cut[0] == 1, edges, view.rows, view.offsets, arrays, *cut, *values)
         elif frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
@@ -175,19 +174,15 @@ class HostKernels:
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
     ) -> NDArray[np.uint64]:
         """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
-        self._select_ready(state.pending.words, state, index, (scalars, limit), ready)
-        return state.resend_bitmap
-
-    def _select_ready(self, within: Any, state: State, index: Index, due: tuple[Any, float], ready: ReadyRows) -> None:
         ready.table[:] = 0
-        scalars, limit = due
         pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
         seen = np.zeros(len(ready.chunks), np.uint8)
         small = len(pending.words) + state.walked < SMALL
         self._call(
-            "select_ready", small, pending.words, pending.summary, within, state.resend_bitmap, kernel_index(index),
+            "select_ready", small, pending.words, pending.summary, state.resend_bitmap, kernel_index(index),
             ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit), np.uint64(state.first),
         )  # fmt: skip
+        return state.resend_bitmap
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
