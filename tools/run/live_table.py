@@ -83,7 +83,7 @@ class Pace:
         return tally
 
 
-class Silent:
+class NoTable:
     """Shows nothing."""
 
     def begin(self, name: str, session: Session, most_edges: int) -> None:
@@ -96,7 +96,7 @@ class Silent:
         """The program is over."""
 
 
-class Lines(Silent):
+class Lines(NoTable):
     """Writes lines above a bar."""
 
     def __init__(self, show: Update, write: Callable[[str], None]) -> None:
@@ -158,10 +158,10 @@ def _row(*cells: str) -> str:
 
 
 @contextmanager
-def iterations(*, quiet: bool) -> Iterator[Silent]:
+def iterations(*, quiet: bool) -> Iterator[NoTable]:
     """Yield what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
     if not on_terminal(quiet=quiet):
-        yield Silent()
+        yield NoTable()
         return
     with progress(quiet=quiet) as show:
         yield Lines(show, show.write)
