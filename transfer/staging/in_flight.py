@@ -9,13 +9,56 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.pending_read import ReadRecord
+from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import Ints
+from penstock.transfer.values.task import AdjacencyArrays, Direction, Ints, TaskRecord
 from penstock.transfer.values.view import View
+
+Arrays = tuple[DeviceArray, DeviceArray | None]
+"""Neighbors and weights, weights None where none are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRequest:
+    """What is wanted of consecutive partitions first..last (inclusive) of an adjacency: `chunks`, ascending.
+
+    The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
+    record: takes what is moved for them.
+    """
+
+    adjacency: AdjacencyArrays
+    direction: Direction
+    first: int
+    last: int
+    e0: int
+    e1: int
+    v0: int
+    v1: int
+    cached: bool
+    chunks: Ints
+    with_weights: bool
+    record: TaskRecord
+
+    def view(self, arrays: Arrays) -> View:
+        """Return the view of its edges in these arrays."""
+        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
+
+    def transfer(
+        self,
+        arrays: Arrays,
+        copy: CopyHandle | None = None,
+        slab: Slab | None = None,
+        joined: Sequence[Transfer] = (),
+        *,
+        advances: bool = False,
+    ) -> Transfer:
+        """Return the transfer of its edges to these arrays."""
+        return Transfer(self.view(arrays), copy, slab, joined, advances=advances)
 
 
 class CopyHandle(Protocol):

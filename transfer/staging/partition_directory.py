@@ -13,12 +13,22 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.read.partition_cache import HostCache, contiguous, needed
 from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.edge_source import AdjacencyArrays, EdgeRequest, EdgeSource, LinkSource
+from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
 from penstock.transfer.staging.gather_buffers import GatherBuffers
+from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.residency import Residency, age, choose, traffic
-from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, Task, TaskRecord, partitions
+from penstock.transfer.values.task import (
+    AdjacencyArrays,
+    Demand,
+    Direction,
+    Ints,
+    PartitionTable,
+    Task,
+    TaskRecord,
+    partitions,
+)
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 DENSE = 0.5
