@@ -1,6 +1,6 @@
 """The time in which at least one thread was inside a block, each moment counted once.
 
-Seconds summed over threads say what was spent; these say how long it took, so that bytes over them is a rate.
+Seconds summed over threads say what was spent; these are how long it took, so that bytes over them is a rate.
 """
 
 import threading
@@ -21,7 +21,7 @@ class BusyTimer:
 
     @property
     def seconds(self) -> float:
-        """Seconds so far in which anyone was inside."""
+        """Seconds so far in which at least one thread was inside."""
         with self._lock:
             return self._seconds + (self._now() - self._since if self._inside else 0.0)
 

@@ -42,7 +42,7 @@ def take(key: str, suffix: str) -> bytes | None:
 
 
 def keep(key: str, suffix: str, content: bytes) -> None:
-    """Keep `content` under `key`, where the folder can be written; says once where it cannot."""
+    """Keep `content` under `key`, where the folder can be written; logs once where it cannot."""
     try:
         folder = kernel_folder()
         folder.mkdir(parents=True, exist_ok=True)

@@ -119,7 +119,7 @@ def _choose(steps: Any, count: int, id_bits: int, mask: Any, least: int, forward
     """Return (step, width) of the cheapest of three windows on the differences.
 
     From the least difference (nothing below); from the least forward one (backward jumps are
-    exceptions); and around zero (roads, where neighbors lie on both sides).
+    exceptions); and around zero (roads, where neighbors are on both sides).
     """
     histogram = np.zeros(65, np.int64)
     narrowest = max(0, id_bits - 32)

@@ -59,16 +59,16 @@ def frame_bound(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
 
 
 def compress(data: Any, level: int) -> bytes:
-    """Return one zstd frame that says how many bytes it holds."""
+    """Return one zstd frame, with the number of its bytes in its header."""
     return zstandard.ZstdCompressor(level=level).compress(np.ascontiguousarray(data).data)
 
 
 def content_bytes(frame: Any) -> int:
-    """Return the bytes that a frame says it holds, -1 if it does not say. Raises FrameError."""
+    """Return the size of the content that a frame's header gives, -1 if it gives none. Raises FrameError."""
     try:
         return int(zstandard.frame_content_size(frame))
     except zstandard.ZstdError as error:
-        raise FrameError(f"zstd says: {error}") from error
+        raise FrameError(f"zstd: {error}") from error
 
 
 class Encoder:
@@ -150,6 +150,6 @@ class Decoder:
             reader = self._decompressor.stream_reader(frame)
             done = reader.readinto(payload.view(np.uint8))
         except zstandard.ZstdError as error:
-            raise FrameError(f"zstd says: {error}") from error
+            raise FrameError(f"zstd: {error}") from error
         if done != payload.nbytes:
             raise FrameError(f"it decompresses to {done} bytes, not {payload.nbytes}")

@@ -183,7 +183,7 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
 def assemble(
     held: OpenFile, manifest: hdf5.Manifest, shards: Sequence[tuple[OpenFile, dict[str, FrameLocations]]]
 ) -> OpenedGraph:
-    """Put together what a manifest and its shards say. Raises DamagedError where they do not agree."""
+    """Put together what a manifest and its shards hold. Raises DamagedError where they do not agree."""
     header = manifest.header
     files = (held, *(file for file, _ in shards))
     parts = [places for _, places in shards]
@@ -198,12 +198,12 @@ def _way_out(reason: str) -> str:
 
 
 def striped(spec: ArraySpec) -> bool:
-    """Whether an array lies in the shards of a striped graph, and not in its manifest."""
+    """Whether an array is in the shards of a striped graph, and not in its manifest."""
     return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
 
 
 def read_shard(held: OpenFile, header: Header) -> dict[str, FrameLocations]:
-    """Return where the frames in a shard lie. Raises FileError, OSError."""
+    """Return where the frames of a shard are. Raises FileError, OSError."""
     return hdf5.read_shard(held, header, [spec for spec in header.arrays if striped(spec)])
 
 

@@ -81,7 +81,7 @@ class Adjacency:
             self._index = None
 
     def _load_index(self) -> Index:
-        assert self.degrees is not None, "a graph in memory has its index from birth"
+        assert self.degrees is not None, "a graph in memory is made with its index"
         index = from_degrees(self.vertices, self._degrees)
         if index.edges != self.edges:
             raise self._unequal(str(index.edges))
@@ -125,7 +125,7 @@ class Graph:
     provenance: dict[str, Any]
     graph_id: str
     held: tuple[OpenFile, ...] = ()
-    """The files, the manifest first, open for as long as the graph is: nobody can take them away from a run."""
+    """The files, the manifest first, open as long as this object: a run keeps them when they are replaced."""
     original: StoredIds | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     """Smallest, mean and largest weight; None without weights."""

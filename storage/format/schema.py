@@ -1,6 +1,6 @@
-"""What a graph file says about itself: the header, its arrays, the dtypes that it allows.
+"""The metadata of a graph file: the header, its arrays, the dtypes that it allows.
 
-A header is checked field by field before anything is allocated or opened on its word: values that no writer of this
+A header is checked field by field before anything is allocated or opened because of it: values that no writer of this
 version makes are refused. It is JSON, which h5dump shows in readable form; it is checksummed, because every other
 checksum hangs from it (as in Merkle's tree: header, tables, chunks).
 """
@@ -159,7 +159,7 @@ class ShardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Everything a graph file says about itself but the data and the tables of chunks."""
+    """Everything about a graph but the data and the tables of chunks."""
 
     graph_id: str
     vertices: int
@@ -184,7 +184,7 @@ class Header:
 
     @staticmethod
     def from_json(text: str) -> "Header":
-        """Return the header that the text says; raises HeaderError for anything odd."""
+        """Parse a header; raises HeaderError for anything odd."""
         try:
             fields = json.loads(text)
             fields["shards"] = tuple(ShardEntry(**entry) for entry in fields["shards"])

@@ -51,7 +51,7 @@ def shard_name(manifest: Path, stripe: int, tag: str = "") -> str:
 
 
 def candidates(manifest: Path, name: str, recorded: str, stripes: Sequence[Path]) -> Iterable[Path]:
-    """Yield where a shard may lie: the stripes given, where it was written, beside the manifest."""
+    """Yield where a shard may be: the stripes given, where it was written, beside the manifest."""
     seen: set[Path] = set()
     for directory in (*stripes, Path(recorded), manifest.parent):
         path = directory / name

@@ -137,7 +137,7 @@ class GraphWriter:
         return {schema.WITHOUT_EDGES: self.without_edges or 0}
 
     def _finished(self) -> schema.Header:
-        """Check that the parts make a graph, and say what it is."""
+        """Check that the parts make a graph, and return the header."""
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
         if "out" not in edges or len(set(edges.values())) != 1 or edges["out"] < 0:
             raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")

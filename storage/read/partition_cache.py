@@ -126,7 +126,7 @@ class HostCache:
         return self._first[direction] + number
 
     def entries(self, direction: str) -> slice:
-        """Return where the entries of one adjacency lie."""
+        """Return the entries of one adjacency."""
         first = self._first[direction]
         return slice(first, first + self._counts[direction])
 
@@ -152,14 +152,14 @@ class HostCache:
     def arrays(
         self, direction: str, first: int, count: int, with_weights: bool
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the arena's arrays of `count` placed partitions that lie one after another.
+        """Return the arena's arrays of `count` placed partitions, one after another.
 
         Their length is the edges of those partitions. ValueError when a partition has no place,
-        when they do not lie in order, or when weights are wanted of a cache without them.
+        when they are not in order, or when weights are wanted of a cache without them.
         """
         run = self.starts[self.entry(direction, first) : self.entry(direction, first + count)]
         if not contiguous(run, self.partition_edges):
-            raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) lie at {run}")
+            raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) are at {run}")
         if with_weights and self._weights is None:
             raise ValueError("weights are wanted of a cache that was made without them")
         e0 = first * self.partition_edges

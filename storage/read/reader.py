@@ -34,12 +34,12 @@ DECODER_BYTES = 3 << 20
 
 
 _LOST = RunError("a reading thread ended in the middle of a read; run again")
-"""The outcome of a job whose thread could not even say what went wrong."""
+"""The outcome of a job whose thread reported nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One chunk of a job: where its frame lies in the read, and where its items go."""
+    """One chunk of a job: where its frame is in the read, and where its items go."""
 
     frames: Frames
     chunk: int
@@ -62,7 +62,7 @@ class Reader:
     does); ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
     every read and every decoding, a track for each thread.
 
-    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing is left behind.
+    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing stays open.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Reader:
             return _copied(adjacency, chunks, first_edge, (neighbors, weights))
         pieces: list[tuple[Frames, int, NDArray[Any]]] = []
         for frames, slab in wanted:
-            assert frames is not None, "weights are asked of a graph that has none"
+            assert frames is not None, "weights are wanted of a graph that has none"
             _check_slab(frames, chunks, first_edge, slab)
             for chunk in chunks.tolist():
                 first = chunk * frames.spec.chunk_items - first_edge
@@ -216,7 +216,7 @@ class Reader:
         self.close()
 
     def _work(self, file: DirectFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
-        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's `PendingRead`."""
+        """One thread: the jobs of one stripe, until the queue has a None. Errors go to the job's `PendingRead`."""
         while (job := jobs.get()) is not None:
             if job.pending.begin():
                 outcome: ReadRecord | BaseException = _LOST

@@ -160,7 +160,7 @@ class Scan:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, without the way out, which is told once."""
+    """The message of an error without the way out, which the caller adds once."""
     text = str(error)
     for way in (WAY_OUT, "check the disk", "convert the input again"):
         text = text.removesuffix(f"; {way}")

@@ -108,7 +108,7 @@ def _save_npy(path: Path, columns: Columns) -> None:
     values = np.ascontiguousarray(values)
     with path.open("wb") as file:
         npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
-        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save does not say why a disk refuses
+        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save hides the error of the disk
 
 
 def _save_graphalytics(path: Path, columns: Columns) -> None:

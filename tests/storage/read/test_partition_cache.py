@@ -45,7 +45,7 @@ def test_partitions_lie_together_only_in_order():
     cache.replace([], [1, 0])  # out 1 in the first slot, out 0 behind it
     with pytest.raises(ValueError, match=r"partitions 0\.\.1"):
         cache.arrays("out", 0, 2, False)
-    with pytest.raises(ValueError, match="lie at"):
+    with pytest.raises(ValueError, match="are at"):
         cache.arrays("out", 3, 1, False)
 
 
