@@ -216,9 +216,22 @@ def _residuals(items: Any, first: int, count: int, id_bits: int, mask: Any, work
 
 @jit
 def pack(items: Any, words: Any, differences: bool) -> Any:
-    """Pack unsigned ``items`` into ``words`` (payload_words long); return the words used.
+    """Pack a chunk of items; return the number of words used.
 
-    ``differences``: pack each item's difference to the one before (ids), not itself (weights).
+    Parameters
+    ----------
+    items : ndarray of uint8, uint16, uint32 or uint64, (edges,)
+        Ids (uint32 or uint64, below 2^63) or values (at most 32 bits).
+    words : ndarray of uint32, (payload_words(edges, itemsize),)
+        Is filled with the payload.
+    differences : bool
+        Whether to pack each item's difference to the one before (ids) or the item itself (weights, degrees).
+
+    References
+    ----------
+    M. Zukowski, S. Heman, N. Nes, P. Boncz: Super-Scalar RAM-CPU Cache Compression. ICDE 2006.
+    D. Lemire, L. Boytsov: Decoding billions of integers per second through vectorization. SPE 45 (1), 2015.
+    A. Afroozeh, P. Boncz: The FastLanes Compression Layout. PVLDB 16 (9), 2023.
     """
     edges = len(items)
     wide = items.itemsize == 8

@@ -32,7 +32,19 @@ def checksum(data: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How an array becomes frames: items of ``kind``, ``chunk_items`` a frame, zstd ``level``."""
+    """How an array becomes frames.
+
+    Attributes
+    ----------
+    encoding : {"packed", "bits", "delta", "plain"}
+        What the payload holds.
+    kind : dtype
+        Of the items.
+    chunk_items : int
+        Items of a full frame; a shorter one is padded with zeros.
+    level : int
+        zstd's.
+    """
 
     encoding: str
     kind: np.dtype[Any]
@@ -80,7 +92,7 @@ class Encoder:
         self._payload = np.zeros(coding.payload_bytes, np.uint8)
 
     def encode(self, items: NDArray[Any]) -> bytes:
-        """Return the frame of at most ``chunk_items`` items."""
+        """Return the frame of at most ``chunk_items`` items, an array of the coding's dtype."""
         used = self._fill(items)
         self._payload[used:] = 0
         return self._compressor.compress(self._payload.data)
@@ -107,10 +119,25 @@ class Decoder:
         self._scratch = np.empty(0, np.uint8)
 
     def decode(self, frame: Any, encoding: str, out: NDArray[Any], chunk_items: int, limit: int | None) -> None:
-        """Decode a frame whose checksum was verified into ``out`` (its items, contiguous).
+        """Decode a frame whose checksum was verified.
 
-        ``limit`` is one more than the largest value allowed (None: any). Raises FrameError when
-        the frame does not hold exactly one chunk of such items.
+        Parameters
+        ----------
+        frame : bytes-like
+            One zstd frame.
+        encoding : {"packed", "bits", "delta", "plain"}
+            What its payload holds.
+        out : ndarray, (items,)
+            Contiguous; is filled with the items. Its dtype is the array's.
+        chunk_items : int
+            Items of a full frame.
+        limit : int or None
+            One more than the largest value allowed; None: any.
+
+        Raises
+        ------
+        FrameError
+            The frame does not hold exactly one chunk of such items.
         """
         size = payload_bytes(encoding, out.dtype, chunk_items)
         if encoding in ("packed", "bits"):

@@ -24,13 +24,48 @@ class GraphWriter:
     """A graph file being written; a context manager.
 
     Leaving the block normally finishes the files, reads them back and gives them their names, the manifest last;
-    leaving it with any exception before that removes everything, and a graph that was there stays. ``input_edges`` (an
-    attribute, by default the edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on,
-    are sources of a bipartite graph (None: it is none), ``without_edges`` how many have no edge (None: unknown).
+    leaving it with any exception before that removes everything, and a graph that was there stays.
 
-    ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
-    ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
-    disk fails, UnsyncedError when it does so once the graph is in its place.
+    Parameters
+    ----------
+    path : Path or str
+        The graph file; of a striped graph the manifest.
+    vertices : int
+        Number of vertices.
+    directed : bool
+        Whether edges have a direction.
+    vertex_dtype : dtype
+        Of the neighbors: uint32 or uint64.
+    weight_dtype : dtype or None
+        One of `schema.WEIGHT_DTYPES`; None without weights.
+    stripes : sequence of Path or str
+        Folders of the shards, one each.
+    force : bool
+        Whether a graph of that name may be replaced.
+    provenance : mapping, optional
+        Where the graph comes from, for the header.
+    encoding : {"packed", "delta", "plain"}
+        Of the neighbors.
+    threads : int
+        How many encode.
+
+    Attributes
+    ----------
+    input_edges : int or None
+        How many edges the input had; None: as many as are stored.
+    left : int or None
+        How many vertices, from 0 on, are sources of a bipartite graph; None: it is none.
+    without_edges : int or None
+        How many vertices have no edge; None: unknown.
+
+    Raises
+    ------
+    InputError
+        The file may not be written.
+    RunError
+        The disk failed or is full; a graph of that name is as it was.
+    UnsyncedError
+        The disk failed once the graph was in its place.
     """
 
     def __init__(
