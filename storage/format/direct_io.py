@@ -148,6 +148,14 @@ class DirectFile:
         time.sleep(pause)
 
 
+def open_direct_file(held: OpenFile, *, direct: bool, throttle: float | None = None) -> DirectFile:
+    """Return a `DirectFile`. Raises RunError where it cannot be opened."""
+    try:
+        return DirectFile(held, direct=direct, throttle=throttle)
+    except OSError as error:
+        raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
+
+
 class SeekableFile:
     """A file as a library of another format reads it: a position, and reads from there on, all through a `DirectFile`.
 

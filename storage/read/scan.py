@@ -18,7 +18,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import WAY_OUT, Frames
 from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
 
@@ -59,10 +59,10 @@ class Scan:
         """Open the files. Raises RunError."""
         for number, held in enumerate(self._arrays[0].held):
             try:
-                self._files[number] = self._stack.enter_context(DirectFile(held, direct=self._direct))
-            except OSError as error:
+                self._files[number] = self._stack.enter_context(open_direct_file(held, direct=self._direct))
+            except RunError:
                 self._stack.close()
-                raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
+                raise
         return self
 
     def __exit__(self, *exception: object) -> None:
