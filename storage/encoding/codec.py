@@ -1,9 +1,9 @@
 """Chunk frames: zstd and xxh3, from an array to checksummed bytes and back.
 
 A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it. It holds the chunk's items as they are
-(``plain``), their differences (``delta``) or bitpack.py's payload (``packed``, and ``bits`` without differences),
-always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the compressed bytes and is verified
-first: a damaged frame never reaches the decompressor.
+(``plain``), their differences to the item before, whatever the row (``delta``), or bitpack.py's payload (``packed``,
+and ``bits`` without differences), always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the
+compressed bytes and is verified first: a damaged frame never reaches the decompressor.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ import numpy as np
 import xxhash
 import zstandard
 from numpy.typing import NDArray
-from penstock.storage.encoding import bitpack, delta, unpack
+from penstock.storage.base.jit import jit
+from penstock.storage.encoding import bitpack, unpack
 
 LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
 """zstd level of each encoding: see the table in README.md."""
@@ -83,6 +84,30 @@ def content_bytes(frame: Any) -> int:
         raise FrameError(f"zstd: {error}") from error
 
 
+@jit
+def _differences(ids: Any, out: Any) -> None:
+    """Fill ``out`` with the differences of ``ids``, both uint32 or both uint64; the first from 0."""
+    before = ids.dtype.type(0)
+    for i in range(len(ids)):
+        out[i] = ids[i] - before
+        before = ids[i]
+
+
+@jit
+def _sums(deltas: Any, out: Any) -> int:
+    """Fill ``out`` with running sums and return the largest, -1 for none and -2 beyond 2^63."""
+    kind = deltas.dtype.type
+    now = kind(0)
+    largest = kind(0)
+    for i in range(len(out)):
+        now = kind(now + deltas[i])
+        out[i] = now
+        largest = max(largest, now)
+    if len(out) == 0:
+        return -1
+    return int(largest) if int(largest) >= 0 else -2
+
+
 class Encoder:
     """Turns arrays into frames; belongs to one thread, which its buffers and contexts require."""
 
@@ -105,7 +130,7 @@ class Encoder:
             return 4 * int(bitpack.pack(items, words, encoding == "packed"))
         target = self._payload.view(self._coding.kind)[: len(items)]
         if encoding == "delta":
-            delta.differences(items, target)
+            _differences(items, target)
         else:
             target[:] = items
         return items.nbytes
@@ -150,7 +175,7 @@ class Decoder:
         elif encoding == "delta":
             deltas = self._buffer(size).view(out.dtype)
             self.decompress(frame, deltas)
-            largest = delta.sums(deltas, out)
+            largest = _sums(deltas, out)
         else:
             whole = out.nbytes == size
             payload = out if whole else self._buffer(size)

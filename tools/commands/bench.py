@@ -53,15 +53,15 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
       penstock bench disk
       penstock bench disk --folder /mnt/ssd --size 8GiB --json
     """
-    from penstock.storage.read.disk_probe import measure, write_probe
+    from penstock.storage.read.probes import disk_rate, write_probe_file
 
     size = max(size, BLOCKS[-1])
     with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
         probe = scratch / "probe"
-        written = write_probe(probe, size, lambda done: update("writing", done, size, "bytes"))
+        written = write_probe_file(probe, size, lambda done: update("writing", done, size, "bytes"))
         rates = []
         for number, (block, depth) in enumerate((b, d) for b in BLOCKS for d in DEPTHS):
-            rates.append(measure([probe], block, depth, size))
+            rates.append(disk_rate([probe], block, depth, size))
             update("measuring", number + 1, len(BLOCKS) * len(DEPTHS), "measurements")
     best = max(rates, key=lambda rate: rate.bytes_per_second)
     facts = {

@@ -88,7 +88,7 @@ def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
     from penstock.engine.calibration.calibrate import Material
     from penstock.storage.format.graph import Graph
-    from penstock.storage.read.disk_probe import write_probe
+    from penstock.storage.read.probes import write_probe_file
 
     if place is not None and not place.is_dir():
         yield Material.of(Graph.open(place))
@@ -98,7 +98,7 @@ def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
         raise InputError(f"--file {place} is a folder: filling a file there takes longer than --quick; name a graph")
     else:
         with scratch_folder(place or Path()) as scratch:
-            write_probe(scratch / "probe", PROBE_BYTES, lambda done: None)
+            write_probe_file(scratch / "probe", PROBE_BYTES, lambda done: None)
             yield Material(files=(scratch / "probe",))
 
 
