@@ -6,7 +6,6 @@ Seconds summed over threads say what was spent; these are how long it took, so t
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 
 class BusyTimer:
@@ -31,9 +30,7 @@ class BusyTimer:
                 self._since = self._now()
             self._inside += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:

@@ -13,22 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, checksum, compress
+from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, compress
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.chunk_encoder import ChunkEncoder
-from penstock.storage.format.file_set import FileSet, Rows, table_of
-from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN, ArraySpec
-
-
-def _spec(path: str, stream: ChunkEncoder, table: NDArray[np.uint64]) -> ArraySpec:
-    return ArraySpec(
-        path=path,
-        dtype=stream.coding.kind.name,
-        items=stream.items,
-        chunk_items=stream.coding.chunk_items,
-        encoding=stream.coding.encoding,
-        table_checksum=checksum(table),
-    )
+from penstock.storage.format.file_set import FileSet
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
 
 
 class ChunkedArray:
@@ -38,7 +27,6 @@ class ChunkedArray:
         self._files, self._path = files, path
         coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
         self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
-        self._rows: Rows = []
         files.create(files.manifest, path, coding)
 
     def append(self, items: NDArray[Any]) -> None:
@@ -53,14 +41,11 @@ class ChunkedArray:
             raise ValueError(f"{self._path} has {self._stream.items} items, not {items}")
         self._stream.finish()
         self._write()
-        table = table_of(self._rows)
-        self._files.add(_spec(self._path, self._stream, table), table)
+        self._files.add(self._path, self._stream.coding, items)
 
     def _write(self) -> None:
         while self._stream.ready:
-            frame = self._stream.take()
-            self._rows.append((len(frame.data), frame.checksum))
-            self._files.place(self._files.manifest, self._path, frame)
+            self._files.place(self._files.manifest, self._path, self._stream.take())
 
 
 class _DegreeBlock(NamedTuple):
@@ -160,7 +145,6 @@ class AdjacencyWriter:
             self._streams[path] = ChunkEncoder(coding, files.pool, files.threads + 1)
             for shard in files.shards:
                 files.create(shard, path, coding)
-        self._rows: dict[str, Rows] = {path: [] for path in self._streams}
         self._group = 0
         self._degrees = CompressedDegrees(files.pool, files.threads + 1)
         self._range = WeightStats()
@@ -200,8 +184,7 @@ class AdjacencyWriter:
         self._write_groups()
         self._write_group(self._ready())
         for path, stream in self._streams.items():
-            table = table_of(self._rows[path])
-            self._files.add(_spec(path, stream, table), table)
+            self._files.add(path, stream.coding, stream.items)
         kind = schema.count_dtype(held.largest)
         encoding = schema.values_encoding(kind)
         array = ChunkedArray(self._files, f"{self._direction}/{schema.DEGREES}", kind, encoding)
@@ -224,7 +207,5 @@ class AdjacencyWriter:
         places = stripe.group_stripes(self._group, chunks, len(shards))
         for path, stream in self._streams.items():
             for place in places:
-                frame = stream.take()
-                self._rows[path].append((len(frame.data), frame.checksum))
-                self._files.place(shards[place], path, frame)
+                self._files.place(shards[place], path, stream.take())
         self._group += 1

@@ -13,7 +13,6 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from types import TracebackType
 
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.read_plan import PAGE, ReadRange
@@ -88,9 +87,7 @@ class DirectFile:
     def __enter__(self) -> "DirectFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def read(self, wanted: ReadRange, buffer: memoryview) -> None:

@@ -219,6 +219,7 @@ class Graph:
         assert out is not None, "a header without an out-adjacency is refused"
         header = opened.header
         into = _adjacency(opened, "in") if header.directed else out
+        names = opened.frames.get(NAME_ENDS)
         return Graph(
             path=place,
             vertices=header.vertices,
@@ -230,7 +231,7 @@ class Graph:
             provenance=header.provenance,
             graph_id=header.graph_id,
             held=opened.held,
-            original=_original(opened),
+            original=StringIdFrames(names, opened.frames[NAME_TEXT]) if names else opened.frames.get(ORIGINAL_ID),
             weight_range=header.weight_range,
             left=header.left,
         )
@@ -344,12 +345,6 @@ class Graph:
         """
         original = self.original
         return original if original is None or isinstance(original, np.ndarray) else original.whole()
-
-
-def _original(opened: OpenedGraph) -> StoredIds | None:
-    if NAME_ENDS in opened.frames:
-        return StringIdFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
-    return opened.frames.get(ORIGINAL_ID)
 
 
 def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:

@@ -168,9 +168,6 @@ class GraphWriter:
             self._files.abandon(failure)
             raise
 
-    def _counted(self) -> dict[str, int]:
-        return {schema.WITHOUT_EDGES: self.without_edges or 0}
-
     def _finished(self) -> schema.Header:
         """Check that the parts make a graph, and return the header."""
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
@@ -182,6 +179,7 @@ class GraphWriter:
             self._names[0].finish(self._vertices)
             self._names[1].finish(self._name_bytes)
         total = edges["out"]
+        counted = {} if self.without_edges is None else {schema.WITHOUT_EDGES: self.without_edges}
         header = schema.Header(
             graph_id=self._files.graph_id,
             vertices=self._vertices,
@@ -191,7 +189,7 @@ class GraphWriter:
             stripe_run=STRIPE_RUN,
             shards=self._files.shard_entries,
             arrays=tuple(self._files.specs),
-            provenance=self._provenance if self.without_edges is None else self._provenance | self._counted(),
+            provenance=self._provenance | counted,
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
         )

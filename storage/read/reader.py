@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -197,12 +196,7 @@ class Reader:
     def __enter__(self) -> "Reader":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _work(self, file: DirectFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
