@@ -17,7 +17,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.encoding import bitpack, unpack
 
 LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
-"""zstd level of each encoding: see the table in README.md."""
+"""zstd level of each encoding: see measurements.md."""
 PLAIN_WEIGHT_LEVEL = -1
 """For weights that cannot be bit-packed: coding their bytes by entropy would decode at 1.5 GB/s."""
 
