@@ -33,6 +33,11 @@ class Extent:
     edges: int
     chunk_edges: int
 
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return -(-self.edges // self.chunk_edges)
+
 
 class HostCache:
     """Partitions of one or two adjacencies in host memory.
@@ -65,7 +70,7 @@ class HostCache:
         self.use = np.zeros(entries, dtype=np.float64)
         self.pins = np.zeros(entries, dtype=np.int64)
         self.flights: dict[int, list[Any]] = {}
-        self._held = {e.direction: np.zeros(-(-e.edges // e.chunk_edges), dtype=np.uint8) for e in extents}
+        self._held = {e.direction: np.zeros(e.chunks, dtype=np.uint8) for e in extents}
         self._complete: dict[tuple[str, bool], bool] = {}
         self.changes = 0
         self._slots = SlotPool(0 if self.whole else self.slots)
