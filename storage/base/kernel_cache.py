@@ -49,7 +49,7 @@ class BlobCache:
         self.suffix = suffix
         self.most = most
 
-    def take(self, key: str) -> bytes | None:
+    def get(self, key: str) -> bytes | None:
         """Return what was put under `key`; None where there is nothing, or nothing whole."""
         try:
             entry = self._path(key).read_bytes()
@@ -92,7 +92,7 @@ class BlobCache:
 def take(key: str, suffix: str) -> bytes | None:
     """Return what was kept under `key`; None where there is nothing, or nothing whole."""
     try:
-        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).take(key)
+        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).get(key)
     except InputError:  # no home: `keep` says so
         return None
 

@@ -58,15 +58,15 @@ class _DegreeBlock(NamedTuple):
     total: int
 
 
-def _hold(degrees: NDArray[Any]) -> _DegreeBlock:
+def _compress(degrees: NDArray[Any]) -> _DegreeBlock:
     largest = int(degrees.max())
     narrow = degrees.astype(schema.count_dtype(largest))
     return _DegreeBlock(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
 
 
-def _release(held: _DegreeBlock) -> NDArray[Any]:
-    degrees = np.empty(held.vertices, held.kind)
-    Decoder().decompress(held.data, degrees)
+def _decompress(block: _DegreeBlock) -> NDArray[Any]:
+    degrees = np.empty(block.vertices, block.kind)
+    Decoder().decompress(block.data, degrees)
     return degrees
 
 
@@ -76,32 +76,26 @@ class CompressedDegrees:
     def __init__(self, pool: Executor, ahead: int) -> None:
         self.vertices = self.total = self.largest = 0
         self._pool, self._ahead = pool, ahead
-        self._working: deque[Future[_DegreeBlock]] = deque()
-        self._pieces: list[_DegreeBlock] = []
+        self._blocks: deque[Future[_DegreeBlock]] = deque()
 
     def append(self, degrees: NDArray[Any]) -> None:
         """Add the degrees of the next rows. The array is kept for a while, not copied."""
         for first in range(0, len(degrees), CHUNK_VERTICES):
-            self._working.append(self._pool.submit(_hold, degrees[first : first + CHUNK_VERTICES]))
-            self._collect(self._ahead)
+            self._blocks.append(self._pool.submit(_compress, degrees[first : first + CHUNK_VERTICES]))
+            if len(self._blocks) > self._ahead:
+                self._blocks[-1 - self._ahead].result()
 
     def finish(self) -> None:
-        """Wait until all are held; then vertices, total and largest are theirs."""
-        self._collect(0)
+        """Wait until all are compressed; then vertices, total and largest are theirs."""
+        blocks = [block.result() for block in self._blocks]
+        self.vertices = sum(block.vertices for block in blocks)
+        self.total = sum(block.total for block in blocks)
+        self.largest = max((block.largest for block in blocks), default=0)
 
     def release(self) -> Iterator[NDArray[Any]]:
-        """Yield all degrees in order, forgetting them."""
-        pieces, self._pieces = deque(self._pieces), []
-        drawn = (pieces.popleft() for _ in range(len(pieces)))
-        yield from ordered_map(self._pool, _release, drawn, self._ahead)
-
-    def _collect(self, most: int) -> None:
-        while len(self._working) > most:
-            held = self._working.popleft().result()
-            self._pieces.append(held)
-            self.largest = max(self.largest, held.largest)
-            self.total += held.total
-            self.vertices += held.vertices
+        """Yield all degrees in order, and drop them."""
+        blocks = (self._blocks.popleft().result() for _ in range(len(self._blocks)))
+        yield from ordered_map(self._pool, _decompress, blocks, self._ahead)
 
 
 class WeightStats:
@@ -173,11 +167,11 @@ class AdjacencyWriter:
     def finish(self) -> None:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
         edges = {stream.items for stream in self._streams.values()}
-        held = self._degrees
-        held.finish()
-        if edges != {held.total} or held.vertices != self._vertices:
+        rows = self._degrees
+        rows.finish()
+        if edges != {rows.total} or rows.vertices != self._vertices:
             raise ValueError(
-                f"{held.vertices} degrees that sum up to {held.total} for {self._vertices} vertices and {edges} edges"
+                f"{rows.vertices} degrees that sum up to {rows.total} for {self._vertices} vertices and {edges} edges"
             )
         for stream in self._streams.values():
             stream.finish()
@@ -185,10 +179,10 @@ class AdjacencyWriter:
         self._write_group(self._ready())
         for path, stream in self._streams.items():
             self._files.add(path, stream.coding, stream.items)
-        kind = schema.count_dtype(held.largest)
+        kind = schema.count_dtype(rows.largest)
         encoding = schema.values_encoding(kind)
         array = ChunkedArray(self._files, f"{self._direction}/{schema.DEGREES}", kind, encoding)
-        for degrees in held.release():
+        for degrees in rows.release():
             array.append(degrees)
         array.finish(self._vertices)
         self.edges = edges.pop()

@@ -192,7 +192,7 @@ def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:
         found = hdf5.read_manifest(held)
         files = [OpenFile(shard) for shard in shards]
         opened = assemble(held, found, [(file, read_shard(file, found.header)) for file in files])
-        everything = sum(file.size for file in opened.held) <= READ_BACK_BYTES
+        everything = sum(file.size for file in opened.open_files) <= READ_BACK_BYTES
         for frames in opened.frames.values():
             chunks = range(frames.spec.chunks)
             for chunk in chunks if everything or len(chunks) < 3 else (chunks[0], chunks[-1]):

@@ -148,7 +148,7 @@ class Graph:
         Where the graph comes from: source, size, options, software version.
     graph_id : str
         32 hexadecimal digits, the same in all files of the graph.
-    held : tuple of OpenFile
+    open_files : tuple of OpenFile
         The files, the manifest first, open as long as this object: a run keeps them when they are replaced.
     original : StoredIds or ndarray or None
         The ids of the input, read by `original_ids`; None where they are the internal ids.
@@ -167,7 +167,7 @@ class Graph:
     into: Adjacency | None
     provenance: dict[str, Any]
     graph_id: str
-    held: tuple[OpenFile, ...] = ()
+    open_files: tuple[OpenFile, ...] = ()
     original: StoredIds | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
@@ -230,7 +230,7 @@ class Graph:
             into=into,
             provenance=header.provenance,
             graph_id=header.graph_id,
-            held=opened.held,
+            open_files=opened.open_files,
             original=StringIdFrames(names, opened.frames[NAME_TEXT]) if names else opened.frames.get(ORIGINAL_ID),
             weight_range=header.weight_range,
             left=header.left,
@@ -322,12 +322,12 @@ class Graph:
     @property
     def files(self) -> tuple[Path, ...]:
         """The names of the graph's files, the manifest's first; none of a graph in memory."""
-        return tuple(held.path for held in self.held)
+        return tuple(file.path for file in self.open_files)
 
     @property
     def file_bytes(self) -> int:
         """Bytes of all the graph's files; 0 for a graph in memory."""
-        return sum(held.size for held in self.held)
+        return sum(file.size for file in self.open_files)
 
     def original_ids(self) -> NDArray[Any] | None:
         """Return the input's id of every vertex.

@@ -86,7 +86,7 @@ class Reader:
         self._buffer_bytes = _longest_read(graph)
         try:
             for number in _edge_files(graph):
-                self._files[number] = open_direct_file(graph.held[number], direct=direct_io, throttle=throttle)
+                self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
             spare = -(-self._decode_threads // max(1, len(self._files)))
             each = reads_in_flight + spare
             buffers = self._buffers(each * len(self._files))
@@ -245,7 +245,7 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
 
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
-    return list(range(1, len(graph.held))) if len(graph.held) > 1 else list(range(len(graph.held)))
+    return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
 
 
 def _longest_read(graph: Graph) -> int:

@@ -57,9 +57,9 @@ class Scan:
 
     def __enter__(self) -> "Scan":
         """Open the files. Raises RunError."""
-        for number, held in enumerate(self._arrays[0].held):
+        for number, file in enumerate(self._arrays[0].open_files):
             try:
-                self._files[number] = self._stack.enter_context(open_direct_file(held, direct=self._direct))
+                self._files[number] = self._stack.enter_context(open_direct_file(file, direct=self._direct))
             except RunError:
                 self._stack.close()
                 raise

@@ -11,12 +11,12 @@ from penstock.storage.base.kernel_cache import BlobCache
 
 def test_what_was_put_is_taken(tmp_path: Path) -> None:
     cache = BlobCache(tmp_path, ".ptx", 512)
-    assert cache.take("a") is None
+    assert cache.get("a") is None
     assert cache.put("a", b"one")
     assert cache.put("b", b"")
     assert cache.put("a", b"two")
     again = BlobCache(tmp_path, ".ptx", 512)
-    assert (again.take("a"), again.take("b"), again.take("c")) == (b"two", b"", None)
+    assert (again.get("a"), again.get("b"), again.get("c")) == (b"two", b"", None)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ptx", "b.ptx"]
 
 
@@ -26,9 +26,9 @@ def test_a_torn_entry_is_none(tmp_path: Path, length: int) -> None:
     cache.put("a", b"content")
     entry = tmp_path / "a.ptx"
     entry.write_bytes(entry.read_bytes()[:length])
-    assert cache.take("a") is None
+    assert cache.get("a") is None
     assert cache.put("a", b"content")
-    assert cache.take("a") == b"content"
+    assert cache.get("a") == b"content"
 
 
 def test_a_damaged_entry_is_none(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_damaged_entry_is_none(tmp_path: Path) -> None:
     cache.put("a", b"content")
     entry = tmp_path / "a.ptx"
     entry.write_bytes(entry.read_bytes()[:-1] + b"!")
-    assert cache.take("a") is None
+    assert cache.get("a") is None
 
 
 def test_the_oldest_make_room(tmp_path: Path) -> None:
@@ -44,11 +44,11 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
     for number, key in enumerate("abcd"):
         cache.put(key, key.encode())
         os.utime(tmp_path / f"{key}.ptx", (number, number))
-    assert [cache.take(key) for key in "abcd"] == [None, None, b"c", b"d"]
+    assert [cache.get(key) for key in "abcd"] == [None, None, b"c", b"d"]
 
 
 def test_a_folder_that_is_not_there_is_an_empty_shelf(tmp_path: Path) -> None:
     cache = BlobCache(tmp_path / "missing", ".ptx", 512)
-    assert cache.take("a") is None
+    assert cache.get("a") is None
     assert not cache.put("a", b"content")
     assert list(tmp_path.iterdir()) == []
