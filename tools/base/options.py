@@ -21,7 +21,7 @@ from penstock.tools.base.output import Speaker
 Command = Callable[..., Any]
 
 
-class Parsed(click.ParamType):  # type: ignore[type-arg]
+class ParsedType(click.ParamType):  # type: ignore[type-arg]
     """A text that a function reads; what it refuses is the option's error. A default may be a value already."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
@@ -48,11 +48,11 @@ def _vertex(text: str) -> int | str:
     return read_vertex(text)
 
 
-SIZE = Parsed("size", parse_bytes)
+SIZE = ParsedType("size", parse_bytes)
 """A number of bytes: 800MiB, 1.5GB, 2g."""
-VERTEX = Parsed("id", _vertex)
+VERTEX = ParsedType("id", _vertex)
 """An id of a vertex: a number, or a string where ids are strings."""
-WEIGHT_RANGE = Parsed("low..high", _weight_range)
+WEIGHT_RANGE = ParsedType("low..high", _weight_range)
 """Smallest and largest weight: 1..63."""
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)

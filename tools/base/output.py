@@ -1,7 +1,4 @@
-"""Owns what a command says on stdout: lines for people, one JSON object for machines, or nothing.
-
-Refuses to say both, and to say anything underway: that is the progress bar's, on stderr.
-"""
+"""What a command says on stdout: lines for people, one JSON object for machines, or nothing."""
 
 import json
 from collections.abc import Mapping, Sequence

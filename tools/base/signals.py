@@ -1,9 +1,7 @@
-"""Owns what a signal to end becomes: an exception in the main thread, raised at once or when a run has kept its state.
+"""A signal to end becomes an exception in the main thread, at once or when a run has kept its state.
 
-Without a run that keeps checkpoints a signal raises `Stopped` where it strikes (tools/cli.py listens). `gently` lets
-the first SIGINT or SIGTERM only be noted, and the second end the process then and there. Python hears of a signal only
-between two steps of the main thread, which a kernel may delay by minutes; so a thread of its own counts them, from the
-bytes that the C part of Python's handler writes (signal.set_wakeup_fd). Refuses to print.
+Python notices a signal only between two steps of the main thread, which a kernel may delay by minutes; so `gently`
+counts them in a thread of its own, from the bytes that the C part of Python's handler writes (signal.set_wakeup_fd).
 """
 
 from __future__ import annotations

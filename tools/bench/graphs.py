@@ -1,7 +1,6 @@
-"""Owns the graphs of benchmarks: generated in a scratch folder, and read into memory once.
+"""The graphs of benchmarks: generated in a scratch folder, and read into memory once.
 
-Sessions on a graph in memory do not decode it again, and only pin what lies there. Refuses nothing: a graph that does
-not fit what is free stays on disk, and a session then says what that means for its device.
+Sessions on a graph in memory do not decode it again, and only pin its arrays.
 """
 
 from __future__ import annotations

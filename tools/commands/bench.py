@@ -1,4 +1,4 @@
-"""Owns `penstock bench`: measurements of this machine, and of Penstock against its peers."""
+"""`penstock bench`: measurements of this machine, and of Penstock against its peers."""
 
 from __future__ import annotations
 
@@ -93,10 +93,12 @@ def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
       penstock bench encodings
       penstock bench encodings web.h5 roads.h5 --json
     """
+    from penstock.storage.read.encoding_benchmark import compare_encodings
+
     with scratch_folder() as scratch, progress(quiet=speaker.silent) as update:
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, neighbors in _neighbors(graphs, scale, scratch):
-            for row in _encoding_rows(name, neighbors):
+            for row in map(asdict, compare_encodings(name, neighbors)):
                 rows.append(row)
                 update(f"{name}: {row['encoding']}", len(rows), None, "measurements")
     cells = [
@@ -128,12 +130,6 @@ def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[
         path = scratch / f"rmat{scale}.h5"
         make_graph(lambda: rmat(scale), path, ConvertOptions(), Speaker(quiet=True))
         yield path.stem, graph_neighbors(Graph.open(path))
-
-
-def _encoding_rows(name: str, neighbors: NDArray[Any]) -> Iterator[dict[str, Any]]:
-    from penstock.storage.read.encoding_benchmark import compare_encodings
-
-    return (asdict(row) for row in compare_encodings(name, neighbors))
 
 
 def _gigabytes(rate: float) -> str:

@@ -1,4 +1,4 @@
-"""Owns `penstock bench compare`: Penstock beside networkit, igraph, scipy and networkx, on one machine in one run."""
+"""`penstock bench compare`: Penstock beside networkit, igraph, scipy and networkx, in one run."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
         def step(doing: str) -> None:
             update(doing, next(steps), None, "steps")
 
-        found = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
-    facts = {"command": "bench compare", "cores": cores(), "repeat": work.repeat, **found[0]}
-    speaker.answer(facts, found[1])
+        facts, lines = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
+    told = {"command": "bench compare", "cores": cores(), "repeat": work.repeat}
+    speaker.answer(told | facts, lines)
 
 
 Found = tuple[dict[str, object], list[str]]
@@ -119,16 +119,13 @@ def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -
     from penstock.storage.ingest.synthetic import rmat
     from penstock.tools.bench.compare import READY, Timing, compare_from_text
     from penstock.tools.bench.queries import FROM_TEXT
-    from penstock.tools.bench.systems.igraph import Igraph
-    from penstock.tools.bench.systems.networkit import Networkit
     from penstock.tools.bench.systems.penstock import Penstock
-    from penstock.tools.bench.systems.scipy import Scipy
 
     if work.programs or work.threads or work.clock != "wall":
         raise InputError(
             "--program, --threads and --clock are for a graph file; name one (penstock bench compare GRAPH.h5 ...)"
         )
-    systems = [Penstock(), *work.among([Scipy(), Networkit(), Igraph()])]
+    systems = [Penstock(), *work.among(peer for peer in _peers() if hasattr(peer, "read"))]
     with scratch_folder(generated.folder) as scratch:
         update("making the graph")
         source = rmat(generated.scale, generated.edge_factor, weights=(1, 63))
@@ -144,17 +141,12 @@ def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
     from penstock.tools.bench.compare import Timing, compare_on
     from penstock.tools.bench.queries import QUERIES
     from penstock.tools.bench.system import SimpleEdges
-    from penstock.tools.bench.systems.igraph import Igraph
-    from penstock.tools.bench.systems.networkit import Networkit
-    from penstock.tools.bench.systems.networkx import Networkx
     from penstock.tools.bench.systems.penstock import Penstock
-    from penstock.tools.bench.systems.scipy import Scipy
 
     unknown = set(work.programs) - QUERIES.keys()
     if unknown:
         raise InputError(f"--program {min(unknown)!r} is not compared; there are {', '.join(QUERIES)}")
-    peers = work.among([Scipy(), Igraph(), Networkx(), Networkit(work.threads)])
-    systems = [Penstock(threads=work.threads), *peers]
+    systems = [Penstock(threads=work.threads), *work.among(_peers(work.threads))]
     names = [name for name in QUERIES if not work.programs or name in work.programs]
     update("reading the graph")
     edges = SimpleEdges.of(Graph.open(path))
@@ -164,6 +156,15 @@ def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
     title = f"{path.name}: {size}, {cores()} cores, {work.clock} seconds"
     facts = {"graph": path, "directed": edges.directed, "clock": work.clock, "threads": work.threads}
     return facts | _facts(found), [title, *found.lines([system.name for system in systems], names)]
+
+
+def _peers(threads: int | None = None) -> list[System]:
+    from penstock.tools.bench.systems.igraph import Igraph
+    from penstock.tools.bench.systems.networkit import Networkit
+    from penstock.tools.bench.systems.networkx import Networkx
+    from penstock.tools.bench.systems.scipy import Scipy
+
+    return [Scipy(), Networkit(threads), Igraph(), Networkx()]
 
 
 def _facts(found: Comparison) -> dict[str, object]:

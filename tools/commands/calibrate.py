@@ -1,4 +1,4 @@
-"""Owns `penstock calibrate`: measures this machine, shows the tables, stores the rates."""
+"""`penstock calibrate`: measure this machine, show the tables, store the rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owns `penstock convert`: raw edge lists in, a graph file out."""
+"""`penstock convert`: raw edge lists in, a graph file out."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

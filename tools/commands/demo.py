@@ -1,7 +1,6 @@
-"""Owns `penstock demo`: the whole way, twice, in a temporary folder: real roads, and a graph too large.
+"""`penstock demo`: a road map and a graph larger than memory, converted and run in a temporary folder.
 
-The commands that it shows are those that it runs. The second graph has more bytes of edges than the
-memory it is made and run in. Refuses options that would make it another demo.
+The commands that it shows are those that it runs.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ LIMIT = f"--host-memory {BUDGET >> 20}MiB"
 
 
 @dataclass(frozen=True)
-class Step:
+class DemoStep:
     """A command line, and a sentence about what it answers."""
 
     line: str
@@ -69,14 +68,16 @@ def _within(facts: Facts) -> str:
 
 
 ROADS = {
-    "convert": Step("convert malta-roads.txt.gz roads.h5 --weights --undirected --renumber", _made),
-    "sssp": Step("run sssp roads.h5 --source 256593339", _farthest),
-    "wcc": Step("run wcc roads.h5", _networks),
+    "convert": DemoStep("convert malta-roads.txt.gz roads.h5 --weights --undirected --renumber", _made),
+    "sssp": DemoStep("run sssp roads.h5 --source 256593339", _farthest),
+    "wcc": DemoStep("run wcc roads.h5", _networks),
 }
 LARGE = {
-    "generate": Step(f"generate rmat --scale 17 --edge-factor 128 --direction both {LIMIT} --output rmat.h5", _made),
-    "pagerank": Step(f"run pagerank rmat.h5 --tol 0 --max-iter 10 --top 1 {LIMIT} --direct-io", _best),
-    "bfs": Step(f"run bfs rmat.h5 --source 1 {LIMIT} --direct-io", _within),
+    "generate": DemoStep(
+        f"generate rmat --scale 17 --edge-factor 128 --direction both {LIMIT} --output rmat.h5", _made
+    ),
+    "pagerank": DemoStep(f"run pagerank rmat.h5 --tol 0 --max-iter 10 --top 1 {LIMIT} --direct-io", _best),
+    "bfs": DemoStep(f"run bfs rmat.h5 --source 1 {LIMIT} --direct-io", _within),
 }
 
 
@@ -112,7 +113,7 @@ def command(folder: Path | None, speaker: Speaker) -> None:
     )
 
 
-def _take(steps: Mapping[str, Step], places: Mapping[str, Path], speaker: Speaker) -> Facts:
+def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], speaker: Speaker) -> Facts:
     """Show each command, run it with its files in their places, say what came out."""
     found = {}
     for name, step in steps.items():

@@ -1,4 +1,4 @@
-"""Owns `penstock report`: what a run did, what limited it, and what would help."""
+"""`penstock report`: what a run did, what limited it, and what would help."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from penstock.storage.base.atomic import check_target, write_text
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, keep_inputs, option, speaking, taking
 from penstock.tools.base.output import Speaker
-from penstock.tools.bench.routes.figures import as_svg, present, save
+from penstock.tools.base.plots import as_svg, present, save
 from penstock.tools.report import page
 from penstock.tools.report.figures import pictures
-from penstock.tools.report.read_metrics import Run, read
+from penstock.tools.report.read_metrics import RunMetrics, read
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Drawn:
             keep_inputs(self.html, [run])
             check_target(self.html, force=self.force)
 
-    def write(self, runs: list[Run]) -> list[Path]:
+    def write(self, runs: list[RunMetrics]) -> list[Path]:
         """Draw and write what was asked for; return the files."""
         written = []
         if self.html is not None:

@@ -1,7 +1,4 @@
-"""Owns `penstock run`: a program and a graph, or a job file, become a job, which is performed or only rehearsed.
-
-Refuses options of a program beside a job file, which has its own; all other options override the file's.
-"""
+"""`penstock run`: a program and a graph, or a job file, become a job, which is executed or only forecast."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from penstock.tools.base.output import Speaker
 from penstock.tools.run import job_file
 from penstock.tools.run.dry_run import rehearse
 from penstock.tools.run.execute_job import perform
-from penstock.tools.run.job import JOB_GROUPS, Job, Step
+from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.run_options import parameters, wanting
 
@@ -70,7 +67,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         raise click.UsageError(f"Missing argument 'GRAPH.h5': on which graph is {program} to run?", context)
     else:
         given = _given(context, {})
-        step = Step(program, asked["parameters"], asked["wanted"])
+        step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
     if job.keeping.dry_run:
         rehearse(job, speaker)

@@ -1,4 +1,4 @@
-"""Owns `penstock verify`: whether a graph file is whole, and everything that is wrong with it if not."""
+"""`penstock verify`: whether a graph file is whole, and everything that is wrong with it if not."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ if TYPE_CHECKING:
     from penstock.storage.read.verify import VerifyResult
 
 
-def _reading(threads: int | None, direct_io: bool, stripes: tuple[Path, ...]) -> dict[str, Any]:
-    return {"threads": threads, "direct_io": direct_io, "stripes": stripes}
-
-
 @click.command(name="verify", short_help="Read a whole graph file and check everything in it.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @taking(
     "reading",
-    _reading,
+    dict,
     THREADS,
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
     stripe_option("Where a shard is now. Repeatable."),
@@ -73,11 +69,7 @@ def _lines(verdict: VerifyResult) -> list[str]:
     read = f"{verdict.chunks:,} chunks, {format_bytes(verdict.bytes)} in {seconds(verdict.seconds)} ({rate}/s)"
     if verdict.whole:
         return [f"{verdict.path} is whole: {read}"]
-    lines = [_line(problem.place, problem.what) for problem in verdict.problems]
+    lines = [p.what if p.place in p.what else f"{p.place}: {p.what}" for p in verdict.problems]
     if verdict.count > len(verdict.problems):
         lines.append(f"… and {verdict.count - len(verdict.problems):,} more")
     return [*lines, f"read {read}"]
-
-
-def _line(place: str, what: str) -> str:
-    return what if place in what else f"{place}: {what}"

@@ -1,8 +1,4 @@
-"""Owns `--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints is told to end.
-
-What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several
-programs: a folder of checkpoints is one program's.
-"""
+"""`--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints ends at a signal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The story of a job: its programs on one graph, in one session, so that they share what was read and compiled.
 
-    programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> tell
-
-Owns the order. Refuses to go on after a failure: what was written before is whole and stays.
+programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> print
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.tools.base.output import Speaker
 from penstock.tools.run.checkpointing import heeding
-from penstock.tools.run.job import Job, Step
+from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import Silent, iterations
 from penstock.tools.run.metrics import Metrics, metering
 from penstock.tools.run.rates import UsedRates, rates_for
@@ -76,7 +74,7 @@ def perform(job: Job, speaker: Speaker) -> None:
     _tell(kept, told, used, speaker)
 
 
-def _run(step: Step, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
+def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
     """Run one program and write its answer."""
     began = time.perf_counter()
     session, metrics = context.session, context.metrics
@@ -107,7 +105,7 @@ def _followed(steps: Generator[IterationRecord, None, Result], context: JobConte
         context.seen.note(record)
 
 
-def _tell(job: Job, told: list[tuple[Step, ResultSummary]], used: UsedRates, speaker: Speaker) -> None:
+def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, speaker: Speaker) -> None:
     facts: dict[str, Any] = {"command": "run"}
     each = [_facts(step, summary) | {"rates": used.facts()} for step, summary in told]
     facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
@@ -118,7 +116,7 @@ def _tell(job: Job, told: list[tuple[Step, ResultSummary]], used: UsedRates, spe
     speaker.answer(facts, lines)
 
 
-def _facts(step: Step, summary: ResultSummary) -> dict[str, Any]:
+def _facts(step: JobStep, summary: ResultSummary) -> dict[str, Any]:
     """What is said of one program."""
     known = {"program": step.program, "parameters": step.parameters.given, **summary.facts()}
     return known | {"top": summary.top(step.wanted.top), "output": step.wanted.path}

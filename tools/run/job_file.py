@@ -1,4 +1,4 @@
-"""Owns the form of a job file: TOML whose keys are the options of `penstock run`, without their dashes.
+"""The form of a job file: TOML whose keys are the options of `penstock run`, without their dashes.
 
     graph = "web.h5"                 # and any option that holds for the whole job
     host-memory = "1GiB"
@@ -8,9 +8,8 @@
     max-iter = 20
     set = { personalization = "x" }  # what --set gives, by name
 
-Relative paths are relative to the file, those of outputs to the run directory where there is one. Strict: unknown keys,
-values of another type and missing files are refused with the file, the line where it can be told, and the nearest name.
-Python's tomllib reads, tomlkit writes.
+Relative paths are relative to the file, those of outputs to the run directory where there is one. Unknown keys, values
+of another type and missing files are refused with the file, the line and the nearest name.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import click
 import tomlkit
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
-from penstock.tools.run.job import JOB_GROUPS, Job, Step
+from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.run_options import parameters, wanting
 
 ENDING = ".toml"
@@ -51,7 +50,7 @@ class JobFile:
     path: Path
     graph: Path | None
     options: dict[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[JobStep, ...]
 
     def beside(self) -> JobFile:
         """The same with its relative outputs beside the file: those of a job without a run directory."""
@@ -147,12 +146,12 @@ class _Reading:
             return f"{key} belongs to a program: write it below [[programs]]"
         return f"there is no {key!r} here{nearest(key, known)}"
 
-    def _steps(self, tables: Any) -> tuple[Step, ...]:
+    def _steps(self, tables: Any) -> tuple[JobStep, ...]:
         if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
             raise self.error(("programs",), "a job needs one table [[programs]] for each program, with its name")
         return tuple(self._step(table, ("programs", number)) for number, table in enumerate(tables))
 
-    def _step(self, table: dict[str, Any], at: Keys) -> Step:
+    def _step(self, table: dict[str, Any], at: Keys) -> JobStep:
         name = table.get("name")
         if not isinstance(name, str):
             raise self.error(at, f'name is {_shown(name)}; it must be that of a program, such as "bfs"')
@@ -165,7 +164,7 @@ class _Reading:
             read = self._settings if key == "set" else self.value
             given[str(options[key].name)] = read(options[key], table[key], (*at, key))
         made = [group.of(given) for group in STEP_GROUPS]
-        return Step(self._program(name, (*at, "name")), *made)
+        return JobStep(self._program(name, (*at, "name")), *made)
 
     def _program(self, name: str, keys: Keys) -> str:
         """A program's name; a file of the user's relative to the job's."""
@@ -273,7 +272,7 @@ def _moved(program: str, place: Callable[[str], Path]) -> str:
     return f"{place(file)}{colon}{class_name}" if file.endswith(".py") else program
 
 
-def _of_step(step: Step) -> dict[str, Any]:
+def _of_step(step: JobStep) -> dict[str, Any]:
     """A step's options by key; parameters that none is for go below `set`, in TOML or as NAME=VALUE texts."""
     known = {str(option.name): key_of(option) for option in parameters.options}
     given = {name: v.absolute() if isinstance(v, Path) else v for name, v in step.parameters.given.items()}

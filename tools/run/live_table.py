@@ -1,11 +1,11 @@
-"""Owns what a person at a terminal sees of a run: one line for every iteration, and a bar below them.
+"""What a terminal shows of a run: one line for every iteration, and a bar below them.
 
     iteration   way   vertices      edges   edges/s  from disk    memory of 1.0 GiB
             0  pull    200,000      2.8 M   161.2 M    4.5 MiB              96.1 MiB
 
-A run of thousands of iterations does not fill the screen: after the first lines short iterations are told together,
-once a second at first and every ten seconds later. On anything but a terminal, or when told to be quiet, nothing is
-shown and nothing measured. Memory is what the process has grown by since the lines began, or what the device holds.
+After the first lines short iterations share a line, once a second at first and every ten seconds later. Elsewhere, or
+with --quiet, nothing is shown and nothing measured. Memory is what the process has grown by since the lines began, or
+what the device holds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Owns `--metrics FILE`: JSON lines that a run writes as it goes, and the options by which a run is looked at.
+"""`--metrics FILE`: JSON lines that a run writes as it goes.
 
 The first line of a program (`"kind": "job"`) says what runs where, with which options, rates and budgets; one follows
 for every iteration; the last one is the result's, or says how the run failed. Several programs of one job follow each
-other. Each line is written by one call and whole: a run that is killed leaves whole lines, a full disk ends the run and
-leaves those before. A line is an iteration late, because a device's own clock is read when it has come so far. Refuses
-to compute what the records do not say; `penstock report` reads the file (`report/read_metrics.py`).
+other. A killed run leaves whole lines, a full disk ends the run. A line is an iteration late, because the clock of a
+device is read only then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Owns the groups of options that say how a program runs and what becomes of its answer.
-
-Each group becomes one checked value (`taking`, tools/base/options.py). Refuses to run anything.
-"""
+"""The options that say how a program runs and what becomes of its answer, in groups."""
 
 from __future__ import annotations
 

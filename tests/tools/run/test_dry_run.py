@@ -75,9 +75,9 @@ def test_a_device_is_rehearsed_too(capsys: pytest.CaptureFixture[str]) -> None:
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
     from penstock.tools.run.dry_run import _lines
-    from penstock.tools.run.job import Step
+    from penstock.tools.run.job import JobStep
 
-    step = Step("wcc")
+    step = JobStep("wcc")
     with Session(Graph.open("g.h5"), device="emulated", device_edge_memory=4000, partition_bytes=256) as session:
         told = session.forecast(step.make())
     lines = "\n".join(_lines(step, told))
