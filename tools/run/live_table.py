@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.tools.base.progress import Update, count, on_terminal, progress
+from penstock.tools.base.progress import ProgressBars, count, on_terminal, progress
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
@@ -86,7 +86,7 @@ class Pace:
 class LiveTable:
     """Writes lines above a bar; without `show` nothing is shown or measured."""
 
-    def __init__(self, show: Update | None = None) -> None:
+    def __init__(self, show: ProgressBars | None = None) -> None:
         self._show = show
         self._before = 0 if show is None else resident_bytes()
         self._name, self._most, self._walked = "", 0, 0
