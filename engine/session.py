@@ -21,10 +21,10 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
-from penstock.engine.kernels.host import HostKernels
-from penstock.engine.kernels.host_rows import HostRowKernels
-from penstock.engine.kernels.reference import ReferenceKernels
-from penstock.engine.kernels.reference_rows import ReferenceRowKernels
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.host.launch_rows import HostRowKernels
+from penstock.engine.kernels.reference.rows import ReferenceRowKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
     PlannedRun,
@@ -38,7 +38,6 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.resources.closing import SessionResources
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -75,7 +74,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = SessionResources(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -338,8 +337,8 @@ class Session:
             return reference(program, dtype, weighted, threads)
         if self._has_host_kernels:
             return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
-        from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
-        from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
+        from penstock.engine.kernels.cuda.launch import CudaKernels  # numba.cuda only where a device is used
+        from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
 
         placed = CudaRowKernels if needs_rows(program) else CudaKernels
         return placed(program, dtype, weighted, self._device, self._indexes)
@@ -418,6 +417,25 @@ class Session:
             made.log()
         assert self._held.equipment is not None
         return self._held.equipment
+
+
+class _Held:
+    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+
+    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+        self.equipment: HostResources | None = None
+        self._device, self._kernels = device, kernels
+
+    def close(self) -> None:
+        """Stop reading, and free the caches and what is on the device."""
+        equipment, self.equipment = self.equipment, None
+        if equipment is not None:
+            equipment.close()
+        if self._device is not None:
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._device.close()
+        self._kernels.clear()
 
 
 def _adopt(state: State, first: State) -> None:

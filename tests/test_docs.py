@@ -17,7 +17,7 @@ import click
 import pytest
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools.cli import cli
-from support.sources import FLOORS, ROOT
+from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
 READMES = [README, *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs"))]

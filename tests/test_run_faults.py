@@ -22,7 +22,7 @@ from penstock.tools import cli
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.faults import break_disk
 from support.graphs import on_disk, shape
-from support.trials import check, program_of
+from support.program_cases import check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 pytestmark = pytest.mark.timeout(120)

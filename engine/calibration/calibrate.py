@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.calibration import probes as timing
-from penstock.engine.kernels.probes import HostProbes, Probes
+from penstock.engine.kernels.host.probes import HostProbes, Probes
 from penstock.storage.base import hardware_info
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
@@ -178,7 +178,7 @@ def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Iterator[Pro
     if not cuda_kernels:
         yield HostProbes(threads)
         return
-    from penstock.engine.kernels.cuda_probes import CudaProbes  # numba.cuda only where a device is used
+    from penstock.engine.kernels.cuda.probes import CudaProbes  # numba.cuda only where a device is used
 
     probes = CudaProbes(device)
     try:

@@ -14,6 +14,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.partition_cache import Arena, Extent, HostCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand
 
@@ -156,7 +157,7 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
     cache = None if slots == 0 else make_cache(graph, step, slots, weights)
     reader = FakeReader(instant=instant)
     settings = TransferOptions(step * CHUNK, slabs=slabs, **{"ahead": max(2, slabs), **options})
-    return Pipeline(graph, reader, HostDevice(), cache, settings), reader
+    return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings), reader
 
 
 def make_cache(graph, step, slots, weights=True):

@@ -20,7 +20,7 @@ from penstock.tools.run.metrics import Metrics, open_metrics
 from support.faults import small_disk
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import program_of
+from support.program_cases import program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 

@@ -18,7 +18,7 @@ from penstock.tools import cli
 from penstock.tools.run.trace import GROUPS, SLIP, events, open_trace, write
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import program_of
+from support.program_cases import program_of
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 Event = dict[str, Any]
