@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from penstock.tools.main import leftovers
-from support.sources import DATA, SHARED, alarms, modules
+from support.source_code import DATA, SHARED, alarms, modules
 
 settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.register_profile("explore", deadline=None, max_examples=2000, database=None)

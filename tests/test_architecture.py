@@ -1,14 +1,16 @@
-"""The architecture, read from the source: floors, no circles, doors, words, packaging.
+"""The architecture, read from the source: floors, folders, no circles, doors, words, packaging, READMEs.
 
-Every rule is a function from modules to a list of violations, so that each is also shown to fail on
+Every rule is a function from modules, or from READMEs, to a list of violations, so that each is also shown to fail on
 a few lines that break it.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
+from collections import Counter, defaultdict
 from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +19,7 @@ import networkx as nx
 import penstock
 import pytest
 from support.faults import python
-from support.sources import FLOORS, ROOT, Module, alarms, imported, modules
+from support.source_code import FLOORS, ROOT, Module, alarms, imported, modules
 
 KNOWN = modules()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -35,10 +37,10 @@ DOORS: dict[str, tuple[str, ...]] = {
     "resource": ("storage/base/budget.py",),
     "os.preadv": ("storage/format/direct_io.py", "storage/ingest/bytes/file.py", "storage/convert/*"),
     "os.pread": ("storage/format/direct_io.py", "storage/convert/*"),
-    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "matplotlib": ("tools/bench/routes/figures.py",),
+    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "matplotlib": ("tools/base/plots.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
@@ -63,7 +65,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("tools/*",),
     "argparse": ("tools/*",),
     "multiprocessing": (),
-    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda_simulated.py"),
+    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda/simulator.py"),
     "concurrent": ("storage/*", "tools/*", "transfer/staging/gather_buffers.py"),
 }
 """Each thing and the only files that may touch it (DESIGN.md section 2, HOUSE_STYLE.md 6, 8, 13)."""
@@ -78,10 +80,15 @@ OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", 
 UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)
 """Words that name nothing (HOUSE_STYLE.md 4)."""
 
+FOLDER_FILES = 20
+ONE_FILE_EACH = {"engine/programs"}
+"""Folders of one file for each algorithm: they may hold more files."""
+README_BYTES = 10_000
+
 FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
 TOP = "tools/package"
 """The package `penstock` itself, above the floors; it holds the version."""
-OWN_SOURCE = "engine/kernels/cached.py"
+OWN_SOURCE = "engine/kernels/host/jit.py"
 """Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""
 
 
@@ -111,6 +118,40 @@ def circles(known: dict[str, Module]) -> list[str]:
     """Sets of modules that import each other, typing-only imports included."""
     components = nx.strongly_connected_components(graph_of(known))
     return [" and ".join(sorted(circle)) for circle in components if len(circle) > 1]
+
+
+def folder_of(m: Module) -> str:
+    """The folder of a module; a story file in a floor's own folder counts as that folder."""
+    return m.path.rpartition("/")[0]
+
+
+def folder_circles(known: dict[str, Module]) -> list[str]:
+    """Sets of folders whose files import each other."""
+    between = [(known[name], known[lower]) for name, lower in graph_of(known).edges]
+    between = [(m, lower) for m, lower in between if folder_of(m) != folder_of(lower)]
+    folders = nx.DiGraph((folder_of(m), folder_of(lower)) for m, lower in between)
+    return [
+        f"{m.path} imports {lower.path}: a circle of {' and '.join(sorted(circle))}"
+        for circle in nx.strongly_connected_components(folders)
+        for m, lower in between
+        if {folder_of(m), folder_of(lower)} <= circle
+    ]
+
+
+def crowded(known: dict[str, Module]) -> list[str]:
+    """Folders of more files than a reader can take in."""
+    counts = Counter(folder_of(m) for m in known.values())
+    return [f"{folder}: {n} files" for folder, n in counts.items() if n > FOLDER_FILES and folder not in ONE_FILE_EACH]
+
+
+def names_used_twice(known: dict[str, Module]) -> list[str]:
+    """Public class names of which the package has several."""
+    owners = defaultdict(list)
+    for m in known.values():
+        for node in m.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                owners[node.name].append(m.path)
+    return [f"{name}: {', '.join(paths)}" for name, paths in owners.items() if len(paths) > 1]
 
 
 def relative(known: dict[str, Module]) -> list[str]:
@@ -191,6 +232,9 @@ def unfinished(known: dict[str, Module]) -> list[str]:
 RULES = [
     climbing,
     circles,
+    folder_circles,
+    crowded,
+    names_used_twice,
     relative,
     broken_doors,
     tabular_doors,
@@ -227,6 +271,26 @@ BREAKERS = [
             "engine/a.py": "from penstock.engine import Program",
         },
     ),
+    (
+        folder_circles,
+        {
+            "transfer/planning/a.py": "from penstock.transfer.values import b",
+            "transfer/planning/c.py": "",
+            "transfer/values/b.py": "",
+            "transfer/values/d.py": "from penstock.transfer.planning import c",
+        },
+    ),
+    (
+        folder_circles,
+        {
+            "transfer/pipeline.py": "from penstock.transfer.staging import fetch",
+            "transfer/prefetch_queue.py": "",
+            "transfer/staging/fetch.py": "",
+            "transfer/staging/gather.py": "from penstock.transfer import prefetch_queue",
+        },
+    ),
+    (crowded, {f"engine/state/a{number}.py": "" for number in range(FOLDER_FILES + 1)}),
+    (names_used_twice, {"storage/a.py": "class Block: ...", "engine/b.py": "class Block: ..."}),
     (relative, {"engine/a.py": "from .b import x"}),
     (broken_doors, {"storage/format/graph.py": "import h5py"}),
     (broken_doors, {"storage/format/graph.py": "def f():\n    from h5py._hl import files"}),
@@ -235,7 +299,7 @@ BREAKERS = [
     (broken_doors, {"engine/run.py": "print(1)"}),
     (broken_doors, {"engine/run.py": "import sys\nsys.exit(2)"}),
     (broken_doors, {"engine/run.py": "raise SystemExit(2)"}),
-    (broken_doors, {"engine/kernels/host.py": "from numba import cuda"}),
+    (broken_doors, {"engine/kernels/host/launch.py": "from numba import cuda"}),
     (broken_doors, {"transfer/pipeline.py": "import numba\nnumba.cuda.jit"}),
     (broken_doors, {"transfer/values/cost.py": "import psutil"}),
     (broken_doors, {"tools/cli.py": "import logging\nlogging.warning('to everybody')"}),
@@ -255,6 +319,55 @@ BREAKERS = [
     (unfinished, {"engine/a.py": "# " + "TODO: write"}),
     (unfinished, {"engine/a.py": "raise " + "NotImplementedError"}),
 ]
+
+
+def long_readmes(pages: dict[str, str]) -> list[str]:
+    """READMEs that are longer than a newcomer reads; measurements and decisions have files of their own."""
+    lengths = {path: len(text.encode()) for path, text in pages.items()}
+    return [f"{path}: {length} bytes" for path, length in lengths.items() if length > README_BYTES]
+
+
+def unmapped(pages: dict[str, str]) -> list[str]:
+    """Folders that the opening of their floor's README (what stands before its second heading) does not name."""
+    found = []
+    for folder in FOLDERS:
+        floor, _, below = folder.partition("/")
+        opening = "## ".join(pages.get(f"{floor}/README.md", "").split("\n## ")[:2])
+        named = {name.strip("/") for name in re.findall(r"`([\w/]+/)`", opening)}
+        if below and below not in named and below.rpartition("/")[2] not in named:
+            found.append(f"{floor}/README.md does not name {below}/")
+    return found
+
+
+READMES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for folder in (ROOT, *(ROOT / floor for floor in FLOORS), ROOT / "tests")
+    for path in sorted(folder.glob("README.md") if folder == ROOT else folder.rglob("README.md"))
+}
+FOLDERS = sorted({folder_of(m) for m in KNOWN.values()})
+
+PAGE_RULES = [long_readmes, unmapped]
+MAP = {f"{floor}/README.md": " ".join(f"`{f.partition('/')[2]}/`" for f in FOLDERS if f != floor) for floor in FLOORS}
+PAGE_BREAKERS = [
+    (long_readmes, {"engine/README.md": "é" * (README_BYTES // 2 + 1)}),
+    (unmapped, MAP | {"engine/README.md": "# engine\n"}),
+    (unmapped, MAP | {"transfer/README.md": "# transfer\n\n## A\n\n## B\n" + MAP["transfer/README.md"]}),
+]
+
+
+@pytest.mark.parametrize("rule", PAGE_RULES)
+def test_rule_of_pages_holds(rule) -> None:
+    assert rule(READMES) == []
+
+
+@pytest.mark.parametrize(("rule", "pages"), PAGE_BREAKERS)
+def test_rule_of_pages_can_fail(rule, pages) -> None:
+    assert rule(pages) != []
+
+
+def test_a_short_page_with_a_map_breaks_no_rule() -> None:
+    for rule in PAGE_RULES:
+        assert rule(MAP) == [], rule.__name__
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -280,11 +393,12 @@ def test_innocent_source_breaks_no_rule() -> None:
 
 def test_every_rule_has_a_breaker() -> None:
     assert {rule for rule, _ in BREAKERS} == set(RULES)
+    assert {rule for rule, _ in PAGE_BREAKERS} == set(PAGE_RULES)
 
 
 def test_every_door_exists_or_is_still_to_be_built() -> None:
     """A door that was renamed would silently let nobody, or everybody, through."""
-    later = {"transfer/devices/cuda.py", "engine/kernels/cuda.py", "tools/bench/routes/figures.py"}
+    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/base/plots.py"}
     doors = {path for paths in DOORS.values() for path in paths if "*" not in path}
     assert {path for path in doors - later if not (ROOT / path).is_file()} == set()
 
@@ -305,7 +419,7 @@ def test_the_version_is_the_installed_one() -> None:
 
 def test_top_level_holds_only_what_design_names() -> None:
     """Leftovers of a build (.gitignore names them) do not count."""
-    allowed = {"pyproject.toml", "README.md", "LICENSE", "tests", *FLOORS}
+    allowed = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "tests", *FLOORS}
     leftovers = {"build", "dist", "__pycache__", "penstock.egg-info"}
     names = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     assert names - leftovers <= allowed

@@ -14,7 +14,7 @@ from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
 from benchmarks.runner import Choices, Runner, checkout, machine_name
 from penstock.engine import Graph
-from support.sources import ROOT
+from support.source_code import ROOT
 
 OLD = Record("2026-11-20T10:00:00Z", "aaaaaaa", "epyc-2c", "cpu", "cpu", "bfs", "ms", 100.0, 2.0, 5)
 NEW = replace(OLD, date="2026-11-21T10:00:00Z", commit="bbbbbbb")

@@ -15,7 +15,7 @@ from penstock.engine import Graph, run
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from support.faults import break_disk, cut_short, flip_bit
 from support.graphs import on_disk, shape
-from support.trials import PROGRAMS, check, program_of
+from support.program_cases import PROGRAMS, check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 pytestmark = pytest.mark.timeout(120)

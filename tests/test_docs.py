@@ -17,10 +17,14 @@ import click
 import pytest
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools.cli import cli
-from support.sources import FLOORS, ROOT
+from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
-READMES = [README, *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs"))]
+READMES = [
+    README,
+    *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs")),
+    ROOT / "storage" / "faults.md",
+]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 

@@ -17,7 +17,7 @@ from penstock.tools import cli
 from support import catalogue_oracles as right
 from support.graphs import skewed
 from support.oracles import EdgeList, bfs_levels, components, pagerank, shortest_distances
-from support.sources import DATA
+from support.source_code import DATA
 
 FAR = "9223372036854775807"
 SOURCE = 4

@@ -23,7 +23,7 @@ from penstock.engine import Program, run
 from penstock.engine.programs.hits import HITS
 from support.graphs import on_disk, shape
 from support.oracles import EdgeList
-from support.trials import program_of
+from support.program_cases import program_of
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "0"))
 PROGRAMS = ("bfs", "sssp", "sweeps", "wcc", "hits")

@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from penstock.engine import Graph
 from penstock.engine.programs.sssp import SSSP
 from penstock.transfer.planning import host_budget as transfer_layout
-from several_devices import run
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import PROGRAMS, check, program_of
+from support.program_cases import PROGRAMS, check, program_of
+from support.several_devices import run
 
 Options = dict[str, Any]
 

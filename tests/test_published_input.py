@@ -15,7 +15,7 @@ import scipy.io
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
-from support.sources import DATA
+from support.source_code import DATA
 
 MATRICES = DATA / "fast_matrix_market"
 NO_GRAPH = ("array", "complex", "vector", "hermitian_row", "skew_symmetric_row.mtx")

@@ -19,7 +19,7 @@ from scipy.sparse import coo_matrix, eye
 from scipy.sparse.linalg import spsolve
 from support.graphs import in_memory
 from support.oracles import EdgeList
-from support.sources import SHARED
+from support.source_code import SHARED
 
 ABOUT = SHARED / "expected.json"
 SETS = ["ml-latest-small-ratings.csv.gz", "jester5k-ratings.csv.gz"]

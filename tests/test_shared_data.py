@@ -30,10 +30,10 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.open_source import open_source
 from penstock.tools import cli
-from several_devices import run
 from support.graphs import ArraySource
 from support.oracles import EdgeList
-from support.sources import SHARED
+from support.several_devices import run
+from support.source_code import SHARED
 
 ABOUT = SHARED / "expected.json"
 EXPECTED: dict[str, Any] = json.loads(ABOUT.read_text()) if ABOUT.is_file() else {}

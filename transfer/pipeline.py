@@ -27,7 +27,7 @@ from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Direction, Plan, TaskRecord
-from penstock.transfer.values.view import LAYOUTS, View
+from penstock.transfer.values.view import View
 
 _log = logging.getLogger("penstock.transfer.pipeline")
 
@@ -94,7 +94,12 @@ class Pipeline:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
         table = self.directory(demand.direction).table
         with during(self._timeline, "engine", "plan"):
-            plan = make_plan(demand, table, self.residency(demand), rates, self.options)
+            if self.source is None and not (demand.whole or demand.wanted.any()):
+                self._let_go()  # what a cache keeps changes with what is wanted: here it stays as it is
+                self._unpin()
+                plan = Plan(demand.direction, ())
+            else:
+                plan = make_plan(demand, table, self.residency(demand), rates, self.options)
         if _log.isEnabledFor(logging.DEBUG):
             tasks = Counter(task.route for task in plan.tasks)
             told = ", ".join(f"{count} {route}" for route, count in tasks.items())
@@ -175,7 +180,7 @@ class Pipeline:
         if known is None:
             rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
             arrays = directory.whole_arrays(demand.with_weights)
-            known = partial(View, LAYOUTS[plan.direction], plan.direction, 0, table.edges, *rows, *arrays)
+            known = partial(View, 0, table.edges, *rows, *arrays)
             self._fast[key] = known
         record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.passed import Passed
+from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel as route
@@ -76,8 +76,8 @@ def _send_after(
     step = table.partition_edges // lane.chunk_edges
     chunks = np.asarray(here & np.repeat(brought, step)[: len(here)], dtype=np.uint8)
     sizes = table.partition_edges, lane.chunk_edges, max(1, LINE_BYTES // lane.edge_bytes)
-    where = Passed(chunks, sizes, np.zeros(3 * len(table), dtype=np.int64))
-    marks = kernels.take_passed(state, lane.index, *due, where)
+    where = ReadyRows(chunks, sizes, np.zeros(3 * len(table), dtype=np.int64))
+    marks = kernels.select_ready(state, lane.index, *due, where)
     vertices, edges, lines = np.ascontiguousarray(where.table.reshape(-1, 3).T)
     if edges.any():
         demand = Demand(lane.key, vertices, edges, lines, edges.astype(float), None, lane.with_weights, marks=marks)

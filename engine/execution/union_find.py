@@ -4,7 +4,7 @@ With the edges at hand: link the first two neighbors of every vertex, compress, 
 lies outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
 these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
-in `kernels/forest.py`.
+in `kernels/host/union_find.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     resident = all(worker.lanes["push"].resident for worker in loop.workers)
     done_each, giant = 0, NO_COMPONENT
     if resident:
-        yield _pass(loop, lambda worker, view: worker.kernels.link_heads(view, worker.state, loop.out, SAMPLED))
+        yield _pass(
+            loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
+        )
         giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed

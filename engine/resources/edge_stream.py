@@ -94,7 +94,7 @@ class EdgeStream:
             everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
             with self.views(kernels, state, everyone, ()) as views:
                 for view in views:
-                    kernels.keep_heads(view, self.index, self.heads)
+                    kernels.cache_row_prefixes(view, self.index, self.heads)
             self.heads.filled = True
 
     @property
@@ -218,7 +218,7 @@ class EdgeStream:
         if self.direction == "push":
             kernels.count_active(state, self.index, sizes, counts, chunks)
         else:
-            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
+            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:

@@ -14,7 +14,7 @@ from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import program_of
+from support.program_cases import program_of
 
 pytestmark = pytest.mark.gpu
 

@@ -1,7 +1,7 @@
 """Independent verifiers of the larger catalogue: what each program must answer, without Penstock.
 
 The second half of `oracles.py`, with the same rules: imports nothing of penstock, one plain serial statement of each
-answer in numpy and loops, held against networkx and scipy in test_verifiers.py. Parallel edges count each and
+answer in numpy and loops, held against networkx and scipy in test_catalogue_oracles.py. Parallel edges count each and
 self-loops stay, unless a function says otherwise. Refuses speed: dense matrices, graphs of a few thousand vertices.
 """
 

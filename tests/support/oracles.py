@@ -2,7 +2,7 @@
 
 Owns one plain statement of each answer in numpy, heapq and loops, and one `check_` function per
 program that compares an answer with it and names the first vertex that differs. Imports nothing of
-penstock, so an error there cannot hide here; is itself held against networkx in test_checkers.py.
+penstock, so an error there cannot hide here; is itself held against networkx in test_oracles.py.
 Refuses speed: graphs of up to a few million arcs, the last few answers kept (leave them as they are).
 
 One verifier per kernel, serial and simple: the idea of the GAP benchmark (Beamer, Asanovic,

@@ -1,7 +1,9 @@
-"""The larger catalogue's programs for trials: how each is made, and which verifier holds its answer.
+"""How a test makes each program, and which oracle checks its answer.
 
-`trials.py` has the four oldest; here PageRank goes by weight. The graph is a tangle: loops, parallel edges, a long
-tail, vertices apart.
+`program_of` and `check` are for the programs of PROGRAMS on any graph: searches start at a vertex of the largest
+out-degree, `pagerank` ignores weights and has a small damping factor, to converge in fewer iterations, and `sweeps` is
+PageRank for exactly three iterations. `CASES` has the other programs, for the graph `tangle`: self-loops, parallel
+edges, a long path, isolated vertices; there PageRank uses weights.
 """
 
 from __future__ import annotations
@@ -26,13 +28,70 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.triangles import LCC, Triangles
+from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from support import catalogue_oracles as right
 from support.graphs import skewed, weighed
-from support.oracles import EdgeList, check_pagerank
+from support.oracles import EdgeList, check_bfs, check_pagerank, check_sssp, check_wcc
 
 Fields = dict[str, Any]
+
+PROGRAMS = ("bfs", "sssp", "pagerank", "sweeps", "wcc")
+DAMPING = 0.6
+
+
+class Patient(BFS):
+    """A search with a `done` of its own: its iterations cannot be fused."""
+
+    def done(self, iteration: int, totals: dict[str, float]) -> bool:
+        return iteration > 3
+
+
+class Wandering(SSSP):
+    """Paths whose priorities depend on the iteration: its iterations cannot be fused."""
+
+    def priority(distance, iteration):  # type: ignore[no-untyped-def]
+        return distance + iteration
+
+
+def start_of(edges: EdgeList) -> int:
+    """A vertex of the largest out-degree, the middle one of those that tie; 0 in an empty graph."""
+    degrees = np.diff(edges.rows[0])
+    best = np.flatnonzero(degrees == degrees.max(initial=0))
+    return int(best[len(best) // 2]) if len(best) else 0
+
+
+def program_of(name: str, edges: EdgeList) -> Program:
+    """A program of PROGRAMS for `edges`."""
+    source = start_of(edges)
+    makers = {
+        "bfs": lambda: BFS(source=source),
+        "sssp": lambda: SSSP(source=source),
+        "pagerank": lambda: PageRank(damping=DAMPING, tol=1e-9, max_iter=1000, weight=False),
+        "sweeps": lambda: PageRank(tol=0, max_iter=3, weight=False),
+        "wcc": WCC,
+    }
+    return makers[name]()
+
+
+def check(name: str, edges: EdgeList, fields: Fields) -> None:
+    """Check the answer of `name` with its oracle; AssertionError if it is wrong."""
+    source = start_of(edges)
+    if name == "bfs":
+        check_bfs(edges, source, fields["level"], fields["parent"])
+    elif name == "sssp":
+        floats = edges.weights is not None and edges.weights.dtype.kind == "f"
+        check_sssp(edges, source, fields["distance"], tolerance=1e-9 if floats else 0.0)
+    elif name == "wcc":
+        check_wcc(edges, fields["component"])
+    elif name == "sweeps":
+        check_pagerank(edges, fields["rank"], l1=1e-12, sweeps=3)
+    else:
+        check_pagerank(edges, fields["rank"], l1=1e-8, damping=DAMPING)
+
+
 SOURCE, OTHER = 3, 18
 
 

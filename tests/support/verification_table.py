@@ -15,12 +15,12 @@ from pathlib import Path
 
 from penstock.engine.programs.table import PROGRAMS
 from support.program_cases import CASES, ROWS
-from support.trials import PROGRAMS as TRIALS
+from support.program_cases import PROGRAMS as TRIALS
 
 TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
-"""The programs of trials.py by their names in the catalogue."""
+"""The programs of `program_of` by their names in the catalogue."""
 WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"}
 """Programs that use the weights there are."""
 
@@ -83,9 +83,9 @@ EVIDENCE = (
     Evidence(CATALOGUE, "test_every_way_gives_the_answer", COLUMNS[:2], CASES.keys),
     Evidence(CATALOGUE, "test_collaborative_filtering", COLUMNS[:2], lambda: {"cf"}),
     Evidence(CATALOGUE, "test_personalized_pagerank_by_name", COLUMNS[:3], lambda: {"personalized_pagerank"}),
-    Evidence("engine/kernels/test_cuda.py", "test_shapes", COLUMNS[2:3], lambda: OLDEST),
-    Evidence("engine/kernels/test_cuda_rows.py", "test_rows_in_blocks_and_strips", COLUMNS[2:3], lambda: ROWS),
-    Evidence("engine/kernels/test_cuda_rows.py", "test_vectors", COLUMNS[2:3], lambda: {"cf"}),
+    Evidence("engine/kernels/cuda/test_launch.py", "test_shapes", COLUMNS[2:3], lambda: OLDEST),
+    Evidence("engine/kernels/cuda/test_rows.py", "test_rows_in_blocks_and_strips", COLUMNS[2:3], lambda: ROWS),
+    Evidence("engine/kernels/cuda/test_rows.py", "test_vectors", COLUMNS[2:3], lambda: {"cf"}),
     Evidence(CATALOGUE, "test_simulated_gpu", COLUMNS[2:3], CASES.keys),
     Evidence("gpu/test_device.py", "test_every_shape", COLUMNS[3:], lambda: keys_of(DEVICE, "ELSEWHERE")),
     Evidence(DEVICE, "test_the_hosts_answer", COLUMNS[3:], lambda: keys_of(DEVICE, "MAKERS")),

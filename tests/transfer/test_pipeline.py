@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
@@ -88,7 +89,7 @@ def test_once_loaded_one_view_over_one_array():
     plan = pipeline.plan(demand, RATES)
     (view,) = pipeline.arrivals(plan, demand)
     assert plan.whole
-    assert (view.e0, view.e1, view.layout) == (0, 93, "csr")
+    assert (view.e0, view.e1) == (0, 93)
     assert len(view.neighbors) == 93
     assert view.record.hits == 12
     assert view.record.chunks_read == view.record.bytes_disk == 0
@@ -105,6 +106,21 @@ def test_a_partly_fetched_partition_is_completed_and_only_what_is_missing_is_rea
     assert [r.hits for r in pipeline.records] == [0, 0]
     run(pipeline, demand_of(table, [0, 1, 3]))
     assert [(r.route, r.hits) for r in pipeline.records] == [("resident", 3)]
+
+
+@pytest.mark.parametrize("slots", [0, 2, None])
+def test_a_demand_of_nothing_is_planned_as_make_plan_does_and_changes_no_cache(slots):
+    pipeline, _ = make(partitions=6, slots=slots)
+    table = pipeline.table("out")
+    run(pipeline, demand_of(table, [0, 3]))
+    nothing, cache = demand_of(table, []), pipeline.cache
+    before = None if cache is None else (cache.use.copy(), cache.starts.copy())
+    residency = pipeline.residency(nothing)
+    assert pipeline.plan(nothing, RATES) == make_plan(nothing, table, residency, RATES, pipeline.options)
+    assert run(pipeline, nothing).size == 0
+    if cache is not None:
+        assert not cache.pins.any()
+        np.testing.assert_array_equal((cache.use, cache.starts), before)
 
 
 @pytest.mark.parametrize("slots", [0, 2, None])
@@ -407,7 +423,7 @@ def test_an_undirected_graph_pulls_and_pushes_over_one_cached_adjacency():
     run(pipeline, demand_of(pipeline.directory("out").table))
     demand = demand_of(pipeline.directory("in").table, direction="in")
     (view,) = pipeline.arrivals(pipeline.plan(demand, RATES), demand)
-    assert (view.direction, view.layout) == ("in", "csc")
+    assert view.record.direction == "in"
     assert reader.chunks == 12
 
 

@@ -28,7 +28,7 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.cost import LINK, Cost
 from penstock.transfer.values.task import Demand, Ints, Partition, Task, TaskRecord
-from penstock.transfer.values.view import LAYOUTS, View
+from penstock.transfer.values.view import View
 
 name = "cel"
 kinds = frozenset({"emulated", "cuda"})
@@ -145,7 +145,7 @@ class Concatenated(Transfer):
         bounds = bundle.pieces[0].v0, bundle.pieces[-1].v1
         super().__init__(
             View(
-                LAYOUTS[direction], direction, 0, plan.edges, *bounds, neighbors, weights, record,
+                0, plan.edges, *bounds, neighbors, weights, record,
                 rows=rows, offsets=offsets,
             ),
             slab=slab,

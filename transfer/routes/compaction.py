@@ -21,7 +21,7 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.task import Demand, Ints, Task, TaskRecord
-from penstock.transfer.values.view import LAYOUTS, View
+from penstock.transfer.values.view import View
 
 name = "compaction"
 kinds = frozenset({"emulated", "cuda"})
@@ -100,12 +100,12 @@ class Compacted(Transfer):
 
     def _shape(self, slab: Slab) -> View:
         """The view that will be."""
-        table, plan, direction = self._directory.table, self._plan, self._directory.direction
+        table, plan = self._directory.table, self._plan
         offsets, rows, neighbors = plan.slices(slab.neighbors)
         weights = None if slab.weights is None else slab.weights[: plan.edges]
         bounds = int(table.v0[self._numbers[0]]), int(table.v1[self._numbers[-1]])
         return View(
-            LAYOUTS[direction], direction, 0, plan.edges, *bounds, neighbors, weights, self._record,
+            0, plan.edges, *bounds, neighbors, weights, self._record,
             rows=rows, offsets=offsets,
         )  # fmt: skip
 

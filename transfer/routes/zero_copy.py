@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
-from penstock.transfer.values.residency import LINE_BYTES
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand, Task
 
 name = "zero-copy"

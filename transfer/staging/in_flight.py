@@ -17,7 +17,7 @@ from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.task import AdjacencyArrays, Direction, Ints, TaskRecord
-from penstock.transfer.values.view import LAYOUTS, View
+from penstock.transfer.values.view import View
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
 """Neighbors and weights, weights None where none are wanted."""
@@ -47,7 +47,7 @@ class EdgeRequest:
 
     def view(self, arrays: Arrays) -> View:
         """Return the view of its edges in these arrays."""
-        return View(LAYOUTS[self.direction], self.direction, self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
+        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
 
     def transfer(
         self,

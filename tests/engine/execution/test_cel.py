@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
@@ -26,8 +26,8 @@ from penstock.transfer.routes import cel
 from penstock.transfer.staging import gather_buffers
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList, check_sssp
+from support.program_cases import start_of
 from support.small_host import keeping
-from support.trials import start_of
 
 on_simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 

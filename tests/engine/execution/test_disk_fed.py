@@ -26,8 +26,8 @@ from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
 from support.graphs import on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import PROGRAMS, check, program_of
 from support.small_host import CHUNK, small_memory
-from support.trials import PROGRAMS, check, program_of
 
 
 class Watched(Session):

@@ -18,7 +18,7 @@ from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.staging.staged_reader import StagedReader
 from support.faults import break_disk, flip_bit
 from support.graphs import on_disk, shape
-from support.trials import check, program_of
+from support.program_cases import check, program_of
 
 EDGES = shape("skewed", weights="uint8")
 STEP = 64

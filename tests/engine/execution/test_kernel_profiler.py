@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import pytest
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.storage.base.timeline import Span, Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
-from several_devices import Session
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.trials import check, program_of
+from support.program_cases import check, program_of
+from support.several_devices import Session
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 LINKED = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "direction": "push"}
@@ -87,13 +88,6 @@ def test_an_error_in_a_kernel_passes_through() -> None:
 def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     """With a stand-in for CUDA: the device's events are the host's, ranges are kept in a list."""
 
-    class Ranges(list[str]):
-        def push(self, name: str) -> None:
-            self.append(name)
-
-        def pop(self) -> None:
-            self.append("end")
-
     class Kernels:
         def apply(self) -> np.ndarray:
             return np.ones(3)
@@ -101,7 +95,8 @@ def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     timeline, device = Timeline(), EmulatedDevice()
     device.kind = "cuda"
     watch = KernelProfiler(timeline, device)
-    watch._ranges = ranges = Ranges()
+    ranges: list[str] = []
+    watch._ranges = SimpleNamespace(RangePush=ranges.append, RangePop=lambda: ranges.append("end"))
     watch.kernels(Kernels(), device).apply()
     assert list(timeline.spans()) == []
     watch.settle()

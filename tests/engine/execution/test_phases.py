@@ -15,9 +15,9 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
 from penstock.storage.base.errors import InputError
-from several_devices import run
 from support.graphs import in_memory
 from support.oracles import EdgeList
+from support.several_devices import run
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
 
@@ -113,7 +113,7 @@ class Count2(Count):
         (CDLP, {"everywhere": False}, "everywhere = True"),
         (CDLP, {"vertex": None}, r"no vertex\(\)"),
         (CDLP, {"edge": lambda degree: degree}, "reads 'degree'"),
-        (CDLP, {"wants": lambda label: label}, r"has wants\(\)"),
+        (CDLP, {"cond": lambda label: label}, r"has cond\(\)"),
         (LCC, {"edge": lambda lcc: lcc}, r"either edge\(\) or corner\(\)"),
         (LCC, {"combine": "min"}, "must be sum"),
         (LCC, {"corner": lambda neighbors: neighbors}, "reads 'neighbors'"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.kernels.host import HostKernels
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Field, Global, Program, Start
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError, RunError
-from several_devices import run
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList, bfs_levels
+from support.several_devices import run
 
 GRAPH = EdgeList(90, *skewed(90, 200, 3))
 SOURCE, DEPTH = 25, 3
@@ -173,7 +173,7 @@ ALL = {"combine": "all", "everywhere": True}
         (Plain, {"edge": None, "corner": _one, "done": lambda *_: True}, r"has done\(\)"),
         (WCC, {"edge": _one}, r"has edge\(\), which would never be run"),
         (WCC, {"vertex": _one}, r"has vertex\(\), which would never be run"),
-        (WCC, {"wants": _one}, r"has wants\(\), which would never be run"),
+        (WCC, {"cond": _one}, r"has cond\(\), which would never be run"),
         (WCC, {"max_iter": 1}, "links trees has no iterations"),
         (WCC, {"done": lambda *_: True}, r"has done\(\)"),
         (WCC, {"along": "in"}, "along = 'in' is read by nothing"),

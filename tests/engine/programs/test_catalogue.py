@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from penstock.engine import Program, Session
 from penstock.engine.api import make
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
@@ -34,11 +34,11 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
-from several_devices import run
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank
 from support.program_cases import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
+from support.several_devices import run
 
 SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs")
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.vertex_ids import in_original_order
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.table import PROGRAMS, named
-from several_devices import run
 from support.graphs import skewed, weighed
 from support.oracles import EdgeList, check_bfs
+from support.several_devices import run
 
 VERTICES, SOURCE = 60, 41
 PARAMETERS: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@ from penstock.engine import Graph, from_edges
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.base.errors import InputError
-from several_devices import run
+from support.several_devices import run
 
 COUNT = 24
 

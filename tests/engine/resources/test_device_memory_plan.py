@@ -12,8 +12,8 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import Rates
 from support.graphs import on_disk, shape
+from support.program_cases import check, program_of
 from support.small_host import CHUNK, keeping
-from support.trials import check, program_of
 
 ROOM = 2 * CHUNK * 4 - 1
 EDGES = shape("skewed", weights="uint8")

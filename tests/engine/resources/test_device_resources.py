@@ -23,8 +23,8 @@ from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices import cuda
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList, check_pagerank
+from support.program_cases import PROGRAMS, check, program_of
 from support.small_host import keeping
-from support.trials import PROGRAMS, check, program_of
 
 LEAST = 2 * 32 * 8
 """Bytes of two slabs of one chunk."""

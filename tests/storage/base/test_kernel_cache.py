@@ -17,7 +17,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.user_cache import kernel_folder, user_cache
 from support.faults import python
-from support.sources import FLOORS, ROOT
+from support.source_code import FLOORS, ROOT
 
 CALLER = "from penstock.lower_trial import FACTOR, lower\ndef upper(x):\n    return lower(x) * FACTOR\n"
 LOWER = "FACTOR = 2\ndef lower(x):\n    return x + 1\n"
@@ -139,7 +139,7 @@ def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 KERNELS = """
 import numpy as np
-from penstock.engine.kernels.cached import Kernel
+from penstock.engine.kernels.host.jit import Kernel
 from penstock.storage.format.index import _starts
 out = np.zeros(2, np.int64)
 for function in (_starts, Kernel(_starts.py_func, "trial").serial):

@@ -27,7 +27,7 @@ from penstock.storage.format.writer import GraphWriter
 from support import flips
 from support.faults import python
 from support.graph_files import string_array
-from support.sources import modules
+from support.source_code import modules
 
 STEP = 307
 TESTS = Path(flips.__file__).parents[1]
