@@ -21,13 +21,12 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
-from penstock.engine.kernels.host import HostKernels
-from penstock.engine.kernels.host_rows import HostRowKernels
-from penstock.engine.kernels.reference import ReferenceKernels
-from penstock.engine.kernels.reference_rows import ReferenceRowKernels
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.host.launch_rows import HostRowKernels
+from penstock.engine.kernels.reference.rows import ReferenceRowKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
-    PlannedRun,
     RunRequirements,
     RunSetting,
     check_program_on,
@@ -38,7 +37,6 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.resources.closing import SessionResources
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -75,7 +73,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[Any, Any] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = SessionResources(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -97,7 +95,7 @@ class Session:
 
     def close(self) -> None:
         """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
-        with self._turns.last():
+        with self._turns.closing():
             self._dropped()
             self._indexes.clear()
 
@@ -144,13 +142,13 @@ class Session:
         return self._in_turn(program, checkpoints)
 
     def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
-        with self._turns.mine():
+        with self._turns.acquired():
             return (yield from self._formed(program, checkpoints))
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
-        self._planned = plan_memory(self.graph, program, self._setting).needs
+        _, self._planned = plan_memory(self.graph, program, self._setting)
         with checkpoints or nullcontext():
             if checkpoints is not None:
                 program = checkpoints.begin(program, self.graph, self.config)
@@ -172,10 +170,10 @@ class Session:
         of them, each has the room to itself.
         """
         setting = self._setting_of(checkpoints=False)
-        with self._turns.mine():
+        with self._turns.acquired():
             try:
                 alone = [
-                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs
+                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting)[1] for one in programs
                 ]
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
@@ -190,12 +188,11 @@ class Session:
         checkpoints: whether the run would keep some.
         """
         program = program.form(self.graph, self.config.mode)
-        with self._turns.mine():
-            found = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
-            told = forecast(
-                self.graph, self.config, self._device, PlannedRun(found.asks, self._with_others(found.needs))
-            )
-        return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
+        with self._turns.acquired():
+            asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            first = asks[0] if asks else None
+            told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+        return replace(told, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
@@ -338,8 +335,8 @@ class Session:
             return reference(program, dtype, weighted, threads)
         if self._has_host_kernels:
             return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
-        from penstock.engine.kernels.cuda_kernels import CudaKernels  # numba.cuda only where a device is used
-        from penstock.engine.kernels.cuda_row_kernels import CudaRowKernels
+        from penstock.engine.kernels.cuda.launch import CudaKernels  # numba.cuda only where a device is used
+        from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
 
         placed = CudaRowKernels if needs_rows(program) else CudaKernels
         return placed(program, dtype, weighted, self._device, self._indexes)
@@ -418,6 +415,25 @@ class Session:
             made.log()
         assert self._held.equipment is not None
         return self._held.equipment
+
+
+class _Held:
+    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+
+    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+        self.equipment: HostResources | None = None
+        self._device, self._kernels = device, kernels
+
+    def close(self) -> None:
+        """Stop reading, and free the caches and what is on the device."""
+        equipment, self.equipment = self.equipment, None
+        if equipment is not None:
+            equipment.close()
+        if self._device is not None:
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._device.close()
+        self._kernels.clear()
 
 
 def _adopt(state: State, first: State) -> None:

@@ -37,10 +37,10 @@ DOORS: dict[str, tuple[str, ...]] = {
     "resource": ("storage/base/budget.py",),
     "os.preadv": ("storage/format/direct_io.py", "storage/ingest/bytes/file.py", "storage/convert/*"),
     "os.pread": ("storage/format/direct_io.py", "storage/convert/*"),
-    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda.py"),
-    "matplotlib": ("tools/bench/routes/figures.py",),
+    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "matplotlib": ("tools/base/plots.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py"),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
@@ -65,7 +65,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("tools/*",),
     "argparse": ("tools/*",),
     "multiprocessing": (),
-    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda_simulated.py"),
+    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda/simulator.py"),
     "concurrent": ("storage/*", "tools/*", "transfer/staging/gather_buffers.py"),
 }
 """Each thing and the only files that may touch it (DESIGN.md section 2, HOUSE_STYLE.md 6, 8, 13)."""
@@ -88,7 +88,7 @@ README_BYTES = 10_000
 FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
 TOP = "tools/package"
 """The package `penstock` itself, above the floors; it holds the version."""
-OWN_SOURCE = "engine/kernels/cached.py"
+OWN_SOURCE = "engine/kernels/host/jit.py"
 """Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""
 
 
@@ -299,7 +299,7 @@ BREAKERS = [
     (broken_doors, {"engine/run.py": "print(1)"}),
     (broken_doors, {"engine/run.py": "import sys\nsys.exit(2)"}),
     (broken_doors, {"engine/run.py": "raise SystemExit(2)"}),
-    (broken_doors, {"engine/kernels/host.py": "from numba import cuda"}),
+    (broken_doors, {"engine/kernels/host/launch.py": "from numba import cuda"}),
     (broken_doors, {"transfer/pipeline.py": "import numba\nnumba.cuda.jit"}),
     (broken_doors, {"transfer/values/cost.py": "import psutil"}),
     (broken_doors, {"tools/cli.py": "import logging\nlogging.warning('to everybody')"}),
@@ -398,7 +398,7 @@ def test_every_rule_has_a_breaker() -> None:
 
 def test_every_door_exists_or_is_still_to_be_built() -> None:
     """A door that was renamed would silently let nobody, or everybody, through."""
-    later = {"transfer/devices/cuda.py", "engine/kernels/cuda.py", "tools/bench/routes/figures.py"}
+    later = {"transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "tools/base/plots.py"}
     doors = {path for paths in DOORS.values() for path in paths if "*" not in path}
     assert {path for path in doors - later if not (ROOT / path).is_file()} == set()
 

@@ -1,1 +1,1 @@
-"""Speaks: the command line. The only floor that prints, exits or reads the environment."""
+"""The command line: the only floor that prints, exits or reads the environment."""

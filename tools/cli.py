@@ -1,9 +1,8 @@
-"""Owns the command `penstock`: its commands, completion, exit codes, and how a run ends when told to stop.
+"""The command `penstock`: its commands, completion, exit codes, and how a run ends at a signal.
 
-Exit codes: 0 done, 1 a run failed, 2 bad input or usage, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141
-nobody reads the output any more. Refuses tracebacks for anything a user can cause. A signal becomes
-an exception in the main thread, so that every `with` block below unwinds and removes what it made.
-Each command's file is imported only when it is asked for.
+Exit codes: 0 done, 1 a run failed, 2 bad input or usage, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141 the reader of the
+output is gone. A signal becomes an exception in the main thread, so that every `with` block unwinds and removes what it
+made. Each command's file is imported only when it is asked for.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.probes import ROW_EDGES, RUNS, Probes
+from penstock.engine.kernels.host.probes import ROW_EDGES, RUNS, Probes
 from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget

@@ -7,7 +7,7 @@ Owns the names in a checkpoint of a loop; refuses arrays that are not of this ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 MARKED = 1 << 22
 """Vertices whose bits are unpacked together."""
-_JSON_FIELDS = (
-    "iteration",
-    "totals",
-    "unexplored",
-    "unvisited",
-    "limit",
-    "direction",
-    "everything",
-    "converged",
-    "finished",
-    "met",
-)
+_JSON_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "iteration": int,
+    "totals": dict,
+    "unexplored": int,
+    "unvisited": int,
+    "limit": float,
+    "direction": str,
+    "everything": bool,
+    "converged": bool,
+    "finished": bool,
+    "met": int,
+}
+"""A loop's numbers that are kept, and what each is in JSON."""
 
 Fields = Mapping[str, "NDArray[Any]"]
 
@@ -66,19 +67,8 @@ class RestoredRun:
 
 def numbers_of(loop: Loop) -> dict[str, Any]:
     """A loop's numbers, as plain JSON."""
-    return {
-        "iteration": loop.iteration,
-        "totals": loop.totals,
-        "unexplored": int(loop.unexplored),
-        "unvisited": int(loop.unvisited),
-        "limit": float(loop.limit),
-        "direction": loop.direction,
-        "everything": bool(loop.everything),
-        "converged": bool(loop.converged),
-        "finished": bool(loop.finished),
-        "met": loop.met,
-        "before": [loop.before.vertices, loop.before.edges],
-    }
+    numbers = {name: kind(getattr(loop, name)) for name, kind in _JSON_FIELDS.items()}
+    return numbers | {"before": [loop.before.vertices, loop.before.edges]}
 
 
 def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -12,24 +12,20 @@ many. Refuses programs that may not see their own updates: only pushes of asynch
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.passed import Passed
+from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel as route
 from penstock.transfer.values.task import Demand
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.state.frontier import Frontier
     from penstock.transfer.values.view import View
 
 LINE_BYTES = 128
@@ -60,30 +56,28 @@ def follows(lane: EdgeStream) -> bool:
 
 
 def views(
-    kernels: Any, state: Any, lane: EdgeStream, frontier: Frontier, due: tuple[tuple[Any, ...], float]
+    arrivals: Iterator[View], kernels: Any, state: Any, lane: EdgeStream, due: tuple[tuple[Any, ...], float]
 ) -> Iterator[View]:
-    """As `Lane.views`, with views of rows that follow; due: the program's scalars, and the limit of its priorities."""
-    stage = lane.pipeline.stage(lane.key)
-    brought = np.zeros(len(stage.table), dtype=bool)
-    with closing(cast("Generator[View]", lane.views(kernels, state, frontier, due[0]))) as arrivals:
-        for view in arrivals:
-            yield view
-            if view.record.route != route.name:
-                brought[list(view.record.partitions)] = True
-                _send_after(kernels, state, lane, due, brought)
+    """The views of a walk, with views of rows that follow; due: the program's scalars, the limit of its priorities."""
+    brought = np.zeros(len(lane.directory.table), dtype=bool)
+    for view in arrivals:
+        yield view
+        if view.record.route != route.name:
+            brought[list(view.record.partitions)] = True
+            _send_after(kernels, state, lane, due, brought)
 
 
 def _send_after(
     kernels: Any, state: Any, lane: EdgeStream, due: tuple[tuple[Any, ...], float], brought: NDArray[np.bool_]
 ) -> None:
     """Let the rows that have changed in the partitions brought so far follow; the host waits for the last kernel."""
-    stage = lane.pipeline.stage(lane.key)
-    here = route.complete(stage, with_weights=lane.with_weights)
-    step = stage.table.partition_edges // lane.chunk_edges
+    directory, table = lane.directory, lane.directory.table
+    here = directory.staging.link.complete(directory.adjacency, lane.with_weights)
+    step = table.partition_edges // lane.chunk_edges
     chunks = np.asarray(here & np.repeat(brought, step)[: len(here)], dtype=np.uint8)
-    sizes = stage.table.partition_edges, lane.chunk_edges, max(1, LINE_BYTES // lane.edge_bytes)
-    where = Passed(chunks, sizes, np.zeros(3 * len(stage.table), dtype=np.int64))
-    marks = kernels.take_passed(state, lane.index, *due, where)
+    sizes = table.partition_edges, lane.chunk_edges, max(1, LINE_BYTES // lane.edge_bytes)
+    where = ReadyRows(chunks, sizes, np.zeros(3 * len(table), dtype=np.int64))
+    marks = kernels.select_ready(state, lane.index, *due, where)
     vertices, edges, lines = np.ascontiguousarray(where.table.reshape(-1, 3).T)
     if edges.any():
         demand = Demand(lane.key, vertices, edges, lines, edges.astype(float), None, lane.with_weights, marks=marks)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.records import IterationRecord
     from penstock.transfer.devices.device import Device
 
-UNSEEN = frozenset({"use", "close", "can_stretch", "mark", "marks", "placed"})
+UNSEEN = frozenset({"use", "close", "can_fuse", "mark", "marks", "placed"})
 """What kernels do that takes no time worth a span, or is part of another call."""
 
 
@@ -32,7 +32,7 @@ class KernelProfiler:
         self.timeline = timeline
         self.stamps = None if device is None else DeviceTimestamps(timeline, device)
         self._device = device
-        self._ranges = cuda.ranges() if device is not None and device.kind == "cuda" else None
+        self._ranges = cuda.nvtx() if device is not None and device.kind == "cuda" else None
         self._moved = [0, 0]
 
     def kernels(self, kernels: Any, device: Device) -> Any:
@@ -87,13 +87,13 @@ class KernelProfiler:
         def called(*arguments: Any, **named: Any) -> Any:
             told, work = _told(name, arguments)
             if self._ranges is not None:
-                self._ranges.push(told)
+                self._ranges.RangePush(told)
             first = device.event(None)
             try:
                 result = function(*arguments, **named)
             finally:
                 if self._ranges is not None:
-                    self._ranges.pop()
+                    self._ranges.RangePop()
             stamps.add(track, told, (first, device.event(None)), work)
             return result
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.program.bindings import scalar_values
+from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange
 from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
@@ -25,6 +26,7 @@ from penstock.engine.resources.link_costs import link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.records import IterationRecord
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 LOADED = ("filter", "resident")
 """Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
-LINE_BYTES = 128
-_REDUCE: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
 @dataclass
@@ -130,7 +130,7 @@ class Loop:
             self.end_iteration(record.number)
             if self.finished:
                 for worker in self.workers:
-                    record.tasks.extend(worker.lanes[self.direction].abandon())
+                    record.tasks.extend(worker.lanes[self.direction].drain())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -142,14 +142,14 @@ class Loop:
         """Keep in mind whether the last bucket began small: then a stretch may go on to the next one by itself."""
         if self.limit != self._noted_limit:
             self._noted_limit = self.limit
-            self._small_buckets = self.workers[0].kernels.can_stretch(frontier)
+            self._small_buckets = self.workers[0].kernels.can_fuse(frontier)
 
     def _can_stretch(self, frontier: Frontier) -> bool:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         lane, kernels = worker.lanes["push"], worker.kernels
         here = len(self.workers) == 1 and not worker.against and lane.index is self.out
-        able = here and kernels.can_stretch(frontier)
+        able = here and kernels.can_fuse(frontier)
         return able and (lane.resident or (kernels.over_links and lane.slight(frontier)))
 
     def _stretch(
@@ -171,9 +171,10 @@ class Loop:
         )
         done = FusedIterations([], self.limit)
         worker.kernels.use()
-        for view in lane.views(worker.kernels, worker.state, frontier, scalars):
-            done = worker.kernels.stretch(view, worker.state, frontier, self.out, scalars, bounds)
-            view.record.predicted = None  # it was foretold for one iteration: there is nothing to learn from several
+        with lane.views(worker.kernels, worker.state, frontier, scalars) as views:
+            for view in views:
+                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
+                view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
         self.limit = done.limit
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for at, (vertices, edges) in enumerate(done.frontiers):
@@ -270,24 +271,24 @@ class Loop:
         if lane.heads is not None:
             head = lane.heads.view(lane.key)
             kernels.pull(head, state, frontier, (lane.heads.index, self.out), scalars)
-            kernels.note_found(state)
-        views = lane.views(kernels, state, frontier, scalars)
-        if cel.follows(lane):
-            views = cel.views(kernels, state, lane, frontier, (scalars, self.limit))
-        for view in views:
-            began = time.perf_counter()
-            if lane.direction == "push":
-                kernels.push(view, state, frontier, lane.index, scalars)
-                self._push_again(worker, lane, view, scalars)
-            else:
-                kernels.pull(view, state, frontier, (lane.index, self.out), scalars, lane.skip)
-            view.record.kernel_seconds += time.perf_counter() - began
+            kernels.record_matched(state)
+        skip = lane.skip
+        with lane.views(kernels, state, frontier, scalars) as arrivals:
+            follows = cel.follows(lane)
+            for view in cel.views(arrivals, kernels, state, lane, (scalars, self.limit)) if follows else arrivals:
+                began = time.perf_counter()
+                if lane.direction == "push":
+                    kernels.push(view, state, frontier, lane.index, scalars)
+                    self._push_again(worker, lane, view, scalars)
+                else:
+                    kernels.pull(view, state, frontier, (lane.index, self.out), scalars, skip)
+                view.record.kernel_seconds += time.perf_counter() - began
 
     def _push_again(self, worker: Worker, lane: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Local rounds on edges that were brought for this iteration only."""
-        if view.record.route in LOADED and not lane.resident and view.layout != "list":
+        if view.record.route in LOADED and not lane.resident:
             for _ in range(self.local_rounds):
-                worker.kernels.push_again(view, worker.state, lane.index, scalars, self.limit)
+                worker.kernels.push_resend(view, worker.state, lane.index, scalars, self.limit)
                 view.record.local_rounds += 1
 
     def _apply(self, frontier: Frontier) -> None:
@@ -331,4 +332,4 @@ class Loop:
         """Add up the spans' shares in their order, so that the sum is the same on any number of threads."""
         partial = self.workers[0].state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
-            self.totals[name] = float(_REDUCE[total.combine].reduce(partial[:, column]))
+            self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))

@@ -86,7 +86,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
         for other in bounds:
             if other != span:
                 found.keep(other, neighbors, kept[1])
-            kernels.meet(kept[0], kept[other != span], each, state, scalars)
+            kernels.intersect(kept[0], kept[other != span], each, state, scalars)
         yield span[1]
 
 

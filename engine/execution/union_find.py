@@ -4,7 +4,7 @@ With the edges at hand: link the first two neighbors of every vertex, compress, 
 lies outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
 these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
-in `kernels/forest.py`.
+in `kernels/host/union_find.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     resident = all(worker.lanes["push"].resident for worker in loop.workers)
     done_each, giant = 0, NO_COMPONENT
     if resident:
-        yield _pass(loop, lambda worker, view: worker.kernels.link_heads(view, worker.state, loop.out, SAMPLED))
+        yield _pass(
+            loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
+        )
         giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
@@ -102,13 +104,12 @@ def _reached_share(lane: EdgeStream, here: NDArray[np.bool_]) -> float:
     Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
     what is still to come could be left out. here: bool (partitions,), not all of them.
     """
-    stage = lane.pipeline.stage(lane.key)
-    table, (bases, offsets, shift) = stage.table, lane.index.arrays()
+    table, (bases, offsets, shift) = lane.directory.table, lane.index.arrays()
     several, edges = SAMPLES
     numbers = np.flatnonzero(here)
     found = []
     for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
-        neighbors = stage.placed(number, 1, False)[0]
+        neighbors = lane.directory.cached_arrays(number, 1, False)[0]
         middle = int(table.lengths[number]) // 2
         found.append(lane.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
     targets = np.concatenate(found)
@@ -137,13 +138,14 @@ def _pass(
     for worker in loop.workers:
         worker.kernels.use()
         lane = worker.lanes["push"]
-        for number, view in enumerate(lane.views(worker.kernels, worker.state, frontier, (), only), start=1):
-            started = time.perf_counter()
-            link(worker, view)
-            if not lane.resident and number & (number - 1) == 0:
-                # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
-                worker.kernels.compress(worker.state)
-            view.record.kernel_seconds += time.perf_counter() - started
+        with lane.views(worker.kernels, worker.state, frontier, (), only) as views:
+            for number, view in enumerate(views, start=1):
+                started = time.perf_counter()
+                link(worker, view)
+                if not lane.resident and number & (number - 1) == 0:
+                    # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
+                    worker.kernels.compress(worker.state)
+                view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(lane.records)
     first = loop.workers[0]
     for other in loop.workers[1:]:

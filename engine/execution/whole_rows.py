@@ -73,12 +73,13 @@ def visit_views(
     for walk, lane in enumerate(lanes):
         only = None
         if block is not None and not lane.resident:
-            table, (first, last) = lane.pipeline.table(lane.key), block.edges(walk)
+            table, (first, last) = lane.directory.table, block.edges(walk)
             only = (table.e0 < last) & (table.e1 > first)
-        for view in lane.views(worker.kernels, worker.state, whole, (), only):
-            began = time.perf_counter()
-            see(view, walk)
-            view.record.kernel_seconds += time.perf_counter() - began
+        with lane.views(worker.kernels, worker.state, whole, (), only) as views:
+            for view in views:
+                began = time.perf_counter()
+                see(view, walk)
+                view.record.kernel_seconds += time.perf_counter() - began
         record.tasks.extend(lane.records)
 
 

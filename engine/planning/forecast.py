@@ -15,12 +15,12 @@ import numpy as np
 from penstock.engine.resources.device_memory_plan import (
     DeviceMemoryPlan,
     cache_shares,
-    edge_source_options,
     initial_residents,
     link_options,
     link_rates,
     plan_device_memory,
 )
+from penstock.engine.resources.host_edge_source import host_staging
 from penstock.engine.resources.host_resources import budget_of, host_division, host_options, host_rates, make_cache
 from penstock.engine.resources.requirements_types import id_bytes
 from penstock.engine.state.row_prefix_cache import prefix_bytes
@@ -28,13 +28,16 @@ from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
 from penstock.transfer.planning.plan import make_plan
+from penstock.transfer.staging.edge_source import LinkSource, LocalReader
+from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-    from penstock.engine.planning.requirements import PlannedRun
+    from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -123,6 +126,7 @@ class _Paper:
     host: Memory
     pipeline: Pipeline
     rates: Rates
+    caches: tuple[HostCache | None, ...]
     placement: Memory | None = None
     loading: tuple[int, int] = (0, 0)
 
@@ -131,19 +135,20 @@ UNBOUNDED = 1 << 60
 """Iterations that no program means."""
 
 
-def forecast(graph: Graph, config: Config, device: Device | None, found: PlannedRun) -> Forecast:
-    """Foretell a run of the first program of `found`; its needs: those for which the equipment would be made.
+def forecast(
+    graph: Graph, config: Config, device: Device | None, asks: RunRequirements | None, needs: MemoryRequest
+) -> Forecast:
+    """Predict a run of a program that asks for this, None for one that runs no other; needs: of the equipment.
 
     Raises InputError where a budget cannot work, as the run would.
     """
-    needs, asks = found.needs, found.asks[0] if found.asks else None
     paper = _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, needs, device)
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     first = _sweep(paper, keys, weighted)
-    _keep(paper.pipeline, needs.weighted)
+    _keep(paper.caches, needs.weighted)
     later = _sweep(paper, keys, weighted)
     most = 0 if asks is None else asks.program.max_iter
     return Forecast(
@@ -166,38 +171,40 @@ def _host(graph: Graph, config: Config, needs: MemoryRequest) -> _Paper:
     divided = host_division(graph, config, needs)
     cache = None if divided is None else make_cache(graph, needs, divided, _numbers)
     device = HostDevice("host:0", config.thread_count)
-    pipeline = Pipeline(graph, None, device, cache, host_options(graph, config, divided))
+    pipeline = Pipeline(graph, LocalReader(), device, cache, host_options(graph, config, divided))
     host = _host_memory(graph, config, needs, divided)
-    return _Paper(replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config))
+    return _Paper(replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,))
 
 
 def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) -> _Paper:
     placed = plan_device_memory(graph, config, needs, device.memory_bytes)
     divided, parts = placed.divided, placed.parts
     host = _host_memory(graph, config, needs, divided)
-    source, read = None, 0
+    source: LinkSource
+    held, ahead, read = None, 0, 0
     edges = sum(a.edges for a in needs.adjacencies)
     width = graph.vertex_dtype.itemsize + (graph.weight_dtype.itemsize if needs.weighted and graph.weight_dtype else 0)
     if divided is not None and not divided.whole:
         held = make_cache(graph, needs, divided, _numbers)
-        near = HostDevice("host", config.thread_count)
-        source = Pipeline(graph, None, near, held, edge_source_options(divided))
+        staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
+        source, ahead = StagedReader(device, staging, needs.adjacencies), staging.options.ahead
         host = replace(host, parts=host.parts | _held("cache", held))
-    elif divided is not None:
-        read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
-        host = replace(host, parts=host.parts | {"edges": edges * width})
-    ahead = 0 if source is None else source.options.ahead
+    else:
+        source = PinnedReader(device, {})
+        if divided is not None:
+            read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
+            host = replace(host, parts=host.parts | {"edges": edges * width})
     options = link_options(config, device.kind, parts, ahead)
     cache = make_cache(graph, needs, parts, _numbers)
-    pipeline = Pipeline(graph, None, device, cache, options, source)
-    brought = 0 if cache is None else _fill(pipeline, config, needs) * width
+    pipeline = Pipeline(graph, source, device, cache, options)
+    brought = 0 if cache is None else _fill(pipeline, (cache, held), config, needs) * width
     slab = parts.partition_edges * parts.combine * width
     if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
     budget, heads = _device_memory(placed, needs, graph, device)
     held_here = heads | {"slabs": parts.slabs * slab} | _held("cache", cache)
     placement = Memory(budget, held_here, whole=parts.whole)
-    return _Paper(host, pipeline, link_rates(config, device.kind), placement, (read, brought))
+    return _Paper(host, pipeline, link_rates(config, device.kind), (cache, held), placement, (read, brought))
 
 
 def _device_memory(
@@ -235,29 +242,26 @@ def _held(name: str, cache: HostCache | None) -> dict[str, int]:
     return {name: 0 if cache is None else cache.nbytes}
 
 
-def _fill(pipeline: Pipeline, config: Config, needs: MemoryRequest) -> int:
+def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], config: Config, needs: MemoryRequest) -> int:
     """Give places on the device to what goes there before the first iteration; return its edges."""
     cache, brought = pipeline.cache, 0
     assert cache is not None
     for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
-        table = pipeline.table("out" if adjacency.direction == "out" else "in")
+        table = pipeline.directory("out" if adjacency.direction == "out" else "in").table
         numbers = initial_residents(config, needs, adjacency, table, count)
         cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
         brought += int(table.lengths[numbers].sum())
-    _keep(pipeline, needs.weighted)
+    _keep(caches, needs.weighted)
     return brought
 
 
-def _keep(pipeline: Pipeline, weighted: bool) -> None:
+def _keep(caches: tuple[HostCache | None, ...], weighted: bool) -> None:
     """Note that every partition with a place has its edges there by now, in all caches along the way."""
-    cache = pipeline.cache
-    if cache is not None:
+    for cache in [cache for cache in caches if cache is not None]:
         for direction, extent in cache.extents.items():
             step = cache.partition_edges // extent.chunk_edges
             placed = np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks]
             cache.mark(direction, np.flatnonzero(placed), weighted)
-    if pipeline.source is not None:
-        _keep(pipeline.source, weighted)
 
 
 def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
@@ -266,13 +270,13 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
     routes: Counter[str] = Counter()
     for key in keys:
         pipeline = paper.pipeline
-        stage = pipeline.stage(key)
-        demand = whole_demand(stage.table, edge_bytes=stage.edge_bytes(weighted), with_weights=weighted)
+        directory = pipeline.directory(key)
+        demand = whole_demand(directory.table, edge_bytes=directory.edge_bytes(weighted), with_weights=weighted)
         residency = pipeline.residency(demand)
         disk += int(residency.disk_bytes.sum())
-        copied = stage.table.lengths * ~pipeline.here(key, weighted) * stage.edge_bytes(weighted)
+        copied = directory.table.lengths * ~directory.resident(weighted) * directory.edge_bytes(weighted)
         in_place = demand.lines * LINE_BYTES
-        for task in make_plan(demand, stage.table, residency, paper.rates, pipeline.options).tasks:
+        for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
             seconds += task.cost
             routes[task.route] += len(task.partitions)
             if not pipeline.device.reads_host:

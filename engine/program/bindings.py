@@ -9,12 +9,12 @@ plain functions serve all three. Refuses nothing itself: `program.check` has run
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from penstock.engine.program.combiners import COMBINERS, identity_of
 from penstock.engine.program.program import (
     Program,
     arguments,
@@ -26,8 +26,6 @@ from penstock.engine.program.program import (
     scalar_names,
 )
 from penstock.storage.base.errors import InputError
-
-_MERGED = {"min": "min({}, {})", "max": "max({}, {})", "sum": "{} + {}", "or": "{} | {}"}
 
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -51,17 +49,6 @@ class Author:
     uses_activity: bool
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
-
-
-def identity_of(combine: str, dtype: np.dtype[Any]) -> Any:
-    """The value that changes nothing under `combine`, as a scalar of `dtype`."""
-    if combine in ("sum", "or", "union", "all"):
-        return dtype.type(0)
-    low = combine == "max"
-    if dtype.kind == "f":
-        return dtype.type(-math.inf if low else math.inf)
-    info = np.iinfo(dtype)
-    return dtype.type(info.min if low else info.max)
 
 
 def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool) -> Author:
@@ -112,18 +99,19 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     names = _Names(program, tuple(fields), item)
     texts = {
         "edge": names.adapter("edge", "fields, scalars, sent, u, v, w, d, base", "u", "v"),
-        "wants": names.adapter("wants", "fields, scalars, v, d, base", "v", absent="True"),
+        "cond": names.adapter("cond", "fields, scalars, v, d, base", "v", absent="True"),
         "send": names.adapter("send", "fields, scalars, v, d, base", "v", absent="0"),
         "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),
         "pending": names.adapter("pending", "fields, scalars, v, d, base", "v", absent="0.0"),
         "corner": names.adapter("corner", "scalars, opposite", "v"),
     }
     first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
+    merged = COMBINERS[program.combine].text if program.combine in COMBINERS else "{0}"
     vertex = names.adapter(
         "vertex",
         "fields, scalars, incoming, is_active, v, d, base",
         "v",
-        absent=_MERGED.get(program.combine, "{0}").format(first, "incoming"),
+        absent=merged.format(first, "incoming"),
     )
     if len(changing) == 1:
         vertex = vertex.replace("return ", "return (").rstrip() + ",)\n"
@@ -150,10 +138,7 @@ def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
         call = names.call(f"author_global_{name}", arguments(total.function), "v", None)
         lines.append(f"    value = {call}")
         cell = f"partial[row, {k}]"
-        if total.combine == "sum":
-            lines.append(f"    {cell} += value")
-        else:
-            lines.append(f"    {cell} = {total.combine}({cell}, value)")
+        lines.append(f"    {cell} = {COMBINERS[total.combine].text.format(cell, 'value')}")
     return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
 
 

@@ -22,7 +22,7 @@ Arguments of an author's function are resolved by name:
     <global>           a Global's value after the previous iteration
     <attribute>        any number stored on the program (`self.damping = 0.85`)
 
-The shape of the interface follows Ligra (Shun and Blelloch, PPoPP 2013: `cond` is `wants` here) and
+The shape of the interface follows Ligra (Shun and Blelloch, PPoPP 2013: whose `cond` is ours) and
 the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 """
 
@@ -35,6 +35,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from penstock.engine.program import combiners
 from penstock.engine.program.parameters import checking
 from penstock.storage.base.errors import InputError
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
     from penstock.storage.format.graph import Graph
 
-COMBINERS = ("min", "max", "sum", "or", "union", "all")
+COMBINERS = (*combiners.COMBINERS, "union", "all")
 """How messages to a vertex are combined; `union` links two vertices of a disjoint-set forest, `all` keeps them all."""
 
 
@@ -183,7 +184,7 @@ class Program:
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
     edge: ClassVar[Callable[..., Any] | None] = None
-    wants: ClassVar[Callable[..., Any] | None] = None
+    cond: ClassVar[Callable[..., Any] | None] = None
     vertex: ClassVar[Callable[..., Any] | None] = None
     active: ClassVar[Callable[..., Any] | None] = None
     priority: ClassVar[Callable[..., Any] | None] = None
@@ -333,7 +334,7 @@ _EDGE_WORDS = {"sent", "weight", "source", "target", "degree"}
 _VERTEX_WORDS = {"vertex_id", "degree"}
 _WORDS = {
     "edge": _EDGE_WORDS,
-    "wants": {"vertex_id"},
+    "cond": {"vertex_id"},
     "send": _VERTEX_WORDS,
     "vertex": _VERTEX_WORDS | {"incoming", "is_active"},
     "active": _VERTEX_WORDS,
@@ -370,7 +371,7 @@ def words_of(program: Program) -> set[str]:
 def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
     """(role, function) of every function the author wrote, Globals under the role `global`."""
     found: list[tuple[str, Callable[..., Any]]] = []
-    for role in ("send", "edge", "wants", "vertex", "active", "priority", "pending", "corner"):
+    for role in ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner"):
         function = author_function(program, role)
         if function is not None:
             found.append((role, function))
@@ -414,7 +415,7 @@ def _check_rows(program: Program) -> None:
         raise InputError(f"{name} has no vertex(); it says what becomes of the messages")
     if not (program.everywhere or corner):
         raise InputError(f"{name} needs everywhere = True: programs on whole rows have no frontier")
-    for role in ("send", "wants", "priority", "pending"):
+    for role in ("send", "cond", "priority", "pending"):
         if author_function(program, role) is not None:
             raise InputError(f"{name} has {role}(), which a program on whole rows cannot have")
 

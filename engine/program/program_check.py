@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENT = ("min", "max", "or")
 """Combiners to which a message that comes twice, or early, means what it meant once."""
-ROLES = ("send", "edge", "wants", "vertex", "active", "priority", "pending", "corner")
+ROLES = ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner")
 _OF_EDGES = ("combine", "message", "message_shape", "early_exit", "self_combining", "everywhere", "along", "bucket")
 
 

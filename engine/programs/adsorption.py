@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program.program import Field, Global, Program, Start
 from penstock.engine.program.vertex_ids import internal_id, internal_ids
-from penstock.engine.programs.damping import damping_of
-from penstock.engine.programs.weights import ArrivingWeight, counts_by_weight
+from penstock.engine.programs.weights import ArrivingWeight, Spreading, counts_by_weight, damping_of
 from penstock.storage.format.graph import Graph
 
 
@@ -50,7 +49,7 @@ class Adsorption(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Weighing and spreading."""
-        return self._weighing(), self._spread()
+        return ArrivingWeight(self.needs_weights), Spread(self)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the in-edges, then spread."""
@@ -61,34 +60,18 @@ class Adsorption(Program):
         else:
             state["seed"][internal_ids(graph, self.source)] = 1.0
         if first == 0:
-            yield self._weighing()
-        spread = self._spread()
+            yield ArrivingWeight(self.needs_weights)
+        spread = Spread(self)
         yield spread
-        self.converged = spread.settled
-
-    def _weighing(self) -> ArrivingWeight:
-        weighing = ArrivingWeight()
-        weighing.needs_weights = self.needs_weights
-        return weighing
-
-    def _spread(self) -> Spread:
-        spread = Spread(self.damping, self.tol)
-        spread.needs_weights, spread.max_iter = self.needs_weights, self.max_iter
-        return spread
+        self.converged = spread.converged
 
 
-class Spread(Program):
+class Spread(Spreading):
     """The second phase of adsorption."""
 
     score = Field(np.float64)
     arriving = Field(np.float64, constant=True)
     seed = Field(np.float64, constant=True)
-    combine = "sum"
-    everywhere = True
-
-    def __init__(self, damping: float, tol: float) -> None:
-        self.damping, self.tol = damping, tol
-        self.settled = False
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Everybody begins with the seeds."""
@@ -107,8 +90,3 @@ class Spread(Program):
     def change(score, old_score):  # type: ignore[no-untyped-def]
         """L1 change of a sweep."""
         return abs(score - old_score)
-
-    def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Whether the last sweep changed little enough."""
-        self.settled = totals["change"] < self.tol
-        return self.settled

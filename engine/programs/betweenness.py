@@ -98,7 +98,7 @@ class CountPaths(Program):
         """Travels along an edge: the number of paths."""
         return paths
 
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         """Only vertices not reached yet take part."""
         return level == UNREACHED
 
@@ -137,7 +137,7 @@ class AddDependencies(Program):
         """Travels against an edge, to the level before."""
         return sent if target_level + 1 == level else 0.0
 
-    def wants(level, depth, due):  # type: ignore[no-untyped-def]
+    def cond(level, depth, due):  # type: ignore[no-untyped-def]
         """Only the level before the one whose turn it is."""
         return level + due == depth
 

@@ -65,7 +65,7 @@ class BFS(Program):
         """Travels along an edge: who sends it."""
         return source
 
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         """Only vertices not reached yet take part."""
         return level == UNREACHED
 

@@ -67,7 +67,7 @@ class Turns(Program):
         """Travels along an edge, either way: one counted (first iteration), one that has had its turn (later)."""
         return 1 if rank < target_rank else 0
 
-    def wants(color):  # type: ignore[no-untyped-def]
+    def cond(color):  # type: ignore[no-untyped-def]
         """Only those without a color take part."""
         return color == NONE
 
@@ -111,7 +111,7 @@ class ColorWindow(Program):
         """Travels along an edge, either way: only those behind listen."""
         return sent if rank < target_rank else np.uint64(0)
 
-    def wants(color):  # type: ignore[no-untyped-def]
+    def cond(color):  # type: ignore[no-untyped-def]
         """Only those without a color take part."""
         return color == NONE
 

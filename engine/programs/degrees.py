@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program
+from penstock.engine.programs.weights import Sums
 from penstock.storage.format.graph import Graph
 
 
@@ -28,13 +29,13 @@ class Degrees(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """A sweep where in-edges are not stored."""
-        return [CountArriving()] if graph.into is None else []
+        return [CountArriving(weight=False)] if graph.into is None else []
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Read the indexes; count only what they do not hold."""
         state["out_degree"][:] = graph.out.index().degrees(0, graph.vertices)
         if graph.into is None:
-            yield CountArriving()
+            yield CountArriving(weight=False)
         else:
             state["in_degree"][:] = graph.into.index().degrees(0, graph.vertices)
         state["degree"][:] = state["out_degree"]
@@ -42,18 +43,11 @@ class Degrees(Program):
             state["degree"] += state["in_degree"]
 
 
-class CountArriving(Program):
-    """One sweep: everybody counts his in-edges."""
+class CountArriving(Sums):
+    """One sweep: the number of a vertex's in-edges."""
 
     in_degree = Field(np.int64)
-    combine = "sum"
-    everywhere = True
-    max_iter = 1
 
     def edge():  # type: ignore[no-untyped-def,misc]
         """Travels along an edge."""
         return 1
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """The count."""
-        return incoming

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative
-from penstock.engine.program.program import Field, Program, Start
+from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
-from penstock.engine.programs.weights import counts_by_weight
+from penstock.engine.programs.weights import Sums, counts_by_weight
 from penstock.storage.format.graph import Graph
 
 BLOCK = 1 << 15
@@ -75,51 +75,27 @@ class HITS(Program):
             values /= total if total > 0 else 1.0
 
 
-class Authorities(Program):
+class Authorities(Sums):
     """One sweep: the sum of the hubs that point here."""
 
     authority = Field(np.float64)
     hub = Field(np.float64, constant=True)
-    combine = "sum"
-    everywhere = True
-    max_iter = 1
-
-    def __init__(self, weight: bool) -> None:
-        self.needs_weights = weight
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Everybody takes part."""
-        return Start(everything=True)
 
     def edge(hub, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge."""
         return hub * weight
 
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """The sum."""
-        return incoming
 
-
-class Hubs(Program):
+class Hubs(Sums):
     """One sweep: the sum of the authorities pointed to."""
 
     hub = Field(np.float64)
     authority = Field(np.float64, constant=True)
-    combine = "sum"
     along = "in"
-    everywhere = True
-    max_iter = 1
-
-    def __init__(self, weight: bool) -> None:
-        self.needs_weights = weight
 
     def edge(authority, weight):  # type: ignore[no-untyped-def]
         """Travels against an edge."""
         return authority * weight
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """The sum."""
-        return incoming
 
 
 def _change(hub: Values, growth: float, present: Values) -> float:

@@ -41,7 +41,7 @@ class MaximalIndependentSet(Program):
         """Travels along an edge, either way; to itself a vertex says nothing that counts."""
         return sent if source != target else rank + 1
 
-    def wants(member):  # type: ignore[no-untyped-def]
+    def cond(member):  # type: ignore[no-untyped-def]
         """Only the undecided take part."""
         return member == UNDECIDED
 

@@ -33,7 +33,7 @@ class Coreness(Program):
         """Travels along an edge, either way: one neighbor counted (first iteration), one taken away (later)."""
         return 1 if source != target else 0
 
-    def wants(core):  # type: ignore[no-untyped-def]
+    def cond(core):  # type: ignore[no-untyped-def]
         """Only vertices that are still there take part."""
         return core < 0
 
@@ -68,7 +68,7 @@ class KCore(Program):
         """Travels along an edge, either way: one neighbor counted (first iteration), one taken away (later)."""
         return 1 if source != target else 0
 
-    def wants(member):  # type: ignore[no-untyped-def]
+    def cond(member):  # type: ignore[no-untyped-def]
         """Only vertices that are still there take part."""
         return member != 0
 

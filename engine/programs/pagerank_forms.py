@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.programs.damping import damping_of
 from penstock.engine.programs.shares import Given, shares_of
-from penstock.engine.programs.weights import counts_by_weight
+from penstock.engine.programs.weights import counts_by_weight, damping_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

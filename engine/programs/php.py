@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
-from penstock.engine.program.program import Field, Global, Program, Start, weighted
+from penstock.engine.program.program import Field, Global, Program, weighted
 from penstock.engine.program.vertex_ids import internal_id
-from penstock.engine.programs.damping import damping_of
-from penstock.engine.programs.weights import OutgoingWeight, counts_by_weight
+from penstock.engine.programs.weights import OutgoingWeight, Spreading, counts_by_weight, damping_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -52,7 +51,7 @@ class PHP(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Weighing, where weights count, and spreading."""
-        spread = self._spread(internal_id(graph, self.source))
+        spread = Hitting(self, internal_id(graph, self.source))
         return [OutgoingWeight(), spread] if weighted(self, graph) else [spread]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
@@ -63,31 +62,20 @@ class PHP(Program):
         elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0
-        spread = self._spread(root)
+        spread = Hitting(self, root)
         yield spread
-        self.converged = spread.settled
-
-    def _spread(self, root: int) -> Hitting:
-        spread = Hitting(root, self.damping, self.tol)
-        spread.needs_weights, spread.max_iter = self.needs_weights, self.max_iter
-        return spread
+        self.converged = spread.converged
 
 
-class Hitting(Program):
+class Hitting(Spreading):
     """The second phase of PHP."""
 
     php = Field(np.float64)
     outgoing = Field(np.float64, constant=True)
-    combine = "sum"
-    everywhere = True
 
-    def __init__(self, root: int, damping: float, tol: float) -> None:
-        self.root, self.damping, self.tol = root, damping, tol
-        self.settled = False
-
-    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Everybody takes part; the source has 1 already."""
-        return Start(everything=True)
+    def __init__(self, whole: PHP, root: int) -> None:
+        super().__init__(whole)
+        self.root = root
 
     def send(php, outgoing, damping):  # type: ignore[no-untyped-def]
         """What a vertex gives along an edge of weight 1."""
@@ -105,8 +93,3 @@ class Hitting(Program):
     def change(php, old_php):  # type: ignore[no-untyped-def]
         """L1 change of a sweep."""
         return abs(php - old_php)
-
-    def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Whether the last sweep changed little enough."""
-        self.settled = totals["change"] < self.tol
-        return self.settled

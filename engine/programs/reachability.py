@@ -34,6 +34,6 @@ class Reachability(Program):
         """Travels along an edge: the news."""
         return reached
 
-    def wants(reached):  # type: ignore[no-untyped-def]
+    def cond(reached):  # type: ignore[no-untyped-def]
         """Only vertices not reached yet take part."""
         return reached == 0

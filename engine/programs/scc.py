@@ -87,7 +87,7 @@ class TrimForward(Program):
         """Travels along an edge: one counted (first iteration), one taken away (later)."""
         return 1 if source != target else 0
 
-    def wants(component, vertices):  # type: ignore[no-untyped-def]
+    def cond(component, vertices):  # type: ignore[no-untyped-def]
         """Only what is left takes part."""
         return component == vertices
 
@@ -128,7 +128,7 @@ class ReachForward(Program):
         """Travels along an edge: the news."""
         return bit
 
-    def wants(reached, component, vertices, bit):  # type: ignore[no-untyped-def]
+    def cond(reached, component, vertices, bit):  # type: ignore[no-untyped-def]
         """Those who are left and have not heard."""
         return component == vertices and reached & bit == 0
 
@@ -157,7 +157,7 @@ class SpreadColor(Program):
         """Travels along an edge: the color."""
         return color
 
-    def wants(component, vertices):  # type: ignore[no-untyped-def]
+    def cond(component, vertices):  # type: ignore[no-untyped-def]
         """Only what is left takes part."""
         return component == vertices
 
@@ -182,7 +182,7 @@ class ClaimColor(Program):
         """Travels against an edge: the component, to the same color."""
         return component if color == target_color else target_component
 
-    def wants(component, vertices):  # type: ignore[no-untyped-def]
+    def cond(component, vertices):  # type: ignore[no-untyped-def]
         """Only what is left takes part."""
         return component == vertices
 

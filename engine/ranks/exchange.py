@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.state import SPAN, Bitmap, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_MERGE: dict[str, Any] = {"min": np.minimum, "max": np.maximum, "sum": np.add, "or": np.bitwise_or}
 
 
 class Exchange:
@@ -41,7 +40,7 @@ class Exchange:
         Only changed entries may differ: where a state did not touch a vertex it holds the identity, or, for a
         self-combining program, the value that all had before.
         """
-        merge = _MERGE[self.combiner]
+        merge = COMBINERS[self.combiner].ufunc
         for span in spans:
             window = slice(int(span) * SPAN, (int(span) + 1) * SPAN)
             total = arrays[0][window]

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import Rates
 
-_CHOICES = {
-    "direction": ("auto", "push", "pull"),
-    "mode": ("auto", "sync", "async"),
-    "kernels": ("host", "reference", "cuda"),
-    "route": ("auto", "resident", "filter", "compaction", "zero-copy", "cel"),
-    "model": ("measured", "published"),
-    "residency": ("value", "first", "none"),
-}
 _OVER_A_LINK = ("route", "model", "combine", "residency", "device_memory", "device_edge_memory", "link_rate")
 _IDLE = {
     "host": (_OVER_A_LINK, "the CPU reads edges where they are", "emulated or cuda:0"),
@@ -70,8 +62,9 @@ class Config:
     rates: Rates | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
+        for name, kind in get_type_hints(Config).items():
+            choices = get_args(kind) if get_origin(kind) is Literal else ()
+            if choices and getattr(self, name) not in choices:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
         for name in ("partition_bytes", "threads", "combine", "local_rounds"):
             value, least = getattr(self, name), 0 if name == "local_rounds" else 1

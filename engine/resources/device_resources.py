@@ -28,15 +28,19 @@ from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
+from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Graph
     from penstock.storage.read.partition_cache import HostCache
+    from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.staging.partition_directory import PartitionDirectory
 
 
 def device_of(config: Config, graph: Graph) -> Device | None:
@@ -81,13 +85,13 @@ class DeviceResources(HostResources):
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
         self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
-        self.feed = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
+        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
         try:
-            self.feedback = _feedback(config, device, self.feed)
-            source = self.feed.source
-            options = link_options(config, device.kind, parts, 0 if source is None else source.options.ahead)
+            self.feedback = _feedback(config, device, self.host.disk)
+            staging = self.host.staging
+            options = link_options(config, device.kind, parts, 0 if staging is None else staging.options.ahead)
             cache = make_cache(graph, needs, parts, self._allocate)
-            self.pipelines.append(Pipeline(graph, self.feed.reader, device, cache, options, self.feed.source))
+            self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
             if cache is not None:
@@ -100,13 +104,13 @@ class DeviceResources(HostResources):
         """Bring what is to be on the device before the first iteration."""
         adjacencies = self.needs.adjacencies
         for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
-            table = self.pipelines[0].table("out" if adjacency.direction == "out" else "in")
-            self._load(cache, adjacency, initial_residents(self.config, self.needs, adjacency, table, count))
+            directory = self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
+            self._load(cache, directory, initial_residents(self.config, self.needs, adjacency, directory.table, count))
         self._device.finish()
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         lane = super()._lane(number, walk, weighted)
-        lane.degrees = self._degrees[self.pipelines[0].stage(lane.key).key]
+        lane.degrees = self._degrees[lane.directory.key]
         if walk == FORWARD["pull"] and not weighted:
             lane.heads = self.heads
         return lane
@@ -114,8 +118,8 @@ class DeviceResources(HostResources):
     @property
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        edges, source, cache = self._edge_bytes(), self.feed.source, self.pipelines[0].cache
-        host = edges if source is None else 0 if source.cache is None else source.cache.nbytes
+        edges, staging, cache = self._edge_bytes(), self.host.staging, self.pipelines[0].cache
+        host = edges if staging is None else 0 if staging.cache is None else staging.cache.nbytes
         device = 0 if cache is None else cache.nbytes
         if self.heads is not None:
             device += self.heads.index.edges * self.graph.vertex_dtype.itemsize
@@ -126,34 +130,35 @@ class DeviceResources(HostResources):
         self._kept.append(array)
         return array
 
-    def _load(self, cache: HostCache, adjacency: Adjacency, numbers: NDArray[np.int64]) -> None:
+    def _load(self, cache: HostCache, directory: PartitionDirectory, numbers: NDArray[np.int64]) -> None:
         """Give these partitions of an adjacency their places and bring them: what stays travels once."""
-        weighted, step = self.needs.weighted, cache.partition_edges // adjacency.chunk_edges
-        entries = cache.entry(adjacency.direction, 0) + numbers
+        weighted, adjacency = self.needs.weighted, directory.adjacency
+        entries = cache.entry(directory.key, 0) + numbers
         cache.replace((), entries)
         cache.use[entries] = 1.0
+        step, last = cache.partition_edges // adjacency.chunk_edges, -(-adjacency.edges // adjacency.chunk_edges)
         for first in (int(number) for number in numbers):
-            chunks = np.arange(first * step, min((first + 1) * step, adjacency.chunks))
-            neighbors, weights = cache.arrays(adjacency.direction, first, 1, weighted)
-            ticket = self.feed.reader.fetch(adjacency, chunks, first * cache.partition_edges, neighbors, weights)
-            assert ticket is not None, "the host has a slab for the one partition that is being loaded"
-            ticket.result()
-            cache.mark(adjacency.direction, chunks, weighted)
+            chunks = np.arange(first * step, min((first + 1) * step, last))
+            record = TaskRecord("filter", directory.direction, (first,))
+            transfer = fetch(directory.request(first, first, chunks, weighted, record), directory)
+            assert transfer is not None, "the host has a slab for the one partition that is being loaded"
+            transfer.view()
+            transfer.release()
 
     def close(self) -> None:
         """Let go of the edges on the device."""
         self._device.finish()
         for pipeline in self.pipelines:
             pipeline.close()
-        self.feed.close()
+        self.host.close()
         for array in self._kept:
             self._device.free(array)
         self._kept.clear()
 
 
-def _feedback(config: Config, device: Device, feed: HostEdgeSource) -> Feedback:
+def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
     """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
     rates = link_rates(config, device.kind)
     threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
     timed = device.kind != "emulated" or config.link_rate is not None
-    return Feedback(rates, threads, feed.disk, corrects=config.feedback and timed)
+    return Feedback(rates, threads, disk, corrects=config.feedback and timed)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,17 +38,6 @@ SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges nev
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
 
-@dataclass(frozen=True)
-class StartedTasks:
-    """A walk that was begun before its iteration: what it brings, by what it was foretold, seconds of planning."""
-
-    demand: Demand
-    plan: Plan
-    walk: PrefetchQueue
-    basis: Basis
-    seconds: float
-
-
 @dataclass
 class EdgeStream:
     """Edges of one direction for one device.
@@ -71,14 +62,17 @@ class EdgeStream:
     heads: RowPrefixCache | None = None
     degrees: DegreeSample | None = None
     side: tuple[int, DirectionSide] | None = None
-    records: list[TaskRecord] = field(default_factory=list)
     plan_seconds: float = 0.0
-    _started: StartedTasks | None = None
+    _started: PrefetchQueue | None = None
+    _basis: Basis | None = None
+
+    def __post_init__(self) -> None:
+        self.directory = self.pipeline.directory(self.key)
 
     @property
     def resident(self) -> bool:
         """Whether all edges are in memory, so that nothing has to travel."""
-        return self.pipeline.whole(self.key, self.with_weights)
+        return self.directory.whole(self.with_weights)
 
     @property
     def linked(self) -> bool:
@@ -94,15 +88,17 @@ class EdgeStream:
         """Bring every edge once, and keep the heads."""
         if self.heads is not None and not self.heads.filled:
             everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
-            for view in self.views(kernels, state, everyone, ()):
-                kernels.keep_heads(view, self.index, self.heads)
+            with self.views(kernels, state, everyone, ()) as views:
+                for view in views:
+                    kernels.cache_row_prefixes(view, self.index, self.heads)
             self.heads.filled = True
 
     @property
     def here(self) -> NDArray[np.bool_]:
         """Which partitions are where the device reads them at once, bool (partitions,)."""
-        return self.pipeline.here(self.key, self.with_weights)
+        return self.directory.resident(self.with_weights)
 
+    @contextmanager
     def views(
         self,
         kernels: Any,
@@ -110,56 +106,64 @@ class EdgeStream:
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
-    ) -> Iterator[View]:
-        """The views that this iteration needs, each valid until the next is asked for; `only`: of which partitions."""
+    ) -> Iterator[Iterator[View]]:
+        """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
+
+        Whatever ends the block, nothing stays in flight; where it ends well, the walk's records are learnt from.
+        """
         began = time.perf_counter()
-        started, self._started = self._started, None
-        if started is None or not self.pipeline.has_started(started.walk):
-            rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
+        queue, self._started = self._started, None
+        if queue is None or not self.pipeline.has_started(queue):
+            queue = None
+            rates = self._begin(frontier)
             demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
-            walk, basis = None, self.feedback.basis
             self.plan_seconds = time.perf_counter() - began
         else:
-            demand, plan, walk, basis = started.demand, started.plan, started.walk, started.basis
-            self.plan_seconds = started.seconds
-        try:
-            arrivals = self.pipeline.arrivals(plan, demand, walk)
+            demand, plan = queue.demand, queue.plan
+        with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
             if self.mine is not None:
-                for view in arrivals:
-                    yield from self._narrowed(view)
-            elif plan.whole:
-                yield from arrivals
+                yield chain.from_iterable(map(self._narrowed, arrivals))
+            elif plan.whole or self.pipeline.device.kind != "cuda":
+                yield arrivals
             else:
-                yield from self._timed(arrivals, kernels)
-        finally:
-            self.records = self.pipeline.records
+                yield self._timed(arrivals, kernels)
         if not plan.whole:
-            self.feedback.note(self.records, basis)
+            self.feedback.note(self.records, self._basis)
+
+    @property
+    def records(self) -> list[TaskRecord]:
+        """The records of the pipeline's last walk, whichever lane it was for."""
+        return self.pipeline.records
+
+    def _begin(self, frontier: Frontier) -> Rates:
+        """The rates of the walk that begins now, and by what its tasks are predicted."""
+        rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
+        self._basis = self.feedback.basis
+        return rates
 
     def read_ahead(self, kernels: Any, state: State, free: Any) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
-        free: the event behind which none reads what the last walk brought. Without further `views`, `abandon` it.
+        free: the event behind which none reads what the last walk brought. Without further `views`, `drain` it.
         """
         if self.resident:
             return
         began = time.perf_counter()
         everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
-        rates = self.feedback.begin(self.pipeline.device, self._kind(everyone))
-        demand, plan = self._planned(kernels, state, everyone, ((), rates), None)
-        walk = self.pipeline.start(plan, demand, free)
-        self._started = StartedTasks(demand, plan, walk, self.feedback.basis, time.perf_counter() - began)
+        demand, plan = self._planned(kernels, state, everyone, ((), self._begin(everyone)), None)
+        self._started = self.pipeline.start(plan, demand, free)
+        self.plan_seconds = time.perf_counter() - began
 
-    def abandon(self) -> list[TaskRecord]:
+    def drain(self) -> list[TaskRecord]:
         """End what was started for a walk that does not come; what it moved."""
         started, self._started = self._started, None
-        return [] if started is None or not self.pipeline.has_started(started.walk) else started.walk.abandon()
+        return [] if started is None or not self.pipeline.has_started(started) else started.drain()
 
     def release(self) -> None:
         """Give back what was started, without waiting for more than has to be."""
         started, self._started = self._started, None
         if started is not None:
-            started.walk.release()
+            started.release()
 
     def _planned(
         self,
@@ -185,14 +189,11 @@ class EdgeStream:
         return demand, plan
 
     def _timed(self, arrivals: Iterator[View], kernels: Any) -> Iterator[View]:
-        """The same views; where kernels run behind the launching thread's back, with events around each one's.
+        """The same views, with events around each one's kernels, which the launching thread does not wait for.
 
         Nothing is learnt from one whose kernel had to be compiled or loaded meanwhile.
         """
         device = self.pipeline.device
-        if device.kind != "cuda":
-            yield from arrivals
-            return
         for view in arrivals:
             loads, began = kernels.loads, device.event(None)
             yield view
@@ -203,7 +204,7 @@ class EdgeStream:
     def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
         if self.resident:
             return self._totals(frontier)
-        table = self.pipeline.table(self.key)
+        table = self.directory.table
         if frontier.everything:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
@@ -213,7 +214,7 @@ class EdgeStream:
         if self.direction == "push":
             kernels.count_active(state, self.index, sizes, counts, chunks)
         else:
-            kernels.count_wanting(state, self.index, scalars, sizes, counts, chunks, self.skip)
+            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
@@ -231,14 +232,14 @@ class EdgeStream:
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
-        able = self.linked and self.mine is None and self.pipeline.source is None
+        able = self.linked and self.mine is None and not self.pipeline.source.staged
         lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
     def _at_once(self, state: Any, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
-        table = self.pipeline.table(self.key)
+        table = self.directory.table
         vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
         vertices[0], edges[0] = frontier.vertices, frontier.edges
         lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
@@ -277,7 +278,7 @@ class EdgeStream:
 
     def _narrowed(self, view: View) -> Iterator[View]:
         """The parts of a view that are this device's, as views of their own."""
-        table, mine = self.pipeline.table(self.key), self.mine
+        table, mine = self.directory.table, self.mine
         assert mine is not None
         owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
         for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:

@@ -1,8 +1,8 @@
 """The host's side of a link: where a device with memory of its own gets the edges that it does not hold.
 
-Owns page-locked host memory: all edges of the adjacencies where the host memory budget allows it, else a pipeline of
-the host (disk, cache, slabs) from which a Relay carries them on. Refuses, through `layout`, a budget in which neither
-works.
+Host memory that the device copies from is page-locked. It holds all edges of the adjacencies where the host memory
+budget allows it; else edges are read from disk into a cache and slabs of the host, from which they are carried on.
+Refuses, through `layout`, a budget in which neither works.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from penstock.engine.resources.host_resources import make_cache, open_reader
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.staging.host_to_device import LinkReader
-from penstock.transfer.staging.staged_reader import LentSlabs, StagedReader
+from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.partition_directory import Staging
+from penstock.transfer.staging.staged_reader import StagedReader
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.read.partition_cache import HostCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
+    from penstock.transfer.staging.edge_source import ChunkReader, LinkSource
 
 
 class PinnedHost(HostDevice):
@@ -41,7 +44,7 @@ class PinnedHost(HostDevice):
         return self._arrays[-1]
 
     def register(self, array: NDArray[Any]) -> None:
-        """Page-lock what somebody else allocated."""
+        """Page-lock memory that was allocated elsewhere."""
         self._device.register(array)
         self._arrays.append(array)
 
@@ -53,9 +56,10 @@ class PinnedHost(HostDevice):
 
 
 class HostEdgeSource:
-    """What feeds a link.
+    """What host memory holds for a device behind a link.
 
-    reader: brings edges to the device. source, disk: the host's pipeline and its reader, None if it holds all edges.
+    source: brings edges to the device. staging, disk: what the host stages edges in and reads them with, None if it
+    holds all of them.
     """
 
     def __init__(
@@ -72,20 +76,19 @@ class HostEdgeSource:
         self._timeline = timeline
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
-        self.source: Pipeline | None = None
-        self.reader: LinkReader | StagedReader
+        self.staging: Staging | None = None
+        self.source: LinkSource
         try:
             if divided is None or divided.whole:
                 arrays = {
                     a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies
                 }
-                self.reader = LinkReader(device, arrays)
+                self.source = PinnedReader(device, arrays)
                 return
             self.disk = open_reader(graph, config, divided, timeline)
             cache = make_cache(graph, needs, divided, self._host.host_array)
-            self.source = Pipeline(graph, self.disk, self._host, cache, edge_source_options(divided))
-            stages = {a.direction: self.source.stage("out" if a is graph.out else "in") for a in needs.adjacencies}
-            self.reader = StagedReader(device, LentSlabs(device), stages)
+            self.staging = host_staging(graph, divided, self._host, self.disk, cache)
+            self.source = StagedReader(device, self.staging, needs.adjacencies)
         except BaseException:
             self.close()
             raise
@@ -113,3 +116,11 @@ class HostEdgeSource:
         if self.disk is not None:
             self.disk.close()
         self._host.close()
+
+
+def host_staging(
+    graph: Graph, divided: HostBudget, host: HostDevice, reader: ChunkReader | None, cache: HostCache | None
+) -> Staging:
+    """What a host stages edges in for a device behind a link, by a division of its memory."""
+    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+    return Staging(host, LocalReader(reader), cache, edge_source_options(divided), dtypes)

@@ -17,7 +17,7 @@ from penstock.engine.resources.ownership import owners
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.read.partition_cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Allocate, Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
@@ -30,6 +30,7 @@ from penstock.transfer.planning.host_budget import (
     check_fixed,
     divide_host_budget,
 )
+from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 
@@ -79,7 +80,7 @@ class HostResources:
         """A pipeline for every device."""
         config = self.config
         for device in host_devices(config):
-            self.pipelines.append(Pipeline(self.graph, self.reader, device, cache, options))
+            self.pipelines.append(Pipeline(self.graph, LocalReader(self.reader), device, cache, options))
             if timeline is not None:
                 self.pipelines[-1].watch(timeline)
         rates, threads = host_rates(config), Threads(config.thread_count)
@@ -116,8 +117,7 @@ class HostResources:
             size_of(adjacency).edge_bytes(weighted),
         )
         if len(self.pipelines) > 1:
-            table = pipeline.table(lane.key)
-            lane.mine = owners(table.lengths, [1.0] * len(self.pipelines)) == number
+            lane.mine = owners(lane.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return lane
 
     @property
@@ -228,7 +228,7 @@ def make_cache(
     extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
-    return HostCache(extents, Arena(divided.partition_edges, graph.vertex_dtype, weights, slots), allocate)
+    return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate)
 
 
 def size_of(adjacency: Adjacency) -> AdjacencySize:

@@ -36,20 +36,21 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
 
 def side_of(lane: EdgeStream) -> DirectionSide:
     """Where a lane's edges are now; reckoned anew where that has changed."""
-    caches = [pipeline.cache for pipeline in (lane.pipeline, lane.pipeline.source) if pipeline is not None]
-    changes = sum(cache.changes for cache in caches if cache is not None)
+    caches = [owner.cache for owner in (lane.pipeline, lane.pipeline.source) if owner.cache is not None]
+    changes = sum(cache.changes for cache in caches)
     if lane.side is None or lane.side[0] != changes:
         lane.side = changes, _side_of(lane)
     return lane.side[1]
 
 
 def _side_of(lane: EdgeStream) -> DirectionSide:
-    pipeline, lengths = lane.pipeline, lane.pipeline.table(lane.key).lengths
+    directory, source = lane.directory, lane.pipeline.source
     edges = max(1, lane.index.edges)
-    chunks, here = -(-edges // lane.chunk_edges), float(lengths[lane.here].sum()) / edges
-    if pipeline.source is None:
+    chunks, here = -(-edges // lane.chunk_edges), float(directory.table.lengths[lane.here].sum()) / edges
+    if not source.staged:
         return DirectionSide(chunks, here)
-    rates, held = lane.feedback.given, pipeline.source.here(lane.key, lane.with_weights)
-    sizes = pipeline.source.stage(lane.key).adjacency.chunk_bytes(lane.with_weights)
+    rates, adjacency = lane.feedback.given, directory.adjacency
+    held = directory.filled(directory.staging.link.complete(adjacency, lane.with_weights))
+    sizes = adjacency.chunk_bytes(lane.with_weights)
     seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * lane.edge_bytes / rates.decode_bytes)
     return DirectionSide(chunks, here, seconds * (1.0 - here) * (1.0 - float(held.mean())))

@@ -2,7 +2,7 @@
 
 Owns the arrays (of the device's kind) and how they come and go: filled in place, or copied from and to the host.
 Shape and meaning are those of `state.State`, but for bitmaps, which have one level of 32-bit words here: a GPU reads
-all words of a bitmap sooner than it would follow a second level. Refuses windows it does not hold.
+all words of a bitmap sooner than it would follow a second level.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.state.state import SPAN
-from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,10 +41,11 @@ class DeviceBitmap:
 class DeviceState:
     """What a device knows about the vertices [first, last); see `state.State`.
 
-    told, told_rest, told_lines: what the host reads after `select`. partial_here float64[1, globals]: where kernels put
-    the Globals' sums; adding: whether some are on the way. sent_ahead: where `sent` already holds what every vertex
-    sends next, the numbers that the author's `send` read; else None. arrays: the fields' arrays in declared order, as
-    kernels take them (the same tuple until fields are swapped).
+    host_readback, host_readback_rest, host_readback_lines: what the host reads after `select`; device_readback…: the
+    same memory as kernels write it. partial_here float64[1, globals]: where kernels put the Globals' sums; adding:
+    whether some are on the way. sent_ahead: where `sent` already holds what every vertex sends next, the numbers that
+    the author's `send` read; else None. arrays: the fields' arrays in declared order, as kernels take them (the same
+    tuple until fields are swapped).
     """
 
     def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
@@ -71,12 +71,12 @@ class DeviceState:
         self.walked = count
         self.lines = 0
         self.totals = device.array(3, np.int64)
-        self.told, self.told_here = device.shared_array(4, np.int64)
+        self.host_readback, self.device_readback = device.shared_array(4, np.int64)
         floats, floats_here = device.shared_array(1 + max(1, len(author.totals)), np.float64)
-        self.told_rest, self.told_rest_here = floats[:1], floats_here[:1]
+        self.host_readback_rest, self.device_readback_rest = floats[:1], floats_here[:1]
         self._partial: NDArray[np.float64] = floats[1:].reshape(1, -1)
         self.partial_here = floats_here[1:].reshape(1, -1)
-        self.told_lines, self.told_lines_here = device.shared_array(TALLIES, np.int64)
+        self.host_readback_lines, self.device_readback_lines = device.shared_array(TALLIES, np.int64)
         self.adding = False
         self.sent_ahead: tuple[float, ...] | None = None
 
@@ -101,12 +101,6 @@ class DeviceState:
             self.device.finish()
             self.adding = False
         return self._partial
-
-    def window(self, field: str, first: int, last: int) -> Any:
-        """The values of vertices [first, last) of a field. Raises RunError where the state does not hold them all."""
-        if not self.first <= first <= last <= self.last:
-            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
-        return self.fields[field][first - self.first : last - self.first]
 
     def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
         """The frontier without its list, which lies on the device and is along another adjacency's rows."""

@@ -1,7 +1,7 @@
 """Rows kept in memory for intersection: of some neighboring vertices the edges that belong to them.
 
 Owns the arrays: on the host they grow, on a device they are as long as they can become from the start. See
-`kernels/corners.py` for which edges those are.
+`kernels/host/triangles.py` for which edges those are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OrientedRows:
 
 
 class DeviceOrientedRows:
-    """The same on a device; rows in two ascending parts, the second from middles[row] on (`kernels/cuda_corners.py`).
+    """The same on a device; rows in two ascending parts, the second from middles[row] on (`kernels/cuda/triangles.py`).
 
     starts int64 (rows + 1,), middles int64 (rows,), targets (edges,), arcs uint8; filled int64 (1,): edges so far.
     """

@@ -12,6 +12,9 @@ from penstock.transfer.calibration.prediction_error import accuracy
 from penstock.transfer.values.cost import KERNEL, RESOURCES
 from penstock.transfer.values.task import TaskRecord
 
+_SUMMED = (
+    "disk_seconds", "decode_seconds", "gather_seconds", "link_seconds", "kernel_seconds", "wait_seconds", "chunks_read",
+)  # fmt: skip
 _CAME = ("tasks", "partitions", "edges", "lines", "bytes_link", "bytes_disk")
 
 
@@ -110,13 +113,7 @@ class IterationRecord:
             "tasks": len(self.tasks),
             "routes": self.by_route(),
             "busy_seconds": self.busy_seconds(),
-            "disk_seconds": sum(task.disk_seconds for task in self.tasks),
-            "decode_seconds": sum(task.decode_seconds for task in self.tasks),
-            "gather_seconds": sum(task.gather_seconds for task in self.tasks),
-            "link_seconds": sum(task.link_seconds for task in self.tasks),
-            "kernel_seconds": sum(task.kernel_seconds for task in self.tasks),
-            "wait_seconds": sum(task.wait_seconds for task in self.tasks),
-            "chunks_read": sum(task.chunks_read for task in self.tasks),
+            **{name: sum(getattr(task, name) for task in self.tasks) for name in _SUMMED},
             "chunks_cached": sum(task.hits for task in self.tasks),
             "cache_hit_rate": self.cache_hit_rate,
             "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},

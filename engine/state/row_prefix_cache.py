@@ -34,7 +34,7 @@ class RowPrefixCache:
     def view(self, key: Direction) -> View:
         """The heads as edges of rows that are no longer than they."""
         record = TaskRecord("resident", key, (), edges=self.index.edges)
-        return View("csc", key, 0, self.index.edges, 0, self.index.vertices, self.neighbors, None, record)
+        return View(0, self.index.edges, 0, self.index.vertices, self.neighbors, None, record)
 
 
 def prefix_bytes(vertices: int, edges: int, neighbor_bytes: int) -> int:

@@ -1,7 +1,6 @@
 """A device's copy of the vertex state: fields, accumulators, messages and frontier bitmaps.
 
-Owns the arrays and hands them out as windows (field, first, last), so that nobody assumes that they
-begin at vertex 0. Refuses windows it does not hold. Says before a run what it will cost.
+Owns the arrays, which need not begin at vertex 0. Says before a run what they will take.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,11 +60,6 @@ class Bitmap:
         """Unset every bit."""
         self.words[:] = 0
         self.summary[:] = 0
-
-    @property
-    def dirty_spans(self) -> NDArray[np.intp]:
-        """Numbers of the spans of 4096 vertices that may hold a set bit, ascending."""
-        return np.flatnonzero(self.summary)
 
 
 class State:
@@ -107,13 +101,13 @@ class State:
             self.touched = Bitmap.empty(len(first_field))
 
     @cached_property
-    def again(self) -> NDArray[np.uint64]:
-        """Words of a bitmap for who sends once more (`kernels/rounds.py`); made at first use."""
+    def resend_bitmap(self) -> NDArray[np.uint64]:
+        """Words of a bitmap of the vertices that send once more (`select_in_view`); made at first use."""
         return np.zeros_like(self.active.words)
 
     @cached_property
     def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Room for a priority for every word and for every span of `pending` (`host_stretch.py`); made at first use."""
+        """Lower bounds of priorities, by word and by span of `pending` (`kernels/host/fused.py`), made at first use."""
         return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
 
     @property
@@ -172,15 +166,6 @@ class State:
             ours = self.fields[name]
             check_alike(name, (ours.dtype, ours.shape), values)
             self.fields[name] = values
-
-    def window(self, field: str, first: int, last: int) -> NDArray[Any]:
-        """The values of vertices [first, last) of a field, a view of shape (last - first, ...).
-
-        Raises RunError where the state does not hold them all.
-        """
-        if not self.first <= first <= last <= self.last:
-            raise RunError(f"window [{first}, {last}) of {field} is outside the state's [{self.first}, {self.last})")
-        return self.fields[field][first - self.first : last - self.first]
 
 
 def fields_for(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.storage.base.atomic import check_target
-from penstock.storage.convert.csr_passthrough import CsrRowsReader, weight_range
+from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.rename import read_and_rename
 from penstock.storage.convert.renumber.name_table import NameStore
-from penstock.storage.convert.row_writer import Edgeless, RowSink
+from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.radix import RULES
@@ -98,19 +98,19 @@ def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) 
     """Yield all rows that have edges, sorted, ascending. A spill is freed at the end."""
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
-    sorter = Sorter(space.pool, plan, space.room, space.scratch, space.steps.packing.buckets)
+    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.steps.packing.buckets)
     if isinstance(store, Spill):
         yield from sorter.rows(store, ordering)
         store.free()
     else:
-        yield from CsrRowsReader(store, sorter, ordering, space.options.drop_self_loops).rows()
+        yield from CsrPassthrough(store, sorter, ordering, space.options.drop_self_loops).rows()
 
 
 def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertReport:
     """Sort and write the adjacencies, and whatever else the file holds; all of it is in place then."""
     both = space.options.direction == "both" and not space.mirror
     ordering = ordering_of(space, edges, reverse=both)
-    edgeless = Edgeless(edges.vertices, space.options.host_memory, ends=not both and not space.mirror)
+    edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both and not space.mirror)
     with GraphWriter(
         target,
         vertices=edges.vertices,

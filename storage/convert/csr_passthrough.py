@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map, weighed_map
 from penstock.storage.convert.sort.run import KeyRun, pack_keys
-from penstock.storage.convert.sort.sort_groups import Ordering, RowSpan, SortedRows, Sorter, make_rows, sort_group
-from penstock.storage.convert.sort.weights import WeightRange, narrow
+from penstock.storage.convert.sort.sort_groups import KeyRange, Ordering, SortedRows, Sorter, make_rows, sort_group
+from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowPiece, RowSource
-from penstock.storage.ingest.formats.csr import fill_sources
+from penstock.storage.ingest.formats.csr import sources_of
 
 RISING, TIED, MIXED = 2, 1, 0
 
 
-def weight_range(source: RowSource, pool: Executor, in_flight: int) -> WeightRange | None:
+def weight_range(source: RowSource, pool: Executor, in_flight: int) -> WeightExtent | None:
     """The range of all weights, read for it alone: their dtype must be known before the first is written.
 
     None without weights.
@@ -36,14 +36,14 @@ def weight_range(source: RowSource, pool: Executor, in_flight: int) -> WeightRan
     """
     if not source.weighted:
         return None
-    extent = WeightRange()
+    extent = WeightExtent()
     for part in ordered_map(pool, lambda weights: narrow(weights, source.name)[1], source.weights(), in_flight):
         extent = extent.joined(part)
     return extent
 
 
 @dataclass(frozen=True, slots=True)
-class CsrRowsReader:
+class CsrPassthrough:
     """The rows of a source in its own order, with or without self-loops."""
 
     source: RowSource
@@ -67,11 +67,11 @@ class CsrRowsReader:
         """Spill one vertex's row, which is longer than a piece, and sort it by ranges of neighbors."""
         base = vertex if self.ordering.wide else 0
         low = (vertex - base) << self.ordering.target_bits
-        span = RowSpan(low, low + self.ordering.vertices - 1, base)
+        span = KeyRange(low, low + self.ordering.vertices - 1, base)
         runs = ordered_map(self.sorter.pool, partial(self._packed, span=span), pieces, self.sorter.plan.workers + 1)
         yield from self.sorter.rows_of_runs(runs, span, self.ordering)
 
-    def _packed(self, piece: RowPiece, span: RowSpan) -> KeyRun:
+    def _packed(self, piece: RowPiece, span: KeyRange) -> KeyRun:
         _, neighbors, weights = self._loaded(piece)
         moved = None if weights is None else weights.astype(self.ordering.working)
         shift = self.sorter.key_shift(span)
@@ -93,7 +93,7 @@ class CsrRowsReader:
         keys = np.empty(len(neighbors), np.uint64)
         fill_keys(piece.offsets, piece.first - base, ordering.target_bits, neighbors, keys)
         first, last = (int(key) >> ordering.target_bits << ordering.target_bits for key in (keys[0], keys[-1]))
-        span = RowSpan(first, last + ordering.vertices - 1, base)
+        span = KeyRange(first, last + ordering.vertices - 1, base)
         moved = np.empty(0, np.uint32) if weights is None else weights.astype(ordering.working)
         return make_rows(*sort_group(keys, moved, span, ordering), base, ordering)
 
@@ -104,9 +104,7 @@ class CsrRowsReader:
             weights = weights.astype(ordering.weight_dtype, copy=False)
         reverse = None
         if ordering.reverse:
-            sources = np.empty_like(neighbors)
-            fill_sources(piece.offsets, piece.first, sources)
-            reverse = EdgeBatch(neighbors, sources, weights)
+            reverse = EdgeBatch(neighbors, sources_of(piece, neighbors.dtype), weights)
         return SortedRows(piece.first, np.diff(piece.offsets).astype(np.uint32), neighbors, weights, reverse)
 
 
@@ -114,9 +112,7 @@ def without_loops(
     piece: RowPiece, neighbors: NDArray[Any], weights: NDArray[Any] | None
 ) -> tuple[RowPiece, NDArray[Any], NDArray[Any] | None]:
     """A piece and its arrays without edges from a vertex to itself."""
-    sources = np.empty_like(neighbors)
-    fill_sources(piece.offsets, piece.first, sources)
-    keep = sources != neighbors
+    keep = sources_of(piece, neighbors.dtype) != neighbors
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     offsets = kept[piece.offsets - piece.offsets[0]]
     return replace(piece, offsets=offsets), neighbors[keep], None if weights is None else weights[keep]
@@ -140,7 +136,7 @@ def order_of(offsets: NDArray[np.int64], neighbors: NDArray[Any]) -> int:
 def fill_keys(
     offsets: NDArray[np.int64], first: int, target_bits: int, neighbors: NDArray[Any], keys: NDArray[np.uint64]
 ) -> None:
-    """Write each edge's key (key_pack.py), sources counted from ``first``."""
+    """Write each edge's key (run.py), sources counted from ``first``."""
     begin = offsets[0]
     for row in range(len(offsets) - 1):
         source = np.uint64(first + row) << np.uint64(target_bits)

@@ -15,7 +15,7 @@ from penstock.storage.format.adjacency_writer import AdjacencyWriter
 
 _ZEROS = np.zeros(1 << 16, np.uint32)
 EDGELESS_SHARE = 16
-"""One part in so many of the budget may be taken for the bits of `Edgeless`."""
+"""One part in so many of the budget may be taken for the bits of `EdgelessCount`."""
 
 
 class DegreeStream:
@@ -71,7 +71,7 @@ class DegreeStream:
         self._held, self._held_rows = [], 0
 
 
-class Edgeless:
+class EdgelessCount:
     """Counts the vertices without an edge: a bit for every vertex, set where an edge begins or, with ``ends``, ends.
 
     There are no bits, and no count, where ``memory_bytes`` does not allow them.
@@ -102,7 +102,7 @@ class RowSink:
     """
 
     def __init__(
-        self, writer: AdjacencyWriter, vertices: int, edgeless: Edgeless, backward: SpillFiller | None = None
+        self, writer: AdjacencyWriter, vertices: int, edgeless: EdgelessCount, backward: SpillFiller | None = None
     ) -> None:
         self.edges = 0
         self._writer, self._edgeless, self._backward = writer, edgeless, backward

@@ -16,8 +16,8 @@ from typing import Any
 
 import cupy
 from penstock.engine import Graph, Program, Session
-from penstock.engine.kernels import cuda as seam
-from penstock.engine.kernels import cuda_kernels, cuda_vertices
+from penstock.engine.kernels.cuda import driver as seam
+from penstock.engine.kernels.cuda import frontier, launch
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
@@ -31,8 +31,8 @@ from benchmarks.runner import Runner, prepare_cuda
 
 LEVELS_SIDE = 3000
 WRAPPED = (
-    (cuda_kernels.CudaKernels, "_shares"),
-    (cuda_kernels.CudaKernels, "_fold"),
+    (launch.CudaKernels, "_shares"),
+    (launch.CudaKernels, "_fold"),
     (DeviceBitmap, "clear"),
 )
 """What the engine does by CuPy: methods that are watched like kernels."""
@@ -51,11 +51,11 @@ class Watched:
         self._inside = False
 
     def __enter__(self) -> Watched:
-        self._wrap(cuda_kernels.CudaKernels, "_call", lambda arguments: str(arguments[1]))
+        self._wrap(launch.CudaKernels, "_call", lambda arguments: str(arguments[1]))
         for owner, name in WRAPPED:
             self._wrap(owner, name, lambda arguments, label=name: f"({label})")
         for name in ("sum_up", "enumerate_marked"):
-            self._wrap(cuda_vertices, name, lambda arguments, label=name: label)
+            self._wrap(frontier, name, lambda arguments, label=name: label)
         self._note_copies()
         return self
 
@@ -135,7 +135,7 @@ def sweeps(runner: Runner, session: Session, program: Program, figure: str) -> N
 
 def levels(runner: Runner) -> None:
     """An iteration of BFS and SSSP on a resident grid: many in one launch of so many blocks, or (0) one at a time."""
-    most = cuda_kernels.blocks_together()
+    most = launch.blocks_together()
     graph: Graph | None = None
     answers: dict[str, Any] = {}
     for name, program in (("bfs", BFS(0)), ("sssp", SSSP(0))):
@@ -168,8 +168,8 @@ class Fused:
         self.launches: list[tuple[float, int]] = []
         self.fields: dict[str, Any] = {}
         self._blocks = blocks
-        kernels = cuda_kernels.CudaKernels
-        self._before = cuda_kernels.blocks_together, kernels.can_stretch, kernels.stretch
+        kernels = launch.CudaKernels
+        self._before = launch.blocks_together, kernels.can_fuse, kernels.fused_iterations
 
     def __enter__(self) -> Fused:
         _, able, fused = self._before
@@ -187,9 +187,9 @@ class Fused:
         self._put(*self._before)
 
     def _put(self, blocks: Any, able: Any, fused: Any) -> None:
-        cuda_kernels.blocks_together = blocks
-        cuda_kernels.CudaKernels.can_stretch = able
-        cuda_kernels.CudaKernels.stretch = fused
+        launch.blocks_together = blocks
+        launch.CudaKernels.can_fuse = able
+        launch.CudaKernels.fused_iterations = fused
 
     def note(self) -> str:
         """What an iteration took within the launches of the last run."""
@@ -205,11 +205,11 @@ def most_blocks_of(each: int) -> Iterator[None]:
     """Launch at most so many blocks a multiprocessor meanwhile, 0: as the engine does."""
     before = seam.most_blocks
     count = each * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-    seam.most_blocks = cuda_kernels.most_blocks = (lambda: count) if each else before
+    seam.most_blocks = launch.most_blocks = (lambda: count) if each else before
     try:
         yield
     finally:
-        seam.most_blocks = cuda_kernels.most_blocks = before
+        seam.most_blocks = launch.most_blocks = before
 
 
 def tell_launches(watched: Watched, sweeps: int, say: Callable[[str], None]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from penstock.engine.calibration.calibrate import Effort, Material, calibrate
-from penstock.engine.kernels.cuda_probes import CudaProbes
-from penstock.engine.kernels.probes import RUNS, Runs
+from penstock.engine.kernels.cuda.probes import CudaProbes
+from penstock.engine.kernels.host.probes import RUNS, Runs
 from penstock.transfer.devices.cuda import CudaDevice
 
 pytestmark = pytest.mark.gpu

@@ -66,17 +66,17 @@ def test_weights(weights: str) -> None:
 
 def stretches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Fills with the number of iterations of every launch of several."""
-    from penstock.engine.kernels.cuda_kernels import CudaKernels
+    from penstock.engine.kernels.cuda.launch import CudaKernels
 
     found: list[int] = []
-    before = CudaKernels.stretch
+    before = CudaKernels.fused_iterations
 
     def counted(*arguments: Any) -> Any:
         done = before(*arguments)
         found.append(len(done.frontiers))
         return done
 
-    monkeypatch.setattr(CudaKernels, "stretch", counted)
+    monkeypatch.setattr(CudaKernels, "fused_iterations", counted)
     return found
 
 
@@ -107,7 +107,8 @@ def grid(side: int) -> EdgeList:
 
 def test_a_second_session_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does another process: what was compiled is taken from the shelf, even by kernels that are made anew."""
-    from penstock.engine.kernels import cuda, cuda_kernels
+    from penstock.engine.kernels.cuda import driver as cuda
+    from penstock.engine.kernels.cuda import launch as cuda_kernels
 
     edges = shape("skewed", weights="uint8")
     graph = in_memory(edges)
@@ -119,7 +120,8 @@ def test_a_second_session_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_the_driver_refuses_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.engine.kernels import cuda, cuda_kernels
+    from penstock.engine.kernels.cuda import driver as cuda
+    from penstock.engine.kernels.cuda import launch as cuda_kernels
 
     asked: list[Any] = []
     monkeypatch.setattr(cuda_kernels, "_MADE", {})
@@ -131,7 +133,7 @@ def test_what_the_driver_refuses_is_compiled_anew(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("name", ["wcc", "sweeps"])
 def test_nothing_is_learnt_while_a_kernel_is_loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.engine.kernels import cuda_kernels
+    from penstock.engine.kernels.cuda import launch as cuda_kernels
 
     edges = weighed(EdgeList(50_000, *skewed(50_000, 1_000_000, 5), None, False), None)
     monkeypatch.setattr(cuda_kernels, "_MADE", {})

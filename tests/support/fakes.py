@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Extent, HostCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand
 
@@ -156,13 +157,12 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
     cache = None if slots == 0 else make_cache(graph, step, slots, weights)
     reader = FakeReader(instant=instant)
     settings = TransferOptions(step * CHUNK, slabs=slabs, **{"ahead": max(2, slabs), **options})
-    return Pipeline(graph, reader, HostDevice(), cache, settings), reader
+    return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings), reader
 
 
 def make_cache(graph, step, slots, weights=True):
     extents = [Extent(a.direction, a.edges, CHUNK) for a in (graph.out, graph.into) if a is not None]
-    arena = Arena(step * CHUNK, np.uint32, np.uint8 if weights else None, slots)
-    return HostCache(extents, arena)
+    return HostCache(extents, step * CHUNK, np.uint32, np.uint8 if weights else None, slots)
 
 
 def demand_of(table, chunks=None, with_weights=False, direction="out"):

@@ -63,7 +63,7 @@ def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: An
 
 def half(pipeline: Pipeline) -> Demand:
     """A demand for the first four of the eight rows of every partition, which fit a pack one partition at a time."""
-    table = pipeline.table("out")
+    table = pipeline.directory("out").table
     marks = np.full(len(table), 0x0F, dtype=np.uint8).view(np.uint32)
     rows = np.full(len(table), 4)
     edges = rows * 8

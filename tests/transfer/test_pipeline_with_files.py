@@ -5,11 +5,12 @@ import pytest
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
+from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
@@ -50,9 +51,9 @@ def pipeline_of(graph, reader, slots, **options):
     cache = None
     if slots != 0:
         extents = [Extent("out", graph.edges, graph.out.chunk_edges)]
-        cache = HostCache(extents, Arena(2 * CHUNK, np.uint32, np.uint8, slots))
+        cache = HostCache(extents, 2 * CHUNK, np.uint32, np.uint8, slots)
     settings = TransferOptions(2 * CHUNK, **{"slabs": 2, "ahead": 2, **options})
-    return Pipeline(graph, reader, HostDevice(), cache, settings)
+    return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings)
 
 
 @pytest.mark.parametrize("slots", [0, 1, None])
@@ -62,7 +63,7 @@ def test_sweeps_show_the_graph(arrays, path, slots, with_weights):
     graph = Graph.open(path)
     with Reader(graph, decode_threads=2) as reader:
         pipeline = pipeline_of(graph, reader, slots)
-        demand = whole_demand(pipeline.table("out"), with_weights=with_weights)
+        demand = whole_demand(pipeline.directory("out").table, with_weights=with_weights)
         for sweep in range(3):
             seen = 0
             for view in pipeline.arrivals(pipeline.plan(demand, RATES), demand):
@@ -82,7 +83,7 @@ def test_sweeps_show_the_graph(arrays, path, slots, with_weights):
 
 def test_the_long_row_lies_in_several_partitions(arrays, path):
     graph = Graph.open(path)
-    table = pipeline_of(graph, None, 0).table("out")
+    table = pipeline_of(graph, None, 0).directory("out").table
     holders = [p.number for p in table if p.v0 <= 1234 < p.v1]
     assert len(holders) >= 2
     assert table[holders[0]].v1 == 1235
@@ -112,10 +113,10 @@ def test_a_damaged_chunk_stops_the_sweep_and_frees_everything(path, tmp_path, sl
     faults.flip_bit(broken, int(frames.offsets[2]) + int(frames.lengths[2]) // 2)
     with Reader(graph, decode_threads=2) as reader:
         pipeline = pipeline_of(graph, reader, slots)
-        demand = whole_demand(pipeline.table("out"))
+        demand = whole_demand(pipeline.directory("out").table)
         with pytest.raises(RunError, match=r"broken\.h5"):
             list(pipeline.arrivals(pipeline.plan(demand, RATES), demand))
-        assert pipeline.free_slabs == 2
+        assert pipeline.staging.slabs.free == 2
         assert pipeline.cache is None or not pipeline.cache.flights
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from penstock.storage.base.errors import RunError
-from penstock.transfer import prefetch_queue as walking
+from penstock.transfer import prefetch_queue
 from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.options import TransferOptions
@@ -15,25 +15,24 @@ CARRIED = Cost(link=1.0)
 
 
 class Fake:
-    """A parcel, and the route that starts it: at most `room` are held at once; numbers in `arrived` are ready."""
+    """A transfer, and the route that starts it: at most `room` are held at once; numbers in `arrived` are ready."""
 
     def __init__(self, room=3):
         self.room, self.held, self.started = room, [], []
         self.arrived, self.broken = set(), set()
 
-    def route(self, name):
-        return self
-
-    def start(self, task, demand, stage):
+    def start(self, task, demand, directory):
         number = task.partitions[0]
         if task.route != "resident" and len([n for n in self.held if n >= 100]) >= self.room:
             return None
         self.started.append(number)
         self.held.append(number)
-        return FakeParcel(self, number)
+        return FakeTransfer(self, number)
 
 
-class FakeParcel:
+class FakeTransfer:
+    advances = True
+
     def __init__(self, fake, number):
         self.fake, self.number = fake, number
 
@@ -60,28 +59,26 @@ def tasks(resident=(), near=(), far=()):
 
 
 @pytest.fixture
-def walk_of(monkeypatch):
+def queue_of(monkeypatch):
     def make(found, *, room=3, ahead=3, ordered=False):
         fake = Fake(room)
-        monkeypatch.setattr(walking, "route", fake.route)
+        monkeypatch.setattr(prefetch_queue, "ROUTES", dict.fromkeys(("resident", "filter"), fake))
         options = TransferOptions(8, slabs=room, ahead=ahead, ordered=ordered)
-        return PrefetchQueue(Plan("out", tuple(found)), None, None, options), fake
+        directory = SimpleNamespace(staging=SimpleNamespace(options=options, slabs=SimpleNamespace(free=1)))
+        return PrefetchQueue(Plan("out", tuple(found)), None, directory), fake
 
     return make
 
 
-def follow(walk, seen):
-    """Hand over until the end, as the pipeline does."""
-    walk.read_ahead()
-    while (parcel := walk.hand_over()) is not None:
-        seen(parcel.number)
-        walk.take_back()
-        walk.read_ahead()
+def follow(queue, seen):
+    """Ask for transfers until the end, as the pipeline does."""
+    while (transfer := queue.next_ready()) is not None:
+        seen(transfer.number)
 
 
-def test_the_disk_has_work_while_what_the_host_keeps_travels(walk_of):
+def test_the_disk_has_work_while_what_the_host_keeps_travels(queue_of):
     near, far = range(100, 106), range(200, 203)
-    walk, fake = walk_of(tasks(near=near, far=far))
+    queue, fake = queue_of(tasks(near=near, far=far))
     fake.arrived.update(near)
     order = []
 
@@ -91,20 +88,20 @@ def test_the_disk_has_work_while_what_the_host_keeps_travels(walk_of):
             assert 100 in fake.started
         order.append(number)
 
-    follow(walk, seen)
+    follow(queue, seen)
     assert order == [*near, *far]
     assert not fake.held
 
 
-def test_what_waits_for_the_disk_is_not_waited_for_while_something_else_is_on_its_way(walk_of):
-    walk, _ = walk_of(tasks(near=[100, 101], far=[200, 201]))
+def test_what_waits_for_the_disk_is_not_waited_for_while_something_else_is_on_its_way(queue_of):
+    queue, _ = queue_of(tasks(near=[100, 101], far=[200, 201]))
     order = []
-    follow(walk, order.append)
+    follow(queue, order.append)
     assert order == [100, 101, 200, 201]
 
 
-def test_resident_tasks_fill_the_waits_and_arrivals_go_first(walk_of):
-    walk, fake = walk_of(tasks(resident=[0, 1], far=[200, 201]))
+def test_resident_tasks_fill_the_waits_and_arrivals_go_first(queue_of):
+    queue, fake = queue_of(tasks(resident=[0, 1], far=[200, 201]))
     order = []
 
     def seen(number):
@@ -112,42 +109,42 @@ def test_resident_tasks_fill_the_waits_and_arrivals_go_first(walk_of):
         if number == 0:
             fake.arrived.add(201)
 
-    follow(walk, seen)
+    follow(queue, seen)
     assert order == [0, 201, 1, 200]
 
 
-def test_in_fixed_order_views_come_as_planned(walk_of):
-    walk, fake = walk_of(tasks([0, 1], [100, 101, 102], [200, 201]), ordered=True)
+def test_in_fixed_order_views_come_as_planned(queue_of):
+    queue, fake = queue_of(tasks([0, 1], [100, 101, 102], [200, 201]), ordered=True)
     fake.arrived.update([102, 201])
     order = []
-    follow(walk, order.append)
+    follow(queue, order.append)
     assert order == [0, 1, 100, 101, 102, 200, 201]
 
 
 @pytest.mark.parametrize("room", [1, 2])
 @pytest.mark.parametrize("ahead", [1, 2, 4])
-def test_everything_comes_once_however_little_room_there_is(walk_of, room, ahead):
-    walk, fake = walk_of(tasks([0], range(100, 104), range(200, 204)), room=room, ahead=ahead)
+def test_everything_comes_once_however_little_room_there_is(queue_of, room, ahead):
+    queue, fake = queue_of(tasks([0], range(100, 104), range(200, 204)), room=room, ahead=ahead)
     order = []
 
     def seen(number):
         order.append(number)
         assert len(fake.held) <= room + 1
 
-    follow(walk, seen)
+    follow(queue, seen)
     assert sorted(order) == [0, *range(100, 104), *range(200, 204)]
     assert not fake.held
 
 
-def test_what_was_started_for_nothing_is_told_and_freed(walk_of):
+def test_what_was_started_for_nothing_is_told_and_freed(queue_of):
     """What cannot be read of it is nobody's loss."""
-    walk, fake = walk_of(tasks(near=(100, 101), far=(200,)))
-    walk.read_ahead()
+    queue, fake = queue_of(tasks(near=(100, 101), far=(200,)))
+    queue.read_ahead()
     fake.broken = {101}
-    found = walk.abandon()
+    found = queue.drain()
     assert [(record.partitions, record.edges, record.bytes_link, record.predicted) for record in found] == [
         ((), 0, 20, None),
         ((), 0, 20, None),
     ]
     assert not fake.held
-    assert walk.abandon() == []
+    assert queue.drain() == []

@@ -1,7 +1,7 @@
-"""Owns finding a program, Penstock's or the user's, and giving it its parameters.
+"""How a program is found, Penstock's or the user's, and gets its parameters.
 
-A program is named `bfs`, `path/to/file.py:ClassName` or `package.module:ClassName`; its parameters
-are those of its constructor, and an option that it does not take is refused with those it does.
+A program is named `bfs`, `path/to/file.py:ClassName` or `package.module:ClassName`; its parameters are those of its
+constructor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def find_program(name: str) -> type[Program]:
     wanted = class_name or (own[0] if len(own) == 1 else "")
     if wanted not in classes:
         raise InputError(
-            f"{place} has {_listed(own) or 'no class'} derived from penstock.engine.Program; "
+            f"{place} has {', '.join(own) or 'no class'} derived from penstock.engine.Program; "
             f"{wanted or 'a class'} is asked for: write {place}:ClassName"
         )
     return classes[wanted]
@@ -104,10 +104,6 @@ def _line_in(place: str, error: BaseException) -> str:
     return "" if line is None else f" (line {line})"
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names)
-
-
 def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:
     """An instance of a program with these parameters, `max_iter` as `engine.entry.make` takes it.
 
@@ -122,7 +118,7 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
     for given in parameters:
         known_to_all = given == "max_iter" and limited_from_outside(kind)
         if given not in takes and not anything and not known_to_all:
-            known = _listed([_option(parameter) for parameter in takes]) or "no parameter"
+            known = ", ".join(_option(parameter) for parameter in takes) or "no parameter"
             raise InputError(f"{name} does not take {_option(given)}; it takes {known}")
     for needed, parameter in takes.items():
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)

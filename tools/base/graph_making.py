@@ -1,7 +1,4 @@
-"""Owns the options of making a graph file, for `convert` and `generate`, and how it is reported.
-
-Refuses to know where edges come from; storage converts, and its report becomes words and numbers.
-"""
+"""The options of making a graph file, for `convert` and `generate`, and what is said of it."""
 
 import time
 from collections.abc import Callable
@@ -14,8 +11,8 @@ from penstock.storage.base.budget import default_host_memory, format_bytes, peak
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.columns import TakenColumns
-from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, stripe_option, taking
-from penstock.tools.base.output import Speaker, pairs, seconds
+from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, option_group, stripe_option
+from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.base.progress import Update, progress
 
 STAGES = {
@@ -75,10 +72,10 @@ BIPARTITE = option(
     help="Ids of sources and of targets are two spaces: number both, targets behind sources.",
 )
 
-making = taking("conversion", _conversion, *OPTIONS)
+making = option_group("conversion", _conversion, *OPTIONS)
 """Give a command that makes its own edges the options of a conversion, as a `ConvertOptions`."""
 
-converting = taking("conversion", _conversion, VERTICES, BIPARTITE, *OPTIONS)
+converting = option_group("conversion", _conversion, VERTICES, BIPARTITE, *OPTIONS)
 """The same for a command that reads edges, and perhaps vertices, from files."""
 
 
@@ -99,19 +96,25 @@ def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertPr
 
 @dataclass(frozen=True)
 class Made:
-    """A conversion's report with what the command line adds to it; one_based: whether the input counts from 1.
+    """A conversion's report and its source, with what the command line adds to it.
 
-    passed_over: what may have been the first edge's weight, which was not asked for. columns: which columns of a
-    table were taken, for every input that differs. renumbered: whether only vertices that the input names exist.
+    renumbered: whether only vertices that the input names exist.
     """
 
     report: ConvertReport
+    source: Source
     total_seconds: float
     peak_memory_bytes: int
-    one_based: bool = False
-    passed_over: str | None = None
-    columns: tuple[TakenColumns, ...] = ()
-    renumbered: bool = False
+    renumbered: bool
+
+    @property
+    def _one_based(self) -> bool:
+        return bool(getattr(self.source, "one_based", False))
+
+    @property
+    def _columns(self) -> tuple[TakenColumns, ...]:
+        """Which columns of a table were taken, for every input that differs."""
+        return tuple(getattr(self.source, "columns_taken", ()))
 
     def facts(self) -> dict[str, Any]:
         """For machines."""
@@ -119,9 +122,9 @@ class Made:
         facts["stage_seconds"] = facts.pop("seconds")
         return {
             **facts,
-            "bytes_per_edge": self.bytes_per_edge,
-            "one_based": self.one_based,
-            "columns": [taken.facts() for taken in self.columns],
+            "bytes_per_edge": self.report.output_bytes / self.report.edges if self.report.edges else None,
+            "one_based": self._one_based,
+            "columns": [taken.facts() for taken in self._columns],
             "seconds": self.total_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
         }
@@ -130,46 +133,27 @@ class Made:
         """For people."""
         report = self.report
         stages = ", ".join(f"{stage} {seconds(t)}" for stage, t in report.seconds.items())
-        scratch = format_bytes(report.scratch_bytes) if report.scratch_bytes else None
         stored = "" if report.edges == report.input_edges else f", {report.edges:,} stored"
         kind = "directed" if report.directed else "undirected"
-        return [
-            f"{report.output}",
-            *pairs(
-                [
-                    ("vertices", f"{report.vertices:,}"),
-                    ("no edge", self._edgeless()),
-                    ("edges", f"{report.input_edges:,} ({kind}{stored})"),
-                    ("weights", report.weight_dtype or self._unasked()),
-                    *(("columns", self._told(taken)) for taken in self.columns),
-                    ("ids", "from 0: vertex 1 of the input is 0 here" if self.one_based else None),
-                    ("size", f"{format_bytes(report.output_bytes)}{self._per_edge()}"),
-                    ("time", f"{seconds(self.total_seconds)} ({stages})"),
-                    ("scratch", scratch),
-                    ("peak memory", format_bytes(self.peak_memory_bytes)),
-                ],
-                indent="  ",
-            ),
+        isolated = edgeless(report.without_edges)
+        third = getattr(self.source, "passed_over", None)
+        unasked = None if third is None else f"none; the first edge has a third column, {third}: --weights takes it"
+        rows: list[tuple[str, object]] = [
+            ("vertices", f"{report.vertices:,}"),
+            ("no edge", isolated if isolated is None or self.renumbered else f"{isolated} ({UNNAMED})"),
+            ("edges", f"{report.input_edges:,} ({kind}{stored})"),
+            ("weights", report.weight_dtype or unasked),
+            *(("columns", self._told(taken)) for taken in self._columns),
+            ("ids", "from 0: vertex 1 of the input is 0 here" if self._one_based else None),
+            ("size", size_of(report.output_bytes, report.edges)),
+            ("time", f"{seconds(self.total_seconds)} ({stages})"),
+            ("scratch", format_bytes(report.scratch_bytes) if report.scratch_bytes else None),
+            ("peak memory", format_bytes(self.peak_memory_bytes)),
         ]
-
-    @property
-    def bytes_per_edge(self) -> float | None:
-        """Bytes of the graph file for each edge stored in the out-adjacency."""
-        return self.report.output_bytes / self.report.edges if self.report.edges else None
-
-    def _edgeless(self) -> str | None:
-        found = edgeless(self.report.without_edges)
-        return found if found is None or self.renumbered else f"{found} ({UNNAMED})"
-
-    def _unasked(self) -> str | None:
-        number = self.passed_over
-        return None if number is None else f"none; the first edge has a third column, {number}: --weights takes it"
+        return [f"{report.output}", *pairs(rows, indent="  ")]
 
     def _told(self, taken: TakenColumns) -> str:
-        return taken.told() if len(self.columns) == 1 else f"{taken.told()} ({Path(taken.file).name})"
-
-    def _per_edge(self) -> str:
-        return "" if self.bytes_per_edge is None else f", {self.bytes_per_edge:.2f} bytes per edge"
+        return taken.told() if len(self._columns) == 1 else f"{taken.told()} ({Path(taken.file).name})"
 
 
 UNNAMED = "ids that no edge has count as vertices; --renumber leaves out those that the input does not name"
@@ -180,18 +164,19 @@ def edgeless(count: int | None) -> str | None:
     return f"{count:,} of the vertices" if count else None
 
 
-def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, speaker: Speaker) -> Made:
+def size_of(file_bytes: int, edges: int) -> str:
+    """The size of a graph file, for people."""
+    return format_bytes(file_bytes) + (f", {file_bytes / edges:.2f} bytes per edge" if edges else "")
+
+
+def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console) -> Made:
     """Convert what a source gives into a graph file, with a progress bar."""
     from penstock.storage.convert.convert import convert
 
     began = time.perf_counter()
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         source = open_source()
-        report = convert(source, output, conversion, watching(update, speaker.note))
-    one_based = bool(getattr(source, "one_based", False))
-    passed_over = getattr(source, "passed_over", None)
-    columns = tuple(getattr(source, "columns_taken", ()))
+        report = convert(source, output, conversion, watching(update, console.note))
     renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None
     renumbered = renumbered or bool(getattr(source, "named", False))
-    peak, taken = peak_resident_bytes(), time.perf_counter() - began
-    return Made(report, taken, peak, one_based, passed_over, columns, renumbered)
+    return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), renumbered)

@@ -1,7 +1,6 @@
-"""Owns what is said when the system refuses memory or a thread: what was wanted, where, and which limit is in the way.
+"""What is said when the system refuses memory or a thread: what was wanted, where, and which limit applies.
 
-Python and the libraries below it say so in several ways, of which not all are a MemoryError. Refuses to explain
-anything else.
+Python and its libraries report this in several ways, of which not all are a MemoryError.
 """
 
 from __future__ import annotations

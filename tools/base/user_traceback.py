@@ -1,8 +1,4 @@
-"""Owns whose fault an exception is: a user's program that raises gets one message that names the function and the line.
-
-Programs of a user run only when named on the command line (`find_program.py` notes their modules here). Refuses to
-explain anything else: an exception in which no line of theirs takes part is a bug of ours and shows its traceback.
-"""
+"""An exception in a user's program becomes one message that names the function and the line."""
 
 from types import ModuleType, TracebackType
 

@@ -1,4 +1,4 @@
-"""Owns `penstock bench compare`: Penstock beside networkit, igraph, scipy and networkx, on one machine in one run."""
+"""`penstock bench compare`: Penstock beside networkit, igraph, scipy and networkx, in one run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, FOLDER, THREADS, option, speaking, taking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, FOLDER, THREADS, console_options, option, option_group
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class CompareOptions:
         return [system for name, system in there.items() if not self.systems or name in self.systems]
 
 
-generated = taking(
+generated = option_group(
     "generated",
     GeneratedText,
     option("--scale", type=int, default=20, help="R-MAT with 2^SCALE vertices, if no graph is named."),
     option("--edge-factor", type=int, default=16, help="Its edges per vertex."),
     option("--folder", type=FOLDER, help="Where the temporary folder for its text is made."),
 )
-work = taking(
+work = option_group(
     "work",
     CompareOptions,
     option("--program", "programs", multiple=True, help="Only this program (repeatable); with GRAPH.h5."),
@@ -81,8 +81,8 @@ work = taking(
 @click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
 @work
 @generated
-@speaking
-def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, speaker: Speaker) -> None:
+@console_options
+def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, console: Console) -> None:
     """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
 
     On a graph file: every program of the catalogue but cf, on the graph without parallel edges and self-loops, weights
@@ -100,15 +100,15 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
       penstock bench compare roads.h5 --program hits --program scc --patience 2
       penstock bench compare web.h5 --system igraph --threads 1 --clock cpu
     """
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         steps = count(1)
 
         def step(doing: str) -> None:
             update(doing, next(steps), None, "steps")
 
-        found = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
-    facts = {"command": "bench compare", "cores": cores(), "repeat": work.repeat, **found[0]}
-    speaker.answer(facts, found[1])
+        facts, lines = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
+    told = {"command": "bench compare", "cores": cores(), "repeat": work.repeat}
+    console.answer(told | facts, lines)
 
 
 Found = tuple[dict[str, object], list[str]]
@@ -119,16 +119,13 @@ def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -
     from penstock.storage.ingest.synthetic import rmat
     from penstock.tools.bench.compare import READY, Timing, compare_from_text
     from penstock.tools.bench.queries import FROM_TEXT
-    from penstock.tools.bench.systems.igraph import Igraph
-    from penstock.tools.bench.systems.networkit import Networkit
     from penstock.tools.bench.systems.penstock import Penstock
-    from penstock.tools.bench.systems.scipy import Scipy
 
     if work.programs or work.threads or work.clock != "wall":
         raise InputError(
             "--program, --threads and --clock are for a graph file; name one (penstock bench compare GRAPH.h5 ...)"
         )
-    systems = [Penstock(), *work.among([Scipy(), Networkit(), Igraph()])]
+    systems = [Penstock(), *work.among(peer for peer in _peers() if hasattr(peer, "read"))]
     with scratch_folder(generated.folder) as scratch:
         update("making the graph")
         source = rmat(generated.scale, generated.edge_factor, weights=(1, 63))
@@ -144,17 +141,12 @@ def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
     from penstock.tools.bench.compare import Timing, compare_on
     from penstock.tools.bench.queries import QUERIES
     from penstock.tools.bench.system import SimpleEdges
-    from penstock.tools.bench.systems.igraph import Igraph
-    from penstock.tools.bench.systems.networkit import Networkit
-    from penstock.tools.bench.systems.networkx import Networkx
     from penstock.tools.bench.systems.penstock import Penstock
-    from penstock.tools.bench.systems.scipy import Scipy
 
     unknown = set(work.programs) - QUERIES.keys()
     if unknown:
         raise InputError(f"--program {min(unknown)!r} is not compared; there are {', '.join(QUERIES)}")
-    peers = work.among([Scipy(), Igraph(), Networkx(), Networkit(work.threads)])
-    systems = [Penstock(threads=work.threads), *peers]
+    systems = [Penstock(threads=work.threads), *work.among(_peers(work.threads))]
     names = [name for name in QUERIES if not work.programs or name in work.programs]
     update("reading the graph")
     edges = SimpleEdges.of(Graph.open(path))
@@ -164,6 +156,15 @@ def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
     title = f"{path.name}: {size}, {cores()} cores, {work.clock} seconds"
     facts = {"graph": path, "directed": edges.directed, "clock": work.clock, "threads": work.threads}
     return facts | _facts(found), [title, *found.lines([system.name for system in systems], names)]
+
+
+def _peers(threads: int | None = None) -> list[System]:
+    from penstock.tools.bench.systems.igraph import Igraph
+    from penstock.tools.bench.systems.networkit import Networkit
+    from penstock.tools.bench.systems.networkx import Networkx
+    from penstock.tools.bench.systems.scipy import Scipy
+
+    return [Scipy(), Networkit(threads), Igraph(), Networkx()]
 
 
 def _facts(found: Comparison) -> dict[str, object]:

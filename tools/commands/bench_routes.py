@@ -1,4 +1,4 @@
-"""Owns `penstock bench routes`: every way to bring the edges, in one table for each program."""
+"""`penstock bench routes`: every way to bring the edges, in one table for each program."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 import click
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, RunError
-from penstock.tools.base.options import ANY, speaking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
-from penstock.tools.bench.routes.options import Files, Material, Place, Work, material, place, work, writing
+from penstock.tools.bench.routes.options import (
+    GeneratedGraph,
+    RouteDevice,
+    RouteFiles,
+    RouteTrials,
+    material,
+    place,
+    work,
+    writing,
+)
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -30,8 +39,15 @@ if TYPE_CHECKING:
 @work
 @place
 @writing
-@speaking
-def command(graph: Path | None, material: Material, work: Work, place: Place, files: Files, speaker: Speaker) -> None:
+@console_options
+def command(
+    graph: Path | None,
+    material: GeneratedGraph,
+    work: RouteTrials,
+    place: RouteDevice,
+    files: RouteFiles,
+    console: Console,
+) -> None:
     """Compare every route to the device, and auto without each of its parts.
 
     One table for each program: each single route, auto with both cost models, auto without task combination,
@@ -52,11 +68,11 @@ def command(graph: Path | None, material: Material, work: Work, place: Place, fi
 
     files.check(graph)
     with ExitStack() as stack:
-        name, opened = material.open(graph, stack, speaker)
+        name, opened = material.open(graph, stack, console)
         if not place.on_disk:
             opened = in_memory(opened)
-        here = _here(place, opened, speaker.note)
-        with progress(quiet=speaker.silent) as update:
+        here = _here(place, opened, console.note)
+        with progress(quiet=console.silent) as update:
             steps = count(1)
             outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
     title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"
@@ -77,7 +93,7 @@ def command(graph: Path | None, material: Material, work: Work, place: Place, fi
     stuck = [reason for outcome in outcomes if (reason := outcome.stuck) is not None]
     if len(stuck) == len(outcomes):
         raise InputError("; ".join(stuck))
-    speaker.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
+    console.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
     files.write(outcomes, title, told)
     _complain(outcomes, stuck)
 
@@ -105,12 +121,12 @@ class Here:
         """Bytes per second of a copy over the link; None without a link, or where it takes no time."""
         return None if self.kind == "host" or self.rates is None else self.rates.copy_bytes
 
-    def budget(self, place: Place, edge_bytes: int) -> int | None:
+    def budget(self, place: RouteDevice, edge_bytes: int) -> int | None:
         """Bytes of edges that may be on the device, of so many in all; None without a link."""
         return None if self.kind == "host" else place.edge_memory.of(edge_bytes)
 
 
-def _here(place: Place, graph: Graph, note: Note) -> Here:
+def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
     """The device that the options name. Raises InputError where it is not here."""
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.device_resources import device_of
@@ -130,7 +146,9 @@ def _here(place: Place, graph: Graph, note: Note) -> Here:
     return Here(name, kind, used.rates or builtin, used.facts()["source"])
 
 
-def _outcomes(work: Work, place: Place, here: Here, graph: Graph, update: Callable[[str], None]) -> list[Outcome]:
+def _outcomes(
+    work: RouteTrials, place: RouteDevice, here: Here, graph: Graph, update: Callable[[str], None]
+) -> list[Outcome]:
     """Measure every program."""
     from penstock.tools.bench.routes.matrix import case_of, chosen, configurations, pick_source
     from penstock.tools.bench.routes.outcome import Outcome

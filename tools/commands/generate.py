@@ -1,4 +1,4 @@
-"""Owns `penstock generate`: graphs made from a seed, as graph files or raw edge lists."""
+"""`penstock generate`: graphs made from a seed, as graph files or raw edge lists."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.tools.base.graph_making import make_graph, making
-from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, is_graph_name, speaking
-from penstock.tools.base.output import Speaker, pairs, seconds
+from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, console_options, is_graph_name
+from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
@@ -41,47 +41,49 @@ def command() -> None:
     """
 
 
-def _model(make: Callable[..., SyntheticSource]) -> click.Command:
-    """A subcommand of a function that turns its own options into a source."""
+def _model(described: Callable[[], None]) -> click.Command:
+    """A subcommand of a documented name with options: those of the function of that name in `ingest.synthetic`."""
 
-    @speaking
-    def act(output: Path, conversion: ConvertOptions, speaker: Speaker, **model: Any) -> None:
+    @console_options
+    def act(output: Path, conversion: ConvertOptions, console: Console, **model: Any) -> None:
+        from penstock.storage.ingest import synthetic
+
         check_target(output, force=conversion.force)
         began = time.perf_counter()
-        source = make(**model)
+        source = getattr(synthetic, described.__name__)(**model)
         if conversion.threads is not None:
             source.threads = conversion.threads
-        facts, lines = _write(source, output, conversion, speaker)
+        facts, lines = _write(source, output, conversion, console)
         facts |= {"command": "generate", "model": source.name, "seconds": time.perf_counter() - began}
-        speaker.answer(facts, [f"{source.name}", *lines])
+        console.answer(facts, [f"{source.name}", *lines])
 
     outputting = click.option("--output", type=OUTPUT, required=True, help="File to write: .h5, .txt, .txt.gz or .bin.")
     acting: Any = outputting(making(act))
-    given: Any = make
+    given: Any = described
     options = [*acting.__click_params__, *given.__click_params__]
-    functools.update_wrapper(acting, make)
+    functools.update_wrapper(acting, described)
     acting.__click_params__ = options
-    return command.command(name=make.__name__)(acting)
+    return command.command(name=described.__name__)(acting)
 
 
 def _write(
-    source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
+    source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
     """Write the graph in the format that the name asks for; return what to say about it."""
     if is_graph_name(output):
-        made = make_graph(lambda: source, output, conversion, speaker)
+        made = make_graph(lambda: source, output, conversion, console)
         return made.facts(), made.lines()
-    return _write_list(source, output, conversion, speaker)
+    return _write_list(source, output, conversion, console)
 
 
 def _write_list(
-    source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
+    source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
     from penstock.storage.ingest.edge_list_writer import write_edges
 
     _refuse_what_lists_lack(output, conversion)
     began = time.perf_counter()
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         size = write_edges(
             source,
             output,
@@ -146,7 +148,7 @@ FACTOR = click.option(
     show_default=True,
     help="Renumber the vertices by a random bijection, or leave the hubs in front.",
 )
-def rmat(**options: Any) -> SyntheticSource:
+def rmat() -> None:
     """R-MAT, as in the Graph500: skewed degrees, duplicates and self-loops kept.
 
     
@@ -155,9 +157,6 @@ def rmat(**options: Any) -> SyntheticSource:
       penstock generate rmat --scale 24 --weights 1..63 --seed 7 --direction both --output r.h5
       penstock generate rmat --scale 22 --output rmat22.txt.gz
     """
-    from penstock.storage.ingest import synthetic
-
-    return synthetic.rmat(**options)
 
 
 @_model
@@ -165,16 +164,13 @@ def rmat(**options: Any) -> SyntheticSource:
 @click.option("--edges", type=int, required=True, help="Number of edges.")
 @SEED
 @WEIGHTS
-def uniform(**options: Any) -> SyntheticSource:
+def uniform() -> None:
     """Both ends of every edge drawn evenly.
 
     
     Examples:
       penstock generate uniform --vertices 1000000 --edges 16000000 --output uniform.h5
     """
-    from penstock.storage.ingest import synthetic
-
-    return synthetic.uniform(**options)
 
 
 @_model
@@ -182,16 +178,13 @@ def uniform(**options: Any) -> SyntheticSource:
 @click.option("--columns", type=int, required=True, help="Columns of vertices.")
 @SEED
 @click.option("--weights", type=WEIGHT_RANGE, default="1..255", show_default=True, help="Random weights.")
-def grid(**options: Any) -> SyntheticSource:
+def grid() -> None:
     """A road-like grid: undirected, weighted, low degrees, long diameter.
 
     
     Examples:
       penstock generate grid --rows 2000 --columns 3000 --output roads.h5
     """
-    from penstock.storage.ingest import synthetic
-
-    return synthetic.grid(**options)
 
 
 @_model
@@ -199,13 +192,10 @@ def grid(**options: Any) -> SyntheticSource:
 @FACTOR
 @SEED
 @WEIGHTS
-def web(**options: Any) -> SyntheticSource:
+def web() -> None:
     """Web-like: pages copy links from their neighbors, and link near more often than far.
 
     
     Examples:
       penstock generate web --vertices 1000000 --edge-factor 20 --output web.h5
     """
-    from penstock.storage.ingest import synthetic
-
-    return synthetic.web(**options)

@@ -1,4 +1,4 @@
-"""Owns `penstock info`: what a graph file holds, and what could be asked of it."""
+"""`penstock info`: what a graph file holds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.format.schema import WITHOUT_EDGES
-from penstock.tools.base.graph_making import UNNAMED, edgeless
-from penstock.tools.base.options import ANY, speaking, stripe_option, taking
-from penstock.tools.base.output import Speaker, counted, pairs, short
+from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
+from penstock.tools.base.options import ANY, console_options, option_group, stripe_option
+from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +24,9 @@ PERCENTILES = (50, 90, 99, 99.9)
 @click.command(name="info", short_help="Say what a graph file holds.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees).")
-@taking("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
-@speaking
-def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Speaker) -> None:
+@option_group("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
+@console_options
+def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], console: Console) -> None:
     """Say what a graph file holds: vertices, edges, adjacencies, size, where it came from.
 
     \b
@@ -41,7 +41,7 @@ def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Spea
     facts = describe(opened)
     if degrees:
         facts["degrees"] = {a.direction: degree_statistics(a) for a in opened.adjacencies}
-    speaker.answer(facts, _lines(facts))
+    console.answer(facts, _lines(facts))
 
 
 def describe(graph: Graph) -> dict[str, Any]:
@@ -142,7 +142,6 @@ def _sides_line(facts: dict[str, Any]) -> str | None:
 def _lines(facts: dict[str, Any]) -> list[str]:
     kind = "directed" if facts["directed"] else "undirected"
     stored = "" if facts["input_edges"] == facts["edges"] else f"; {facts['edges']:,} stored"
-    per_edge = facts["bytes_per_edge"]
     rows: list[tuple[str, object]] = [
         ("vertices", f"{facts['vertices']:,} ({facts['vertex_dtype']})"),
         ("no edge", edgeless(facts["without_edges"])),
@@ -150,23 +149,22 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         ("weights", facts["weight_dtype"] or "none"),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
         ("bipartite", _sides_line(facts)),
-        ("size", format_bytes(facts["file_bytes"]) + _per_edge(per_edge)),
+        ("size", size_of(facts["file_bytes"], facts["edges"])),
     ]
     rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]
     for direction, found in facts.get("degrees", {}).items():
         rows.append((f"{direction}-degrees", _degree_line(found)))
     if len(facts["files"]) > 1:
         rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))
-    rows += [(name, _short(value)) for name, value in facts["provenance"].items() if name != WITHOUT_EDGES]
+    for name, value in facts["provenance"].items():
+        if name != WITHOUT_EDGES:
+            told = ", ".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else value
+            rows.append((name, short(told, 120)))
     return [
         str(facts["path"]),
         *pairs(rows, indent="  "),
         *(f"  hint: {hint}" for hint in facts["hints"]),
     ]
-
-
-def _per_edge(bytes_per_edge: float | None) -> str:
-    return "" if bytes_per_edge is None else f", {bytes_per_edge:.2f} bytes per edge"
 
 
 def _adjacency_line(found: dict[str, Any]) -> str:
@@ -179,9 +177,3 @@ def _degree_line(found: dict[str, Any]) -> str:
     parts = [f"mean {found['mean']:.2f}", f"max {found['max']:,}", f"zero {found['empty']:,}"]
     parts += [f"p{p} {degree:,}" for p, degree in found["percentiles"].items()]
     return ", ".join(parts)
-
-
-def _short(value: object) -> str:
-    if isinstance(value, dict):
-        value = ", ".join(f"{name}={item}" for name, item in value.items())
-    return short(value, 120)

@@ -1,4 +1,4 @@
-"""Owns `penstock verify`: whether a graph file is whole, and everything that is wrong with it if not."""
+"""`penstock verify`: whether a graph file is whole, and everything that is wrong with it if not."""
 
 from __future__ import annotations
 
@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError
-from penstock.tools.base.options import ANY, THREADS, option, speaking, stripe_option, taking
-from penstock.tools.base.output import Speaker, counted, seconds
+from penstock.tools.base.options import ANY, THREADS, console_options, option, option_group, stripe_option
+from penstock.tools.base.output import Console, counted, seconds
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
     from penstock.storage.read.verify import VerifyResult
 
 
-def _reading(threads: int | None, direct_io: bool, stripes: tuple[Path, ...]) -> dict[str, Any]:
-    return {"threads": threads, "direct_io": direct_io, "stripes": stripes}
-
-
 @click.command(name="verify", short_help="Read a whole graph file and check everything in it.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@taking(
+@option_group(
     "reading",
-    _reading,
+    dict,
     THREADS,
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
     stripe_option("Where a shard is now. Repeatable."),
 )
-@speaking
-def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
+@console_options
+def command(graph: Path, reading: dict[str, Any], console: Console) -> None:
     """Read a whole graph file and check everything in it.
 
     Every checksum; that every frame decodes; that rows are sorted, ids in range, weights finite and in the range that
@@ -47,11 +43,11 @@ def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
     from penstock.storage.format.frames import WAY_OUT
     from penstock.storage.read.verify import verify
 
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         verdict = verify(graph, progress=lambda array, done, total: update("verify", done, total, "bytes"), **reading)
-    speaker.answer(_facts(verdict), _lines(verdict))
+    console.answer(_facts(verdict), _lines(verdict))
     if not verdict.whole:
-        listed = "without --quiet they are listed; " if speaker.quiet else ""
+        listed = "without --quiet they are listed; " if console.quiet else ""
         raise RunError(f"{graph} is damaged: {counted(verdict.count, 'problem')}; {listed}{WAY_OUT}")
 
 
@@ -73,11 +69,7 @@ def _lines(verdict: VerifyResult) -> list[str]:
     read = f"{verdict.chunks:,} chunks, {format_bytes(verdict.bytes)} in {seconds(verdict.seconds)} ({rate}/s)"
     if verdict.whole:
         return [f"{verdict.path} is whole: {read}"]
-    lines = [_line(problem.place, problem.what) for problem in verdict.problems]
+    lines = [p.what if p.place in p.what else f"{p.place}: {p.what}" for p in verdict.problems]
     if verdict.count > len(verdict.problems):
         lines.append(f"… and {verdict.count - len(verdict.problems):,} more")
     return [*lines, f"read {read}"]
-
-
-def _line(place: str, what: str) -> str:
-    return what if place in what else f"{place}: {what}"

@@ -1,12 +1,9 @@
-"""Owns the dispatch backend of networkx: `nx.pagerank(G, backend="penstock")`.
+"""The dispatch backend of networkx: `nx.pagerank(G, backend="penstock")`.
 
-networkx finds it by the entry points `networkx.backends` and `networkx.backend_info` and calls it with graphs
-converted by `convert_from_nx`, once per graph, as networkx keeps conversions (so a graph may have weights that a call
-does not ask for). Answers are networkx's own: same keys, same rules, same exceptions. Refuses weights that are
-functions, which would have to be called for every edge, and negative personalization. Imports networkx and the engine
-only when called, since networkx reads `get_info` whenever it is imported itself.
-
-Options of a run may be given beside the arguments of networkx: `nx.pagerank(G, backend="penstock", threads=4)`.
+networkx finds it by the entry points `networkx.backends` and `networkx.backend_info` and calls it with graphs converted
+by `convert_from_nx`, which it keeps (so a graph may have weights that a call does not ask for). Answers have networkx's
+keys, rules and exceptions. networkx and the engine are imported only when called, since networkx reads `get_info`
+whenever it is imported itself. Options of a run may be given beside the arguments of networkx (`threads=4`).
 """
 
 from __future__ import annotations
@@ -202,7 +199,8 @@ def single_source_shortest_path_length(
     **options: Any,
 ) -> dict[Node, int]:
     """As `networkx.single_source_shortest_path_length`, nearest first."""
-    return _distances(G, "bfs", "level", _from(G, source, f"Source {source} is not in G", cutoff, options))
+    vertex = G.vertex(source, f"Source {source} is not in G")
+    return _distances(G, "bfs", "level", cutoff, source=vertex, **options)
 
 
 def single_source_dijkstra_path_length(
@@ -215,27 +213,18 @@ def single_source_dijkstra_path_length(
     """As `networkx.single_source_dijkstra_path_length`, nearest first. Raises ValueError for negative weights."""
     if callable(weight):
         raise TypeError(_NO_FUNCTION)
-    given = _from(G, source, f"Node {source} not found in graph", cutoff, options)
+    vertex = G.vertex(source, f"Node {source} not found in graph")
     if weight is None:
-        return _distances(G, "bfs", "level", given)
+        return _distances(G, "bfs", "level", cutoff, source=vertex, **options)
     lowest = G.graph.weight_range
     if lowest is not None and lowest[0] < 0:
         raise ValueError("Contradictory paths found:", "negative weights?")
-    return _distances(G, "sssp", "distance", given)
+    return _distances(G, "sssp", "distance", cutoff, source=vertex, **options)
 
 
-def _from(
-    graph: PenstockGraph, source: Node, message: str, cutoff: float | None, options: dict[str, Any]
-) -> tuple[int, float | None, dict[str, Any]]:
-    return graph.vertex(source, message), cutoff, options
-
-
-def _distances(
-    graph: PenstockGraph, program: str, field: str, given: tuple[int, float | None, dict[str, Any]]
-) -> dict[Node, Any]:
+def _distances(graph: PenstockGraph, program: str, field: str, cutoff: float | None, **options: Any) -> dict[Node, Any]:
     """Nodes that were reached (within a cutoff) and how far they are, nearest first."""
-    source, cutoff, options = given
-    result = graph.run(program, {"source": source, **options})
+    result = graph.run(program, options)
     values, reached = result.fields[field], result.reached(field)
     if cutoff is not None:
         reached = reached & (values <= cutoff)

@@ -1,8 +1,7 @@
 """What limited a run, and what would help, in one sentence computed from its records and this machine's rates.
 
-Owns the decision and its words, as pure functions over sums. A resource that was at work most of the time is the limit;
-where none was, the stages took turns, or each iteration cost more than its edges (latency). On the host, kernels over
-edges and work on vertices share the cores and count together. Refuses to praise: nothing here knows a faster program.
+A resource that was at work most of the time is the limit; where none was, the stages took turns, or each iteration cost
+more than its edges (latency). On the host, kernels over edges and work on vertices share the cores and count together.
 The view of a run as resources that work at the same time, of which the busiest limits it, is the roofline's (Williams,
 Waterman and Patterson, CACM 2009).
 """
@@ -59,7 +58,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Bottleneck:
     """limit: a stage, "waiting", "latency" or "nothing"; share: of the time; sentence: for people."""
 
     limit: str
@@ -67,22 +66,22 @@ class Verdict:
     sentence: str
 
 
-def judge(spent: Spent) -> Verdict:
+def judge(spent: Spent) -> Bottleneck:
     """Return what limited a run, and what would help."""
     if spent.seconds <= 0 or not spent.iterations:
-        return Verdict("nothing", 0.0, "nothing ran: there was no edge to walk.")
+        return Bottleneck("nothing", 0.0, "nothing ran: there was no edge to walk.")
     ideal = max(spent.ideal.values(), default=0.0)
     if ideal < SMALL * spent.seconds and spent.seconds / spent.iterations < SHORT:
-        return Verdict("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
+        return Bottleneck("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
     shares = {stage: spent.share(stage) for stage in STAGES}
     if shares["plan"] >= BUSY:
-        return Verdict("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
+        return Bottleneck("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
     shares["kernel"] = min(1.0, shares["kernel"] + shares.pop("vertices"))
     limit = max(shares, key=lambda stage: shares[stage])
     if shares[limit] < BUSY:
-        return Verdict("waiting", 1 - shares[limit], _waiting(shares))
+        return Bottleneck("waiting", 1 - shares[limit], _waiting(shares))
     told = {"disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "kernel": _kernel}
-    return Verdict(limit, shares[limit], told[limit](spent, shares[limit]))
+    return Bottleneck(limit, shares[limit], told[limit](spent, shares[limit]))
 
 
 def _disk(spent: Spent, share: float) -> str:

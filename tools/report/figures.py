@@ -1,8 +1,6 @@
-"""Draws a run: where its time went, and its iterations one after another on a common axis.
+"""The pictures of `penstock report`: where the time went, and the iterations one after another on a common axis.
 
-Owns what is in the pictures of `penstock report`; `bench/routes/figures.py` is the door to matplotlib, and a route has
-the colour here that it has there. Thousands of iterations are averaged in so many groups, one iteration is as wide as
-the picture. Refuses to measure and to judge.
+Thousands of iterations are averaged in groups; one iteration is as wide as the picture.
 """
 
 from __future__ import annotations
@@ -12,12 +10,11 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import seconds
-from penstock.tools.bench.routes.figures import AUTO, COLOURS, OTHER, PART, canvas, grouped, plain_axes
+from penstock.tools.base.plots import AUTO, COLOURS, PART, Floats, canvas, grouped, plain_axes, stack, starts_of
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
-from penstock.tools.report.read_metrics import Floats, Run
+from penstock.tools.report.read_metrics import RunMetrics
 
 WIDTH = 11.0
 STACKED = 160
@@ -40,10 +37,10 @@ TOLD = {
     "kernel": "kernels over edges",
     "vertices": "frontier, vertices",
 }
-Panel = Callable[[Any, Run], None]
+Panel = Callable[[Any, RunMetrics], None]
 
 
-def pictures(run: Run, *, alone: bool) -> dict[str, Any]:
+def pictures(run: RunMetrics, *, alone: bool) -> dict[str, Any]:
     """The figures of a run by name; alone: they say what they are of. Raises InputError without matplotlib."""
     found = {"time": _time(run)}
     if run.iterations:
@@ -57,7 +54,7 @@ def pictures(run: Run, *, alone: bool) -> dict[str, Any]:
     return found
 
 
-def _time(run: Run) -> Any:
+def _time(run: RunMetrics) -> Any:
     """A bar for each stage: the share of the time in which it was at work, and what this machine's rates would take."""
     spent, verdict = run.spent, run.verdict
     stages = [stage for stage in STAGES if spent.busy.get(stage, 0.0) > 0]
@@ -93,14 +90,14 @@ def _time(run: Run) -> Any:
     return figure
 
 
-def _idle(run: Run) -> float:
+def _idle(run: RunMetrics) -> float:
     """Share of the time in which certainly nothing was at work: what an iteration is longer than all stages' sum."""
     busy = sum((run.busy(stage) for stage in STAGES), np.zeros(len(run.iterations)))
     left = np.nansum(np.maximum(0.0, run.column("seconds") - busy))
     return float(left) / run.seconds if run.seconds > 0 else 0.0
 
 
-def _told(run: Run, stage: str) -> str:
+def _told(run: RunMetrics, stage: str) -> str:
     """Share, seconds, bytes and rate of a stage."""
     spent = run.spent
     told = f"{percent(spent.share(stage))}, {seconds(spent.busy[stage])}"
@@ -111,7 +108,7 @@ def _told(run: Run, stage: str) -> str:
     return told
 
 
-def _iterations(run: Run) -> Any:
+def _iterations(run: RunMetrics) -> Any:
     """Panels that share the axis of iterations: frontier, seconds, routes, bytes."""
     panels: list[tuple[float, Panel]] = [(1.25, _frontier), (0.9, _durations)]
     if run.routes:
@@ -139,7 +136,7 @@ def _iterations(run: Run) -> Any:
     return figure
 
 
-def _frontier(panel: Any, run: Run) -> None:
+def _frontier(panel: Any, run: RunMetrics) -> None:
     """Active vertices and edges, on a logarithmic axis: they differ by powers of ten."""
     graph = run.job["graph"]
     panel.set_yscale("log")
@@ -165,32 +162,24 @@ def _frontier(panel: Any, run: Run) -> None:
 
 def _curve(values: Floats) -> tuple[Floats, Floats]:
     """Places and values of a curve of at most DRAWN points."""
-    drawn = grouped(([""], values[None, :]), DRAWN)[1][0]
-    starts = _starts(len(values), len(drawn))
+    drawn = grouped(values, DRAWN)
+    starts = starts_of(len(values), len(drawn))
     return (starts[:-1] + starts[1:]) / 2, drawn
 
 
-def _starts(iterations: int, columns: int) -> Floats:
-    """Where each of the columns begins, and the last one ends."""
-    if iterations <= columns:
-        return np.arange(columns + 1, dtype=np.float64) - 0.5
-    return np.linspace(0, iterations, columns + 1).astype(np.intp).astype(np.float64) - 0.5
-
-
-def _durations(panel: Any, run: Run) -> None:
+def _durations(panel: Any, run: RunMetrics) -> None:
     """Seconds of every iteration; pulls are lighter than pushes."""
     whole = run.column("seconds")
-    columns = grouped(([""], whole[None, :]), STACKED)[1][0]
+    columns = grouped(whole, STACKED)
     largest = min(float(columns.max()), TALLEST * float(np.quantile(columns, 0.9))) or 1e-6
     scale, unit = next(((s, u) for s, u in ((1e6, "µs"), (1e3, "ms")) if largest * s < 1000), (1.0, "s"))
     pulls = [iteration.get("direction") == "pull" for iteration in run.iterations]
     directions = np.where(pulls, "pull", "push")
     seen = [name for name in DIRECTION if (directions == name).any()]
     parts = np.array([np.where(directions == name, whole * scale, 0.0) for name in seen])
-    labels = {name: DIRECTION[name] for name in seen}
-    _stack(panel, (seen, grouped((seen, parts), STACKED)[1]), labels, len(whole))
+    _stack(panel, seen, parts, DIRECTION)
     panel.set_ylim(0, 1.12 * largest * scale)
-    starts = _starts(len(whole), len(columns))
+    starts = starts_of(len(whole), len(columns))
     for number, at in enumerate(np.flatnonzero(columns > 1.12 * largest)[:3]):
         style = {"va": "top", "fontsize": 8, "color": "black", "bbox": {"facecolor": "white", "edgecolor": PART}}
         height = 1.06 - 0.17 * number  # one below the other: neighbors would hide each other
@@ -200,18 +189,18 @@ def _durations(panel: Any, run: Run) -> None:
     _legend(panel)
 
 
-def _routes(panel: Any, run: Run) -> None:
+def _routes(panel: Any, run: RunMetrics) -> None:
     """Share of the partitions that each route brought."""
     counts = run.by_route("partitions")
     counts = np.where(counts.sum(axis=0) > 0, counts, run.by_route("tasks"))
     shares = 100 * counts / np.maximum(1.0, counts.sum(axis=0))
-    _stack(panel, (run.routes, grouped((run.routes, shares), STACKED)[1]), COLOURS, len(run.iterations))
+    _stack(panel, run.routes, shares, COLOURS)
     panel.set_ylim(0, 100)
     _title(panel, "partitions by route", "% of those wanted")
     _legend(panel)
 
 
-def _carried(run: Run) -> tuple[list[str], Floats]:
+def _carried(run: RunMetrics) -> tuple[list[str], Floats]:
     """Rows of bytes by what carried them: the link by route, and the disk; rows without a byte are left out."""
     names = list(run.routes)
     rows = [*run.by_route("bytes_link")] if run.linked else [*run.by_route("bytes_disk")]
@@ -220,14 +209,13 @@ def _carried(run: Run) -> tuple[list[str], Floats]:
     return [name for name, _ in kept], values
 
 
-def _bytes(panel: Any, run: Run) -> None:
+def _bytes(panel: Any, run: RunMetrics) -> None:
     """Bytes of every iteration: over the link by route, with the disk's as a line; without a link, the disk's."""
     names, values = _carried(run)
     disk = run.column("bytes_disk")
-    columns = grouped((names, values), STACKED)[1]
-    largest = max(float(columns.sum(axis=0).max()), float(np.nanmax(disk)) if run.linked else 0.0)
+    largest = max(float(grouped(values, STACKED).sum(axis=0).max()), float(np.nanmax(disk)) if run.linked else 0.0)
     scale, unit = next((2.0**shift, u) for shift, u in _UNITS if largest >= 2.0**shift or shift == 0)
-    _stack(panel, (names, columns / scale), COLOURS, len(run.iterations))
+    _stack(panel, names, values / scale, COLOURS)
     if run.linked and np.nansum(disk):
         places, drawn = _curve(disk / scale)
         panel.plot(places, drawn, color="black", linewidth=1.6, label="from disk", zorder=4)
@@ -241,17 +229,11 @@ def _bytes(panel: Any, run: Run) -> None:
 _UNITS = ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "bytes"))
 
 
-def _stack(panel: Any, rows: tuple[list[str], Floats], colours: dict[str, str], iterations: int) -> None:
+def _stack(panel: Any, names: list[str], rows: Floats, colours: dict[str, str]) -> None:
     """Bars on top of each other, as wide as the iterations that they stand for."""
-    names, values = rows
-    starts = _starts(iterations, values.shape[1])
-    below: NDArray[np.float64] = np.zeros(values.shape[1])
-    line = 0.4 if values.shape[1] <= MARKED else 0.0
-    for name, row in zip(names, values, strict=True):
-        colour = colours.get(name, OTHER)
-        style: dict[str, Any] = {"align": "edge", "color": colour, "edgecolor": "white", "linewidth": line}
-        panel.bar(starts[:-1], row, np.diff(starts), below, label=name, zorder=2, **style)
-        below = below + row
+    columns = grouped(rows, STACKED)
+    starts = starts_of(rows.shape[1], columns.shape[1])
+    stack(panel, names, columns, starts, colours=colours, line=0.4 if columns.shape[1] <= MARKED else 0.0)
 
 
 def _title(panel: Any, title: str, unit: str) -> None:

@@ -1,19 +1,20 @@
 """What the lines of `--metrics` hold, as far as `penstock report` reads them: every value is checked before it is used.
 
-A field that is null is as good as missing; what must be there, and what it must be, is below. Other fields pass.
+A field that is null counts as missing. Fields without a rule pass.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.tools.run.metrics import FORMAT
 
-Check = Callable[[str, Any], Any]
-"""From the name of a field and its value to the value, or a ValueError that names both."""
+Rule = Any
+"""What a value must be: a function from the name of a field and its value to the value, which raises a ValueError that
+names both; a dict: an object with these fields among others, those that end in ! always; a list: an object whose values
+follow one rule."""
 
 MOST = 1 << 63
 """Numbers above are no counts, bytes or seconds of a run; sums of such stay finite."""
@@ -30,7 +31,7 @@ def checked(facts: Any) -> dict[str, Any]:
     newest = facts.get("format")
     if kind == "job" and isinstance(newest, int) and newest > FORMAT:  # its fields may be others
         raise ValueError(f"format {_shown(newest)} is newer than this Penstock's {FORMAT}; update it")
-    found: dict[str, Any] = _fields(_KINDS[kind])("", facts)
+    found: dict[str, Any] = _check("", facts, _KINDS[kind])
     return found
 
 
@@ -71,84 +72,62 @@ def _any(name: str, value: Any) -> Any:
     return value
 
 
-def _object(name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{name or 'it'} is {_shown(value)}; it must be an object")
-    return value
-
-
-def _each(check: Check) -> Check:
-    """An object whose values are all of one kind; those that are null are left out."""
-
-    def every(name: str, value: Any) -> dict[str, Any]:
-        found = _object(name, value).items()
-        return {key: check(f"{name}.{key}", item) for key, item in found if item is not None}
-
-    return every
-
-
-def _fields(known: Mapping[str, tuple[bool, Check]]) -> Check:
-    """An object with these fields among others; (whether it must be there, what it is)."""
-
-    def whole(name: str, value: Any) -> dict[str, Any]:
-        found = {key: item for key, item in _object(name, value).items() if item is not None}
-        for key, (needed, check) in known.items():
-            inner = f"{name}.{key}" if name else key
-            if key in found:
-                found[key] = check(inner, found[key])
-            elif needed:
-                raise ValueError(f"{inner} is missing")
-        return found
-
-    return whole
-
-
-def _maybe(check: Check, *names: str) -> dict[str, tuple[bool, Check]]:
-    return dict.fromkeys(names, (False, check))
-
-
-def _must(check: Check, *names: str) -> dict[str, tuple[bool, Check]]:
-    return dict.fromkeys(names, (True, check))
-
-
 def _memory(name: str, value: Any) -> dict[str, Any]:
     """Readings of memory; where edges are told, so is where there is room for them."""
-    found: dict[str, Any] = _each(_count)(name, value)
+    found: dict[str, Any] = _check(name, value, [_count])
     room = ("edges", "edges_host", "edges_device")
     if any(key in found for key in room):
-        for key in room:
-            if key not in found:
-                raise ValueError(f"{name}.{key} is missing")
+        _check(name, found, {f"{key}!": _count for key in room})
+    return found
+
+
+def _check(name: str, value: Any, rule: Rule) -> Any:
+    """A value by its rule: what is null is left out of objects. Raises ValueError."""
+    if callable(rule):
+        return rule(name, value)
+    if not isinstance(value, dict):
+        raise ValueError(f"{name or 'it'} is {_shown(value)}; it must be an object")
+    found = {key: item for key, item in value.items() if item is not None}
+    rules = dict.fromkeys(found, rule[0]) if isinstance(rule, list) else rule
+    for field, of in rules.items():
+        key = field.removesuffix("!") if isinstance(rule, dict) else field
+        inner = f"{name}.{key}" if name else key
+        if key in found:
+            found[key] = _check(inner, found[key], of)
+        elif key != field:
+            raise ValueError(f"{inner} is missing")
     return found
 
 
 _RATES = ("disk_bytes", "decode_bytes", "gather_bytes", "copy_bytes", "line_rate", "kernel_edges")
-_GRAPH = _maybe(_text, "path") | _maybe(_count, "vertices", "edges", "bytes")
-_KINDS: dict[str, Mapping[str, tuple[bool, Check]]] = {
+_KINDS: dict[str, dict[str, Rule]] = {
     "job": {
-        **_must(_count, "format"),
-        **_must(_fields(_GRAPH), "graph"),
-        **_must(_fields(_must(_text, "kind") | _must(_text, "name")), "device"),
-        **_maybe(_fields(_maybe(_rate, *_RATES)), "rates"),
-        **_maybe(_fields(_maybe(_count, "host", "device")), "budget"),
-        **_maybe(_fields(_maybe(_text, "processor")), "machine"),
-        **_maybe(_object, "parameters", "options"),
-        **_maybe(_text, "program", "started"),
-        **_maybe(_count, "threads"),
+        "format!": _count,
+        "graph!": {"path": _text, "vertices": _count, "edges": _count, "bytes": _count},
+        "device!": {"kind!": _text, "name!": _text},
+        "rates": dict.fromkeys(_RATES, _rate),
+        "budget": {"host": _count, "device": _count},
+        "machine": {"processor": _text},
+        "parameters": {},
+        "options": {},
+        "program": _text,
+        "started": _text,
+        "threads": _count,
     },
     "iteration": {
-        **_must(_number, "seconds"),
-        **_must(_count, "frontier_vertices", "frontier_edges"),
-        **_must(_each(_each(_number)), "routes"),
-        **_must(_each(_number), "busy_seconds"),
-        **_maybe(_memory, "memory"),
-        **_maybe(_number, "walk_seconds", "plan_seconds", "checkpoint_seconds"),
-        **_maybe(_count, "iteration", "chunks_read", "bytes_disk", "bytes_link"),
-        **_maybe(_count, "checkpoint_bytes"),
-        **_maybe(_text, "direction"),
+        "seconds!": _number,
+        "frontier_vertices!": _count,
+        "frontier_edges!": _count,
+        "routes!": [[_number]],
+        "busy_seconds!": [_number],
+        "memory": _memory,
+        **dict.fromkeys(("walk_seconds", "plan_seconds", "checkpoint_seconds"), _number),
+        **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link"), _count),
+        "checkpoint_bytes": _count,
+        "direction": _text,
     },
-    "result": _maybe(_number, "total_seconds"),
-    "failed": _must(_any, "error"),
+    "result": {"total_seconds": _number},
+    "failed": {"error!": _any},
 }
 
 

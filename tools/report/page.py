@@ -1,8 +1,4 @@
-"""What is said of a run: lines for a terminal, facts for machines, and a page that holds its pictures.
-
-Owns the words and tables; the verdict's sentence comes first. The page is one file that asks for nothing else, so that
-it can be sent. Refuses to draw (`figures.py`) and to judge (`bottleneck.py`).
-"""
+"""What is said of a run: lines for a terminal, facts for machines, and one HTML file that holds its pictures."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, pairs, seconds, table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
-from penstock.tools.report.read_metrics import Run
+from penstock.tools.report.read_metrics import RunMetrics
 
 Rows = list[list[str]]
 _STYLE = """
@@ -33,7 +29,7 @@ section+section{border-top:1px solid #ddd;margin-top:2.5em;padding-top:1.5em}
 """
 
 
-def lines(run: Run) -> list[str]:
+def lines(run: RunMetrics) -> list[str]:
     """A run for people, at a terminal."""
     told = [run.title, f"  {run.verdict.sentence}", ""]
     told += [f"  {line}" for line in pairs(_facts(run))]
@@ -43,7 +39,7 @@ def lines(run: Run) -> list[str]:
     return told
 
 
-def facts(run: Run) -> dict[str, Any]:
+def facts(run: RunMetrics) -> dict[str, Any]:
     """A run for machines."""
     spent = run.spent
     return {
@@ -63,7 +59,7 @@ def facts(run: Run) -> dict[str, Any]:
     }
 
 
-def page(runs: Sequence[tuple[Run, Mapping[str, str]]]) -> str:
+def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
     """One HTML page; each run comes with its pictures as SVG elements, by name."""
     title = escape("; ".join(run.title for run, _ in runs))
     body = "\n".join(_section(run, drawn) for run, drawn in runs)
@@ -73,7 +69,7 @@ def page(runs: Sequence[tuple[Run, Mapping[str, str]]]) -> str:
     )
 
 
-def _section(run: Run, drawn: Mapping[str, str]) -> str:
+def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
     stages, routes = _stages(run), _routes(run)
     parts = [
         f"<h1>{escape(run.title)}</h1>",
@@ -95,11 +91,11 @@ def _html(heads: Sequence[str], rows: Rows) -> str:
     return f"<table>{f'<tr>{top}</tr>' if any(heads) else ''}{body}</table>"
 
 
-def _how(run: Run) -> str:
+def _how(run: RunMetrics) -> str:
     return f"{counted(len(run.iterations), 'iteration')} in {seconds(run.seconds)}, {run.ended}"
 
 
-def _facts(run: Run) -> list[tuple[str, object]]:
+def _facts(run: RunMetrics) -> list[tuple[str, object]]:
     """Names and values; None for what is not known."""
     job, memory, result = run.job, run.memory, run.result or {}
     graph, device, budget, machine = job["graph"], job["device"], job.get("budget", {}), job.get("machine", {})
@@ -122,7 +118,7 @@ def _facts(run: Run) -> list[tuple[str, object]]:
     ]
 
 
-def _checkpoints(run: Run) -> str | None:
+def _checkpoints(run: RunMetrics) -> str | None:
     """`3 in 75 ms, 1.2 MiB each`; None where there are none."""
     sizes = [size for iteration in run.iterations if (size := iteration.get("checkpoint_bytes"))]
     if not sizes:
@@ -146,7 +142,7 @@ def _held(held: int | None, budget: int | None) -> str | None:
     return f"{format_bytes(held)} at most{limit}"
 
 
-def _kept(run: Run) -> str | None:
+def _kept(run: RunMetrics) -> str | None:
     """How many bytes of edges have room where."""
     memory = run.memory
     if "edges" not in memory:
@@ -158,7 +154,7 @@ def _kept(run: Run) -> str | None:
     return f"{format_bytes(memory['edges'])} read, of which {told}"
 
 
-def _stages(run: Run) -> tuple[list[str], Rows]:
+def _stages(run: RunMetrics) -> tuple[list[str], Rows]:
     spent = run.spent
     rows = []
     for stage in STAGES:
@@ -174,7 +170,7 @@ def _stages(run: Run) -> tuple[list[str], Rows]:
     return ["stage", "at work", "of the time", "moved", "rate", "of this machine's"], rows
 
 
-def _routes(run: Run) -> tuple[list[str], Rows]:
+def _routes(run: RunMetrics) -> tuple[list[str], Rows]:
     sums = {name: run.by_route(name).sum(axis=1) for name in ("partitions", "edges", "bytes_link", "bytes_disk")}
     rows = []
     for at, route in enumerate(run.routes):

@@ -1,7 +1,6 @@
 """Reads what `--metrics` wrote: the runs of a job, their columns by iteration, and the sums that a verdict is made of.
 
-Owns the reading: a last line that a killed run left in halves is passed over, any other line that is not ours is an
-error that names file and line. Refuses files of a newer format. Pure but for the reading.
+An unfinished last line of a killed run is passed over; any other bad line is an error that names file and line.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.output import short
-from penstock.tools.report.bottleneck import STAGES, Spent, Verdict, judge
+from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent, judge
 from penstock.tools.report.metrics_lines import checked
 from penstock.tools.run.record_files import METRICS
 from penstock.transfer.routes.registry import in_order
@@ -27,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass
-class Run:
+class RunMetrics:
     """One program: the job's line, its iterations', and the last one's; result None where the run did not end."""
 
     job: dict[str, Any]
@@ -135,7 +134,7 @@ class Run:
         )  # fmt: skip
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Bottleneck:
         """What limited it."""
         return judge(self.spent)
 
@@ -161,7 +160,7 @@ class Run:
         }
 
 
-def read(path: Path) -> list[Run]:
+def read(path: Path) -> list[RunMetrics]:
     """Read a file of metrics, or that in the folder of a run. Raises InputError naming file, line and the way out."""
     file = path / METRICS if path.is_dir() else path
     try:
@@ -170,7 +169,7 @@ def read(path: Path) -> list[Run]:
         raise InputError(
             f"{file} cannot be read: {error.strerror}; `penstock run --metrics FILE` writes one"
         ) from error
-    runs: list[Run] = []
+    runs: list[RunMetrics] = []
     for number, line in enumerate(lines, start=1):
         try:
             _take(runs, json.loads(line))
@@ -184,12 +183,12 @@ def read(path: Path) -> list[Run]:
     return runs
 
 
-def _take(runs: list[Run], line: Any) -> None:
+def _take(runs: list[RunMetrics], line: Any) -> None:
     """Add one line to the runs read so far. Raises ValueError for what is none."""
     facts = checked(line)
     kind = facts["kind"]
     if kind == "job":
-        runs.append(Run(facts))
+        runs.append(RunMetrics(facts))
     elif not runs:
         raise ValueError("the first line must be a job's")
     elif kind == "iteration":

@@ -1,8 +1,4 @@
-"""Owns `--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints is told to end.
-
-What a checkpoint is and when one is due is the engine's (engine/checkpoint/checkpoint.py). Refuses a job of several
-programs: a folder of checkpoints is one program's.
-"""
+"""`--checkpoint`, `--checkpoint-every` and `--resume`, and how a run that keeps checkpoints ends at a signal."""
 
 from __future__ import annotations
 
@@ -14,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import FOLDER, option, taking
-from penstock.tools.base.signals import Stopped, gently
+from penstock.tools.base.options import FOLDER, option, option_group
+from penstock.tools.base.signals import Stopped, deferring_signals
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -56,7 +52,7 @@ class Checkpointing:
         return Checkpoints(self.folder, self.every, resume=self.resume)
 
 
-checkpointing = taking(
+checkpointing = option_group(
     "checkpointing",
     Checkpointing,
     option("--checkpoint", "folder", type=FOLDER, help="Keep the run's state in this folder, the last two times."),
@@ -71,7 +67,7 @@ checkpointing = taking(
 )
 
 
-def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
+def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
     """Pass a run's records on; tell where it goes on, and end it at a signal, after its checkpoint.
 
     Raises Stopped once the checkpoint that a signal asked for was made, or could not be.
@@ -79,7 +75,7 @@ def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str],
     if checkpoints is None:
         return (yield from steps)
     main = threading.current_thread() is threading.main_thread()
-    listening: AbstractContextManager[list[int]] = gently(checkpoints.ask) if main else nullcontext([])
+    listening: AbstractContextManager[list[int]] = deferring_signals(checkpoints.ask) if main else nullcontext([])
     told = 0
     with listening as signals:
         while True:

@@ -1,8 +1,6 @@
-"""Owns the dry run: what a job would take of memory, bytes and seconds, said before it runs.
+"""The dry run: what a job would take of memory, bytes and seconds (`engine` computes it), said before it runs.
 
-The arithmetic is the engine's own (`engine/planning/forecast.py`); here it becomes words. Checks all that a run checks
-before it starts: programs, options, outputs, the graph file's table of contents. Refuses to read edges, to convert, to
-measure the machine, and to promise what only a run can tell.
+It checks all that a run checks before it starts, and reads no edges.
 """
 
 from __future__ import annotations
@@ -11,8 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
-from penstock.tools.base.output import Speaker, pairs, seconds
-from penstock.tools.run.job import Job, Step
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
 
@@ -23,7 +21,7 @@ PHASES = "runs as several programs, one after another; the sweeps are those of t
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
-def rehearse(job: Job, speaker: Speaker) -> None:
+def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
@@ -31,7 +29,7 @@ def rehearse(job: Job, speaker: Speaker) -> None:
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)
-    used = rates_for(graph, job.execution.options, speaker.note, job.execution.rates, measure=False)
+    used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=False)
     job = job.kept()
     check_folder(job)
     job.check(made=False)
@@ -54,10 +52,10 @@ def rehearse(job: Job, speaker: Speaker) -> None:
         for heading, (step, found) in zip(headings, told, strict=True)
         for line in (f"{heading} (dry run)", *_lines(step, found))
     ]
-    speaker.answer(facts, [*lines, f"rates: {_rates(used)}"])
+    console.answer(facts, [*lines, f"rates: {_rates(used)}"])
 
 
-def _facts(step: Step, found: Forecast) -> dict[str, Any]:
+def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:
     facts = asdict(found) | {"program": step.program, "parameters": step.parameters.given}
     memories = {"host": found.host, "placement": found.placement}
     facts |= {name: asdict(held) | {"total": held.total} for name, held in memories.items() if held is not None}
@@ -66,7 +64,7 @@ def _facts(step: Step, found: Forecast) -> dict[str, Any]:
     return facts | {"most_seconds": found.most_seconds, "output": step.wanted.path}
 
 
-def _lines(step: Step, found: Forecast) -> list[str]:
+def _lines(step: JobStep, found: Forecast) -> list[str]:
     ways = " or ".join({"push": "pushing", "pull": "pulling"}[way] for way in found.directions)
     how = f"{ways}, in partitions of {format_bytes(found.partition_bytes)}" if ways else "reading no edges"
     rows: list[tuple[str, object]] = [

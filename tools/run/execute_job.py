@@ -1,8 +1,6 @@
 """The story of a job: its programs on one graph, in one session, so that they share what was read and compiled.
 
-    programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> tell
-
-Owns the order. Refuses to go on after a failure: what was written before is whole and stays.
+programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> print
 """
 
 from __future__ import annotations
@@ -15,15 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.storage.base.budget import peak_resident_bytes
-from penstock.tools.base.output import Speaker
-from penstock.tools.run.checkpointing import heeding
-from penstock.tools.run.job import Job, Step
-from penstock.tools.run.live_table import Silent, iterations
-from penstock.tools.run.metrics import Metrics, metering
+from penstock.tools.base.output import Console
+from penstock.tools.run.checkpointing import ending_at_signals
+from penstock.tools.run.job import Job, JobStep
+from penstock.tools.run.live_table import NoTable, iterations
+from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
-from penstock.tools.run.run_directory import Record, check_folder, recording
-from penstock.tools.run.trace import tracing
+from penstock.tools.run.run_directory import Record, check_folder, open_record
+from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -40,49 +38,49 @@ class JobContext:
     session: Session
     record: Record
     metrics: Metrics
-    seen: Silent
+    seen: NoTable
     checkpoints: Checkpoints | None
     note: Callable[[str], None]
 
 
-def perform(job: Job, speaker: Speaker) -> None:
+def execute(job: Job, console: Console) -> None:
     """Run a job and say what came of it. Raises InputError for what cannot run, RunError for a run that failed."""
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)
-    used = rates_for(graph, job.execution.options, speaker.note, job.execution.rates, measure=job.execution.measure)
+    used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=job.execution.measure)
     kept, told = job.kept(), []
     check_folder(job)
     kept.check(made=False)
     with ExitStack() as stack:
-        record = stack.enter_context(recording(job))
+        record = stack.enter_context(open_record(job))
         kept.check()
-        seen = stack.enter_context(iterations(quiet=speaker.silent))
+        seen = stack.enter_context(iterations(quiet=console.silent))
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")
-        timeline = stack.enter_context(tracing(kept.watching.trace, force=job.force, facts=facts, begun=begun))
-        metrics = stack.enter_context(metering(record.placed(kept.watching.metrics), force=job.force))
+        timeline = stack.enter_context(open_trace(kept.watching.trace, force=job.force, facts=facts, begun=begun))
+        metrics = stack.enter_context(open_metrics(record.placed(kept.watching.metrics), force=job.force))
         checkpoints = kept.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
         record.describe(job, session, used)
         session.prepare(*programs)
-        context = JobContext(session, record, metrics, seen, checkpoints, speaker.note)
+        context = JobContext(session, record, metrics, seen, checkpoints, console.note)
         for step, program in zip(kept.steps, programs, strict=True):
             told.append((step, _run(step, program, context, force=job.force)))
             record.tell(programs=[_facts(*one) for one in told])
-    _tell(kept, told, used, speaker)
+    _tell(kept, told, used, console)
 
 
-def _run(step: Step, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
+def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
     """Run one program and write its answer."""
     began = time.perf_counter()
     session, metrics = context.session, context.metrics
     context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
-    steps = heeding(session.steps(program, context.checkpoints), context.checkpoints, context.note)
+    steps = ending_at_signals(session.steps(program, context.checkpoints), context.checkpoints, context.note)
     result = _followed(steps, context)
     summary = ResultSummary(result, time.perf_counter() - began, peak_resident_bytes())
     metrics.end(summary.facts())
@@ -107,7 +105,7 @@ def _followed(steps: Generator[IterationRecord, None, Result], context: JobConte
         context.seen.note(record)
 
 
-def _tell(job: Job, told: list[tuple[Step, ResultSummary]], used: UsedRates, speaker: Speaker) -> None:
+def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, console: Console) -> None:
     facts: dict[str, Any] = {"command": "run"}
     each = [_facts(step, summary) | {"rates": used.facts()} for step, summary in told]
     facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
@@ -115,10 +113,10 @@ def _tell(job: Job, told: list[tuple[Step, ResultSummary]], used: UsedRates, spe
     for step, summary in told:
         result = summary.result
         lines += [step.heading(result.program, result.graph, job.graph), *summary.lines(step.wanted)]
-    speaker.answer(facts, lines)
+    console.answer(facts, lines)
 
 
-def _facts(step: Step, summary: ResultSummary) -> dict[str, Any]:
+def _facts(step: JobStep, summary: ResultSummary) -> dict[str, Any]:
     """What is said of one program."""
     known = {"program": step.program, "parameters": step.parameters.given, **summary.facts()}
     return known | {"top": summary.top(step.wanted.top), "output": step.wanted.path}

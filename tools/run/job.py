@@ -1,8 +1,4 @@
-"""Owns a job: a graph, the programs that run on it one after another, and how; as the command line or a file gives it.
-
-A value, complete before anything is opened. With a run directory whatever it writes lies there. Refuses outputs that
-cannot be written, and two programs with one output.
-"""
+"""A job: a graph, the programs that run on it one after another, and how; complete before anything is opened."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ JOB_GROUPS = (execution, watching, checkpointing, keeping)
 
 
 @dataclass(frozen=True)
-class Step:
+class JobStep:
     """One program of a job: its name as given (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
 
     program: str
@@ -76,7 +72,7 @@ class Job:
     """
 
     graph: Path
-    steps: tuple[Step, ...]
+    steps: tuple[JobStep, ...]
     given: Mapping[str, Any]
     execution: Execution
     watching: Watching

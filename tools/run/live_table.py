@@ -1,11 +1,11 @@
-"""Owns what a person at a terminal sees of a run: one line for every iteration, and a bar below them.
+"""What a terminal shows of a run: one line for every iteration, and a bar below them.
 
     iteration   way   vertices      edges   edges/s  from disk    memory of 1.0 GiB
             0  pull    200,000      2.8 M   161.2 M    4.5 MiB              96.1 MiB
 
-A run of thousands of iterations does not fill the screen: after the first lines short iterations are told together,
-once a second at first and every ten seconds later. On anything but a terminal, or when told to be quiet, nothing is
-shown and nothing measured. Memory is what the process has grown by since the lines began, or what the device holds.
+After the first lines short iterations share a line, once a second at first and every ten seconds later. Elsewhere, or
+with --quiet, nothing is shown and nothing measured. Memory is what the process has grown by since the lines began, or
+what the device holds.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Pace:
         return tally
 
 
-class Silent:
+class NoTable:
     """Shows nothing."""
 
     def begin(self, name: str, session: Session, most_edges: int) -> None:
@@ -96,7 +96,7 @@ class Silent:
         """The program is over."""
 
 
-class Lines(Silent):
+class Lines(NoTable):
     """Writes lines above a bar."""
 
     def __init__(self, show: Update, write: Callable[[str], None]) -> None:
@@ -158,10 +158,10 @@ def _row(*cells: str) -> str:
 
 
 @contextmanager
-def iterations(*, quiet: bool) -> Iterator[Silent]:
+def iterations(*, quiet: bool) -> Iterator[NoTable]:
     """Yield what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
     if not on_terminal(quiet=quiet):
-        yield Silent()
+        yield NoTable()
         return
     with progress(quiet=quiet) as show:
         yield Lines(show, show.write)

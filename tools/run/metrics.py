@@ -1,10 +1,9 @@
-"""Owns `--metrics FILE`: JSON lines that a run writes as it goes, and the options by which a run is looked at.
+"""`--metrics FILE`: JSON lines that a run writes as it goes.
 
 The first line of a program (`"kind": "job"`) says what runs where, with which options, rates and budgets; one follows
 for every iteration; the last one is the result's, or says how the run failed. Several programs of one job follow each
-other. Each line is written by one call and whole: a run that is killed leaves whole lines, a full disk ends the run and
-leaves those before. A line is an iteration late, because a device's own clock is read when it has come so far. Refuses
-to compute what the records do not say; `penstock report` reads the file (`report/read_metrics.py`).
+other. A killed run leaves whole lines, a full disk ends the run. A line is an iteration late, because the clock of a
+device is read only then.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from penstock.storage.base.atomic import check_target, debris, partial_name
 from penstock.storage.base.budget import resident_bytes
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.tools.base.log import LineFile
-from penstock.tools.base.options import OUTPUT, option, taking
+from penstock.tools.base.options import OUTPUT, option, option_group
 from penstock.tools.base.output import plain
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Watching:
     trace: Path | None = None
 
 
-watching = taking(
+watching = option_group(
     "watching",
     Watching,
     option(
@@ -55,7 +54,7 @@ watching = taking(
 
 
 @contextmanager
-def metering(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
+def open_metrics(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
     """Yield the metrics of a job. A failure inside becomes the last line. Raises InputError or RunError.
 
     With `force` an existing file stays until the first iteration is over: until then lines are written beside it.

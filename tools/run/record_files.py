@@ -3,9 +3,8 @@
     DIR/.penstock-next/    the record of a run that has not begun; nothing of the earlier record is touched
     DIR/.penstock-begun/   the same once the run has begun: this record counts, and its files move up into DIR
 
-The rename from the first name to the second replaces the record. Whatever needs space is done before it, so that what
-follows are renames. Where a crash interrupts these, the next run in the folder completes them (`RecordFiles.open`).
-The caller holds the folder's lock.
+The rename from the first name to the second replaces the record. Whatever needs space is done before it; only renames
+follow. Where a crash interrupts these, the next run in the folder completes them. The caller holds the folder's lock.
 """
 
 from __future__ import annotations

@@ -2,15 +2,13 @@
 
     job.toml        the job with all options that took effect: `penstock run DIR/job.toml --run-dir OTHER` repeats it
     run.json        command line, versions, machine, graph, how it ended; "running" until then
-    metrics.jsonl   a line for every iteration (tools/run/metrics.py)
+    metrics.jsonl   a line for every iteration
     rates.json      the machine's rates that were used, where any were measured
     log.txt         what was logged
     and the answers, and trace.json where it was asked for
 
-Each file appears whole, or grows by whole lines. One run at a time uses a directory: it is locked. Input that is
-refused before an iteration has run leaves nothing; a run that failed or was stopped leaves its directory, which says
-so. Refuses a directory that is not empty, unless told to replace the run in it, or to resume it: then the earlier
-record stays until the new run has begun, which is when its first iteration is over (`record_files.py`).
+The directory is locked. Input that is refused before an iteration has run leaves nothing; a run that failed or was
+stopped leaves its directory. With --force or --resume the earlier record stays until the first iteration is over.
 """
 
 from __future__ import annotations
@@ -114,7 +112,7 @@ class Record:
 
 
 @contextmanager
-def recording(job: Job) -> Iterator[Record]:
+def open_record(job: Job) -> Iterator[Record]:
     """Make and lock the run directory that a job names, and keep its record until the block ends, however that is.
 
     Raises InputError for a directory that cannot be used.

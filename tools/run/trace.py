@@ -1,10 +1,8 @@
-"""Owns `--trace FILE`: a run's timeline as Chrome's trace event format, which Perfetto and chrome://tracing show.
+"""`--trace FILE`: a run's timeline in the Trace Event Format (Google, 2016), for Perfetto and chrome://tracing.
 
 One process for each kind of work (engine, disk, decode, gather, link, kernel), one thread for each of its tracks, a
 complete event ("X") for every span, an instant ("i") for what took no time, counters ("C") for levels; times in
-microseconds since the timeline began. A run that fails, or is stopped, leaves the trace of what it did until then;
-the file appears whole or not at all. Refuses to measure: `storage/base/timeline.py` holds what the work itself stamped.
-Format: "Trace Event Format" (Google, 2016).
+microseconds since the timeline began. A run that fails leaves the trace of what it did until then.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ Event = dict[str, Any]
 
 
 @contextmanager
-def tracing(
+def open_trace(
     path: Path | None, *, force: bool, facts: Mapping[str, Any] | None = None, begun: Callable[[], bool] = lambda: True
 ) -> Iterator[Timeline | None]:
     """Yield a timeline for a run, None without a path; it is written when the block ends, however it does.

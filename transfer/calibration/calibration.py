@@ -23,7 +23,6 @@ Samples = tuple[RateSample, ...]
 LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
 THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
-TABLES = ("copy", "lines", "launch", *THREADED)
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Calibration:
     """One machine's measured rates.
 
     machine: facts by name, whose fingerprint names the file. threads: how many the rates are for. tables: samples by
-    the names in TABLES ("kernel" of a GPU has one sample, at 0). disks: samples by reads in flight, for every disk that
-    was measured, by its name. missing: what was not measured, and why.
+    name: copy, lines, launch and those in THREADED ("kernel" of a GPU has one sample, at 0). disks: samples by reads in
+    flight, for every disk that was measured, by its name. missing: what was not measured, and why.
     """
 
     machine: Mapping[str, Any]

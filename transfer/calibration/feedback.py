@@ -79,8 +79,12 @@ class Walked:
     basis: Basis
 
     def passed(self, device: Device) -> bool:
-        """Whether the device has come to its end as well."""
-        return all(device.done(last) for record in reversed(self.records) for _, _, last in record.spans)
+        """Whether the device has come to its end as well.
+
+        Kernels run in the order of the records, each behind its copy: when the last has passed, so have all.
+        """
+        spans = next((record.spans for record in reversed(self.records) if record.spans), ())
+        return all(device.done(last) for _, _, last in spans)
 
 
 class Feedback:
@@ -135,7 +139,8 @@ class Feedback:
         self._begun = self._basis_of(self._fits.get(key))
         basis, rates = self._last.get(key, (self._given, self.given))
         if basis != self._begun:
-            rates = self._corrected()
+            begun = self._begun
+            rates = corrected(self.given, begun.factors, begun.kernel, begun.lines)
             self._last[key] = self._begun, rates
         return rates
 
@@ -195,20 +200,6 @@ class Feedback:
 
     def _remember(self, sums: Sums) -> None:
         self._sums, self._factors = sums, factors(sums)
-
-    def _corrected(self) -> Rates:
-        kernel, lines, given = self._begun.kernel, self._begun.lines, self.given
-        return replace(
-            corrected(given, self._begun.factors),
-            kernel_edges=given.kernel_edges / kernel.slope,
-            kernel_latency=kernel.launch,
-            kernel_rows=_rate(kernel.row),
-            line_rate=given.line_rate / lines.slope,
-            sector_rate=given.sector_rate / lines.slope,
-            line_runs=tuple((length, rate / lines.slope) for length, rate in given.line_runs),
-            line_latency=lines.launch,
-            line_rows=_rate(lines.row),
-        )
 
 
 def _rate(seconds: float) -> float:
@@ -306,9 +297,12 @@ def factors(sums: Sums) -> list[float]:
     return [min(max(ratio, 1 / CLIP), CLIP) for ratio in ratios]
 
 
-def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
-    """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long."""
-    disk, decode, gather, copy, kernel = factor
+def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: CostLaw) -> Rates:
+    """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long.
+
+    Kernels, and what they read in place, take what their laws say.
+    """
+    disk, decode, gather, copy, _ = factor
     return replace(
         rates,
         disk_bytes=rates.disk_bytes / disk,
@@ -316,6 +310,12 @@ def corrected(rates: Rates, factor: Sequence[float]) -> Rates:
         gather_bytes=rates.gather_bytes / gather,
         copy_bytes=rates.copy_bytes / copy,
         copy_latency=rates.copy_latency * copy,
-        kernel_edges=rates.kernel_edges / kernel,
-        kernel_latency=rates.kernel_latency * kernel,
+        kernel_edges=rates.kernel_edges / kernel.slope,
+        kernel_latency=kernel.launch,
+        kernel_rows=_rate(kernel.row),
+        line_rate=rates.line_rate / lines.slope,
+        sector_rate=rates.sector_rate / lines.slope,
+        line_runs=tuple((length, rate / lines.slope) for length, rate in rates.line_runs),
+        line_latency=lines.launch,
+        line_rows=_rate(lines.row),
     )

@@ -46,29 +46,14 @@ def number_of(name: str) -> int:
     return int(text or 0)
 
 
-class Ranges:
-    """Named ranges on the calling thread's timeline in NVIDIA's tools (NVTX)."""
-
-    def __init__(self, nvtx: Any) -> None:
-        self._nvtx = nvtx
-
-    def push(self, name: str) -> None:
-        """Begin a range inside the one begun last."""
-        self._nvtx.RangePush(name)
-
-    def pop(self) -> None:
-        """End the range begun last."""
-        self._nvtx.RangePop()
-
-
-def ranges() -> Ranges | None:
-    """NVTX ranges; None where CuPy was built without them."""
+def nvtx() -> Any:
+    """CuPy's ranges on the calling thread's timeline in NVIDIA's tools; None where it was built without them."""
     if importlib.util.find_spec("cupy") is None:
         return None
     import cupy
 
-    nvtx = getattr(cupy.cuda, "nvtx", None)
-    return None if nvtx is None or not getattr(nvtx, "available", True) else Ranges(nvtx)
+    found = getattr(cupy.cuda, "nvtx", None)
+    return found if getattr(found, "available", found is not None) else None
 
 
 class CudaDevice:

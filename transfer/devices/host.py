@@ -1,11 +1,12 @@
 """The host as a device: its kernels read host memory in place, so every copy is a plain one.
 
-Owns the trivial implementation of the device verbs. Refuses allocations above its ceiling.
+Owns the trivial implementation of the device verbs; a device that is emulated (`emulated.py`) differs in its link.
 """
 
 from __future__ import annotations
 
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ class HostDevice:
     """The CPU cores of this machine, or a share of them.
 
     `threads` is how many cores its kernels use, `memory_bytes` the ceiling on what `array`
-    allocates.
+    allocates. `ceiling`: the option that sets it.
     """
 
     kind: Kind = "host"
     reads_host = True
+    ceiling = "--host-memory"
 
     def __init__(self, name: str = "host:0", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
         self.name = name
@@ -49,16 +51,17 @@ class HostDevice:
         size = count * np.dtype(dtype).itemsize
         if self.used_bytes + size > self.memory_bytes:
             raise RunError(
-                f"device {self.name} was asked for {size} bytes with {self.used_bytes} of "
-                f"{self.memory_bytes} in use: raise --host-memory"
+                f"device {self.name} was asked for {size} bytes with {self.used_bytes} of {self.memory_bytes} in use: "
+                f"raise {self.ceiling}"
             )
         array = aligned_empty(count, dtype)
-        self._sizes[id(array)] = size
+        self._sizes[array.ctypes.data] = size
+        weakref.finalize(array.base, self._sizes.pop, array.ctypes.data, None)
         return array
 
     def free(self, array: NDArray[Any]) -> None:
         """Forget an array made by `array`."""
-        del self._sizes[id(array)]
+        self._sizes.pop(array.ctypes.data, None)
 
     def stream(self) -> None:
         """Return None: the host does everything at once and in order."""
@@ -93,7 +96,8 @@ class HostDevice:
         """Do nothing: kernels are done when their call returns."""
 
     def follow(self, event: float) -> None:
-        """Do nothing: what was asked for is done."""
+        """Wait, for kernels run when they are called."""
+        self.wait(event)
 
     def behind(self, stream: None, event: float | None = None) -> None:
         """Do nothing: kernels are done when their call returns."""
@@ -115,8 +119,9 @@ class HostDevice:
         """Return the array itself."""
         return array
 
-    def reading(self, size: int) -> None:
-        """Do nothing: there is no link."""
+    def reading(self, size: int) -> tuple[float, float] | None:
+        """Return None: there is no link."""
+        return None
 
     def unregister(self, array: NDArray[Any]) -> None:
         """Do nothing: nothing is page-locked here."""

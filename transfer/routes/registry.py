@@ -1,6 +1,6 @@
 """The routes by name, and which devices each serves.
 
-Owns the list; a new route is one file and one line here. Refuses names that are not in it.
+A new route is one file and one line here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol, cast
 
-from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel, compaction, resident, zero_copy
 from penstock.transfer.routes import filter as filter_route
 from penstock.transfer.staging.in_flight import Transfer
@@ -17,7 +16,7 @@ from penstock.transfer.values.task import Demand, Task
 
 
 class Route(Protocol):
-    """How edges reach a device: a module, or an object, with these four names."""
+    """How edges reach a device: a module with these four names."""
 
     @property
     def name(self) -> str:
@@ -28,10 +27,10 @@ class Route(Protocol):
         """Return the kinds of device that it serves."""
 
     @property
-    def staged(self) -> bool:
-        """Return whether it brings edges into slabs; else kernels read them where they lie."""
+    def uses_slabs(self) -> bool:
+        """Return whether it brings edges into slabs; else kernels read them where they are stored."""
 
-    def start(self, task: Task, demand: Demand, stage: PartitionDirectory) -> Transfer | None:
+    def start(self, task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
         """Start bringing a task's edges; None when there is no slab for them yet."""
 
 
@@ -39,16 +38,9 @@ _ALL = (resident, filter_route, compaction, zero_copy, cel)
 ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in _ALL}
 
 
-def route(name: str) -> Route:
-    """Return a route by name; InputError for an unknown one."""
-    if name not in ROUTES:
-        raise InputError(f"route {name!r} is not known; choose one of {', '.join(ROUTES)}")
-    return ROUTES[name]
-
-
 def serving(kind: str, *, slabs: bool = True) -> tuple[str, ...]:
     """Return the names of the routes that serve a kind of device; slabs: whether it has any."""
-    return tuple(route.name for route in ROUTES.values() if kind in route.kinds and (slabs or not route.staged))
+    return tuple(route.name for route in ROUTES.values() if kind in route.kinds and (slabs or not route.uses_slabs))
 
 
 def in_order(names: Collection[str]) -> list[str]:

@@ -1,8 +1,7 @@
-"""The link as a reader: chunks come from page-locked host memory to the device, as they come from disk to the host.
+"""The link: copies from page-locked host memory to a device with memory of its own, and reading in place over it.
 
-Owns the copies of edges to a device with memory of its own, and what of host memory its kernels may read in place. It
-has a disk reader's verbs, so that slabs, cache, flights and routes are the same for both; a ticket's `result` does
-not wait for the copy but lets the next kernels wait for it. Refuses edges that are not in host memory.
+`result` of a copy does not wait for it but lets the device's next kernels wait. `PinnedReader` is the edge source of a
+device whose edges are all in host memory. Refuses edges that are not.
 """
 
 from __future__ import annotations
@@ -13,33 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.fetch import TransferStats
+from penstock.storage.read.pending_read import ReadRecord
+from penstock.transfer.devices.device import Device, DeviceArray, Event
+from penstock.transfer.staging.edge_source import LinkSpan
+from penstock.transfer.staging.in_flight import Arrays, EdgeRequest, Transfer
+from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.residency import Bools
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.view import View
 
-Ints = NDArray[np.int64]
-Arrays = tuple[NDArray[Any], NDArray[Any] | None]
-
-
-class CopyHandle:
-    """Copies under way; `result` lets kernels launched from now on start after them."""
-
-    def __init__(self, device: Device, carried: TransferStats) -> None:
-        self._carried = carried
-        self._device = device
-
-    @property
-    def done(self) -> bool:
-        """Whether the copies are complete."""
-        return self._device.done(self._carried.span[1])
-
-    def result(self) -> TransferStats:
-        """Order the device's kernels behind the copies; the host does not wait."""
-        self._device.follow(self._carried.span[1])
-        return self._carried
-
-    def cancel(self) -> None:
-        """Wait until nothing is written any more: a copy that has started cannot be stopped."""
-        self._device.wait(self._carried.span[1])
+NOTHING_READ = ReadRecord()
 
 
 class Link:
@@ -50,11 +32,11 @@ class Link:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.free: Any = None
+        self.free: Event = None
         self._stream = device.stream()
 
     @contextmanager
-    def freed(self, event: Any) -> Iterator[None]:
+    def freed(self, event: Event) -> Iterator[None]:
         """Let what is fetched meanwhile be written after the event, whatever was launched behind it."""
         before, self.free = self.free, event
         try:
@@ -62,17 +44,14 @@ class Link:
         finally:
             self.free = before
 
-    def after(self) -> Any:
-        """The event after which the targets of what is fetched now may be written."""
+    def after(self) -> Event:
+        """Return the event after which the targets of what is fetched now may be written."""
         return self.device.event(None) if self.free is None else self.free
 
-    def carry(
-        self, pairs: list[tuple[Any, NDArray[Any]]], *, follow: bool = True, free: Any = None
-    ) -> tuple[int, tuple[Any, Any]]:
+    def copy_async(self, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None) -> tuple[int, LinkSpan]:
         """Start copying (target, source) arrays; the bytes, and the events around.
 
-        follow: kernels launched from now on wait for it. free: the event after which the targets may be written, None:
-        when every kernel launched so far is done.
+        free: the event after which the targets may be written, None: when every kernel launched so far is done.
         """
 
         def copy() -> int:
@@ -80,22 +59,33 @@ class Link:
                 self.device.copy_in(target, source, self._stream)
             return sum(source.nbytes for _, source in pairs)
 
-        size, span = self._between_events(copy, free)
-        if follow:
-            self.device.follow(span[1])
-        return size, span
+        return self._between_events(copy, free)
 
     def copy_chunks(
-        self,
-        wanted: tuple[Any, Ints],
-        sources: tuple[tuple[Any, Any], int],
-        targets: tuple[tuple[Any, Any], int],
-        free: Any = None,
-    ) -> tuple[int, tuple[Any, Any]]:
-        """Start copying chunks of an adjacency (`copy_runs`); the bytes, and the events around. free: as in `carry`."""
-        return self._between_events(lambda: copy_runs(self.device, self._stream, wanted, sources, targets), free)
+        self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int], free: Event
+    ) -> tuple[int, LinkSpan]:
+        """Start copying chunks of an adjacency, ascending: a copy for each run of neighboring ones and each array.
 
-    def _between_events(self, copy: Callable[[], int], free: Any) -> tuple[int, tuple[Any, Any]]:
+        source, target: arrays, None for no weights, and the edge that is item 0 of them. Returns the bytes, and the
+        events around. free: as in `copy_async`.
+        """
+        return self._between_events(lambda: self._copy_runs(wanted, source, target), free)
+
+    def _copy_runs(
+        self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int]
+    ) -> int:
+        (adjacency, chunks), (arrays, first_source), (places, first_target) = wanted, source, target
+        size, step = 0, adjacency.chunk_edges
+        for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1) if len(chunks) else []:
+            e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
+            for place, array in zip(places, arrays, strict=True):
+                if place is not None and array is not None:
+                    part = array[e0 - first_source : e1 - first_source]
+                    self.device.copy_in(place[e0 - first_target : e1 - first_target], part, self._stream)
+                    size += part.nbytes
+        return size
+
+    def _between_events(self, copy: Callable[[], int], free: Event) -> tuple[int, LinkSpan]:
         """Start what `copy` does once the targets may be written; what it returns, and the events around."""
         self.device.behind(self._stream, free)
         began = self.device.event(self._stream)
@@ -103,50 +93,100 @@ class Link:
         return size, (began, self.device.event(self._stream))
 
 
-class LinkReader(Link):
-    """Brings chunks of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
+class PinnedReader(Link):
+    """Edges of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
+
+    staged = False
+    cache = None
 
     def __init__(self, device: Device, arrays: Mapping[str, Arrays]) -> None:
         super().__init__(device)
         self._arrays = dict(arrays)
-        self._mapped: dict[str, tuple[Any, Any]] = {}
+        self._mapped: dict[str, Arrays] = {}
 
-    def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> CopyHandle:
-        """Start copying `chunks` (ascending) to where edge `first_edge` is item 0 of `neighbors` and `weights`."""
-        held = self._arrays[adjacency.direction], 0
-        size, span = self.copy_chunks((adjacency, chunks), held, ((neighbors, weights), first_edge), self.free)
-        return CopyHandle(self.device, TransferStats(size, span, chunks=len(chunks)))
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
+        """Start copying chunks."""
+        held, record = self._arrays[request.adjacency.direction], request.record
+        size, span = self.copy_chunks((request.adjacency, chunks), (held, 0), (arrays, request.e0), self.free)
+        record.bytes_link += size
+        record.chunks_read += len(chunks)
+        record.spans += ((LINK, *span),)
+        return _PinnedCopy(self.device, span[1])
 
-    def host_arrays(self, adjacency: Any, with_weights: bool) -> Arrays:
-        """The whole adjacency's arrays, as the host reads them."""
-        neighbors, weights = self._arrays[adjacency.direction]
-        return neighbors, weights if with_weights else None
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+        """Return None: nothing is staged."""
 
-    def in_place(self, adjacency: Any, with_weights: bool) -> tuple[Any, Any]:
-        """The whole adjacency's arrays in host memory, as kernels of the device read them over the link."""
-        known = self._mapped.get(adjacency.direction)
-        if known is None:
-            neighbors, weights = self._arrays[adjacency.direction]
-            known = self.device.mapped(neighbors), None if weights is None else self.device.mapped(weights)
-            self._mapped[adjacency.direction] = known
-        return known[0], known[1] if with_weights else None
+    def close(self) -> None:
+        """Do nothing: whoever page-locked the arrays releases them."""
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return that every chunk is in host memory, bool[chunks]."""
+        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+
+    def hold(self, request: EdgeRequest) -> Transfer:
+        """Return the edges as the host reads them."""
+        return request.transfer(_part(self._arrays[request.adjacency.direction], request))
+
+    def in_place(self, request: EdgeRequest) -> InPlace:
+        """Return the edges as kernels of the device read them over the link."""
+        key = request.adjacency.direction
+        if key not in self._mapped:
+            neighbors, weights = self._arrays[key]
+            mapped = None if weights is None else self.device.mapped(weights)
+            self._mapped[key] = self.device.mapped(neighbors), mapped
+        return InPlace(request.view(_part(self._mapped[key], request)), self.device)
 
 
-def copy_runs(
-    device: Device, stream: Any, wanted: tuple[Any, Ints], sources: tuple[Any, int], targets: tuple[Any, int]
-) -> int:
-    """Start copying chunks of an adjacency, a copy for each run of neighboring ones and each array; returns the bytes.
+class _PinnedCopy:
+    """Copies under way; the host does not wait for them."""
 
-    wanted: the adjacency and its chunks, ascending. sources, targets: (neighbors, weights) arrays, None for no weights,
-    and the edge that is item 0 of them.
+    def __init__(self, device: Device, end: Event) -> None:
+        self._device, self._end = device, end
+
+    @property
+    def done(self) -> bool:
+        """Whether the copies are complete."""
+        return self._device.done(self._end)
+
+    def result(self) -> ReadRecord:
+        """Order the device's kernels behind the copies."""
+        self._device.follow(self._end)
+        return NOTHING_READ
+
+    def cancel(self) -> None:
+        """Wait until nothing is written any more: a copy that has started cannot be stopped."""
+        self._device.wait(self._end)
+
+
+class InPlace(Transfer):
+    """A view that kernels read over the link; a link that is modelled is busy with it from `view` on.
+
+    A kernel and its reading take as long as the longer of the two: `release` waits until both are over.
     """
-    (adjacency, chunks), (arrays, first_source), (places, first_target) = wanted, sources, targets
-    size, step = 0, adjacency.chunk_edges
-    for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1) if len(chunks) else []:
-        e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
-        for target, source in zip(places, arrays, strict=True):
-            if target is not None and source is not None:
-                part = source[e0 - first_source : e1 - first_source]
-                device.copy_in(target[e0 - first_target : e1 - first_target], part, stream)
-                size += part.nbytes
-    return size
+
+    def __init__(self, view: View, device: Device) -> None:
+        super().__init__(view)
+        self._device = device
+        self._until: Event = None
+
+    def view(self) -> View:
+        """Let the link begin."""
+        record = self._view.record
+        span = self._device.reading(record.bytes_link)
+        if span is not None:
+            self._until = span[1]
+            record.spans += ((LINK, *span),)
+        return self._view
+
+    def release(self) -> None:
+        """Wait until the link is through; more than once does no harm."""
+        until, self._until = self._until, None
+        if until is not None:
+            self._device.wait(until)
+
+
+def _part(arrays: Arrays, request: EdgeRequest) -> Arrays:
+    """Cut a request's edges out of the arrays of the whole adjacency."""
+    neighbors, weights = arrays
+    edges = slice(request.e0, request.e1)
+    return neighbors[edges], weights[edges] if request.with_weights and weights is not None else None

@@ -1,93 +1,200 @@
-"""A parcel: one task under way, from its start until the consumer has done with its view.
+"""One task in flight, from its start until the consumer has done with its view.
 
-Owns what the task holds (a slab, flights) and returns it exactly once, whatever happened. Refuses nothing.
+A transfer holds what its task needs (a slab, a pending read or copy) and returns it exactly once, whatever happened.
+Two pipelines on one cache share what is being read into the same place: neither decodes into it twice, nor cancels what
+the other waits for; every user of a failed read gets its error.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-import numpy as np
-from penstock.transfer.staging.fetch import PendingFetch, TransferStats
-from penstock.transfer.staging.partition_directory import PartitionDirectory
-from penstock.transfer.staging.slab_pool import Slab, Slabs
-from penstock.transfer.values.cost import LINK
-from penstock.transfer.values.task import Demand, Task, TaskRecord
+from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.pending_read import ReadRecord
+from penstock.transfer.devices.device import DeviceArray
+from penstock.transfer.staging.slab_pool import Slab
+from penstock.transfer.values.task import AdjacencyArrays, Direction, Ints, TaskRecord
 from penstock.transfer.values.view import View
+
+Arrays = tuple[DeviceArray, DeviceArray | None]
+"""Neighbors and weights, weights None where none are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRequest:
+    """What is wanted of consecutive partitions first..last (inclusive) of an adjacency: `chunks`, ascending.
+
+    The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
+    record: takes what is moved for them.
+    """
+
+    adjacency: AdjacencyArrays
+    direction: Direction
+    first: int
+    last: int
+    e0: int
+    e1: int
+    v0: int
+    v1: int
+    cached: bool
+    chunks: Ints
+    with_weights: bool
+    record: TaskRecord
+
+    def view(self, arrays: Arrays) -> View:
+        """Return the view of its edges in these arrays."""
+        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
+
+    def transfer(
+        self,
+        arrays: Arrays,
+        copy: CopyHandle | None = None,
+        slab: Slab | None = None,
+        joined: Sequence[Transfer] = (),
+        *,
+        advances: bool = False,
+    ) -> Transfer:
+        """Return the transfer of its edges to these arrays."""
+        return Transfer(self.view(arrays), copy, slab, joined, advances=advances)
+
+
+class CopyHandle(Protocol):
+    """Edges on their way into arrays, as an edge source gives it for a fetch."""
+
+    def result(self) -> ReadRecord:
+        """Wait until kernels launched from now on find the edges; what was read from disk. Raises what went wrong."""
+
+    @property
+    def done(self) -> bool:
+        """Whether `result` would not wait; asking starts the copy that has to follow a read that is over."""
+
+    def cancel(self) -> None:
+        """Drop what has not started, wait for what has: the arrays are not written afterwards."""
 
 
 class Transfer:
     """A view whose edges may still be on their way.
 
-    `own`: the flight that this task started and accounts for; `joined`: flights of other tasks that it needs.
+    copy: what brings them, None where they are there. slab: the buffer that they lie in. joined: other transfers that
+    fill a part of the same place. advances: whether asking for readiness may still start a next step.
     """
 
-    def __init__(self, view: View, own: PendingFetch | None = None, joined: tuple[PendingFetch, ...] = ()) -> None:
+    def __init__(
+        self,
+        view: View,
+        copy: CopyHandle | None = None,
+        slab: Slab | None = None,
+        joined: Sequence[Transfer] = (),
+        *,
+        advances: bool = False,
+    ) -> None:
+        self.advances = advances
         self._view = view
-        self._own = own
-        self._flights = [*joined, own] if own is not None else list(joined)
-        self._slab: tuple[Slabs, Slab] | None = None
+        self._copy = copy
+        self._slab = slab
+        self._joined = tuple(joined)
+        self._ready = False
+        self._users = 1
+        for other in self._joined:
+            other._users += 1
+        self._landed = copy is None
+        self._released = False
+        self._error: BaseException | None = None
+        self._read = ReadRecord()
+        self._place: tuple[HostCache, str, Ints, list[int]] | None = None
+
+    def fill(self, cache: HostCache, direction: str, chunks: Ints, entries: list[int]) -> None:
+        """Register as filling these cache entries: the chunks are marked when they arrive."""
+        self._place = (cache, direction, chunks, entries)
+        for entry in entries:
+            cache.flights.setdefault(entry, []).append(self)
+
+    @property
+    def chunks(self) -> Ints:
+        """The chunks with which it fills cache entries."""
+        assert self._place is not None
+        return self._place[2]
+
+    @property
+    def with_weights(self) -> bool:
+        """Whether the weights are on their way too."""
+        return self._view.weights is not None
 
     @property
     def arrays(self) -> tuple[Any, Any]:
         """Where the edges will be: the view's neighbors and weights; not to be read before `view`."""
         return self._view.neighbors, self._view.weights
 
-    @property
-    def reads(self) -> bool:
-        """Whether it waits for the disk."""
-        return bool(self._flights)
-
-    def holds(self, slabs: Slabs, slab: Slab) -> None:
-        """Take charge of a slab."""
-        self._slab = (slabs, slab)
-
     def ready(self) -> bool:
-        """Return whether `view` would not wait; asking starts the copy that has to follow a read that is over."""
-        return all(flight.done() for flight in self._flights)
+        """Return whether `view` would not wait; asking may start what follows a read that is over."""
+        if not self._ready and self._arrived() and all(other._arrived() for other in self._joined):
+            self._ready, self.advances = True, False
+        return self._ready
+
+    def _arrived(self) -> bool:
+        return self._landed or self._error is not None or (self._copy is not None and self._copy.done)
 
     def view(self) -> View:
         """Wait for the edges, complete the record, and return the view; raises what went wrong."""
-        record = self._view.record
-        begin = time.perf_counter() if self._flights else 0.0
-        for flight in self._flights:
-            arrived = flight.land()
-            if flight is self._own:
-                if isinstance(arrived, TransferStats):
-                    record.bytes_link += arrived.bytes
-                    record.bytes_disk += arrived.bytes_disk
-                    record.chunks_read += arrived.chunks
-                    record.hits += arrived.hits
-                    record.spans += ((LINK, *arrived.span),)
-                else:
-                    record.bytes_disk += arrived.bytes
-                    record.chunks_read += len(flight.chunks)
-                record.disk_seconds += arrived.read_seconds
-                record.decode_seconds += arrived.decode_seconds
-        if self._flights:
-            record.wait_seconds = time.perf_counter() - begin
+        if self._copy is not None or self._joined:
+            record, began = self._view.record, time.perf_counter()
+            for other in self._joined:
+                other.land()
+            read = self.land()
+            record.bytes_disk += read.bytes
+            record.disk_seconds += read.read_seconds
+            record.decode_seconds += read.decode_seconds
+            record.wait_seconds = time.perf_counter() - began
         return self._view
+
+    def land(self) -> ReadRecord:
+        """Wait for what this transfer itself brings, and mark it in the cache; the error goes to every user."""
+        if self._error is not None:
+            raise self._error
+        if not self._landed and self._copy is not None:
+            try:
+                self._read = self._copy.result()
+            except BaseException as error:
+                self._error = error
+                self._leave()
+                raise
+            self._landed = True
+            if self._place is not None:
+                cache, direction, chunks, _ = self._place
+                cache.mark(direction, chunks, self.with_weights)
+                self._leave()
+        return self._read
 
     def release(self) -> None:
         """Give everything back, cancelling what has not arrived; more than once does no harm."""
-        flights, self._flights = self._flights, []
-        slab, self._slab = self._slab, None
+        if self._released:
+            return
+        self._released = True
         try:
-            for flight in flights:
-                flight.drop()
+            for other in self._joined:
+                other.drop()
+            self.drop()
         finally:
-            if slab is not None:
-                slab[0].give(slab[1])
+            if self._slab is not None:
+                self._slab.pool.give(self._slab)
 
+    def drop(self) -> None:
+        """Be one user less; the last one cancels what has not landed."""
+        self._users -= 1
+        if self._users == 0 and not self._landed and self._copy is not None:
+            self._copy.cancel()
+            self._leave()
 
-def blank_record(task: Task, demand: Demand, stage: PartitionDirectory) -> TaskRecord:
-    """Return the record of a task that starts: what it is about, nothing done yet."""
-    first, last = task.partitions[0], task.partitions[-1]
-    edges = stage.table.lengths if demand.whole else demand.active_edges
-    part = slice(first, last + 1)
-    record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
-    record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
-    record.wanted = int(np.count_nonzero(edges[part]))
-    record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
-    return record
+    def _leave(self) -> None:
+        if self._place is None:
+            return
+        cache, _, _, entries = self._place
+        for entry in entries:
+            flights = cache.flights.get(entry, [])
+            if self in flights:
+                flights.remove(self)
+            if not flights:
+                cache.flights.pop(entry, None)

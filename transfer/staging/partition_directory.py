@@ -1,98 +1,105 @@
-"""One adjacency as a pipeline sees it: where its edges are now, and the means to bring the rest.
+"""Where the edges of one adjacency are now, partition by partition, for one pipeline.
 
-Owns the answers that need the cache's books: what is resident, which wanted chunks are missing, where a
-partition lies. Refuses to start anything itself; routes do that. Nothing here waits.
+A directory answers from the cache's books: what is resident, which wanted chunks are missing, where a partition is
+stored. It starts nothing and never waits; routes do.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.read.partition_cache import HostCache, contiguous, needed
 from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.fetch import ChunkReader
+from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
 from penstock.transfer.staging.gather_buffers import GatherBuffers
-from penstock.transfer.staging.slab_pool import Slabs
+from penstock.transfer.staging.in_flight import EdgeRequest
+from penstock.transfer.staging.slab_pool import SlabPool
+from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.residency import Residency, age, choose, traffic
-from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, RowIndex, partitions
-from penstock.transfer.values.view import Layout
+from penstock.transfer.values.task import (
+    AdjacencyArrays,
+    Demand,
+    Direction,
+    Ints,
+    PartitionTable,
+    Task,
+    TaskRecord,
+    partitions,
+)
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 DENSE = 0.5
 """Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
 
 
-class AdjacencyArrays(Protocol):
-    """What transfer asks of one adjacency of a graph (storage/format/graph.py)."""
+class Staging:
+    """What carries the edges of a pipeline's adjacencies: their source, the cache, slabs and gather buffers.
 
-    @property
-    def direction(self) -> str:
-        """Return "out" or "in", whichever it is stored as."""
-
-    @property
-    def edges(self) -> int:
-        """Return the edges stored."""
-
-    @property
-    def chunk_edges(self) -> int:
-        """Return the edges of every chunk but the last."""
-
-    @property
-    def neighbor_dtype(self) -> DTypeLike:
-        """Return the type of a decoded neighbor."""
-
-    @property
-    def weight_dtype(self) -> DTypeLike | None:
-        """Return the type of a decoded weight, None where there are none."""
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
-        """Return neighbors and weights of an in-memory graph, None for a file."""
-
-    def chunk_bytes(self, with_weights: bool) -> Ints:
-        """Return the compressed bytes of every chunk."""
-
-    def index(self) -> RowIndex:
-        """Return the row index."""
-
-
-class PartitionDirectory:
-    """An adjacency, its partitions, and what carries its edges: cache, slabs, reader, device."""
+    dtypes: of neighbors, and of weights where there are any.
+    """
 
     def __init__(
         self,
-        adjacency: AdjacencyArrays,
-        direction: Direction,
         device: Device,
-        partition_edges: int,
-        moving: bool = False,
+        source: EdgeSource,
+        cache: HostCache | None,
+        options: TransferOptions,
+        dtypes: tuple[DTypeLike, DTypeLike | None],
     ) -> None:
+        edges = options.partition_edges * options.combine
+        self.device, self.source, self.cache, self.options = device, source, cache, options
+        self.slabs = SlabPool(device, options.slabs, edges, *dtypes)
+        self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
+        self._pinned: Ints | None = None
+
+    @property
+    def link(self) -> LinkSource:
+        """The source of a device behind a link. Raises RuntimeError for one that reads host memory."""
+        if self.device.reads_host:
+            raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
+        return self.source  # type: ignore[return-value]  # whoever made it chose the source by the device
+
+    def pin(self, entries: Ints) -> None:
+        """Keep cache entries in place, instead of those pinned before."""
+        self.unpin()
+        if self.cache is not None:
+            self._pinned = entries
+            self.cache.pins[entries] += 1
+
+    def unpin(self) -> None:
+        """Let the cache drop what was pinned."""
+        pinned, self._pinned = self._pinned, None
+        if pinned is not None and self.cache is not None:
+            self.cache.pins[pinned] -= 1
+
+    def close(self) -> None:
+        """Unpin, and release the gather buffers."""
+        self.unpin()
+        self.packs.close()
+
+
+class PartitionDirectory:
+    """The partitions of one adjacency, `table`, as a pipeline walks it in a direction."""
+
+    def __init__(self, adjacency: AdjacencyArrays, direction: Direction, staging: Staging) -> None:
+        step, chunk = staging.options.partition_edges, adjacency.chunk_edges
         self.adjacency = adjacency
-        self.moving = moving
         self.direction = direction
-        self.device = device
-        self.table = _table(adjacency, direction, partition_edges)
-        self.cache: HostCache | None = None
-        self.slabs: Slabs | None = None
-        self.reader: ChunkReader | None = None
-        self.packs: GatherBuffers | None = None  # for a device behind a link: where gathered edges wait for their copy
-        self.source: PartitionDirectory | None = None  # of the host behind a link, where that does not hold every edge
-        self.in_memory = adjacency.arrays is not None and device.reads_host
-        self._linked = not device.reads_host
+        self.staging = staging
+        self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, step, chunk)
+        self.in_memory = adjacency.arrays is not None and staging.device.reads_host
+        self._linked = not staging.device.reads_host
+        self._cache = staging.cache
         self._key = adjacency.direction
-        self._step = max(1, self.table.partition_edges // adjacency.chunk_edges)
-        self._chunks = -(-adjacency.edges // adjacency.chunk_edges)
+        self._entries = slice(0, 0) if self._cache is None else self._cache.entries(self._key)
+        self._step = max(1, step // chunk)
+        self._chunks = -(-adjacency.edges // chunk)
         self._bounds = np.arange(0, self._chunks, self._step)
         self._chunk_bytes: dict[bool, Ints] = {}
         self._whole: dict[bool, Residency] = {}
-
-    @property
-    def layout(self) -> Layout:
-        """How the engine is to read its edges: by source (csr) or by target (csc)."""
-        return "csr" if self.direction == "out" else "csc"
 
     def edge_bytes(self, with_weights: bool) -> int:
         """Return d: bytes of an edge over all arrays read."""
@@ -104,32 +111,66 @@ class PartitionDirectory:
         """Return whether the entire adjacency lies in one array that the device reads."""
         if self.in_memory or not self._chunks:
             return True
-        return self.cache is not None and self.cache.complete(self._key, with_weights)
+        return self._cache is not None and self._cache.complete(self._key, with_weights)
 
     def whole_arrays(self, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return neighbors and weights of the entire adjacency; it must be `whole`."""
         arrays = self.adjacency.arrays
         if self.in_memory and arrays is not None:
             return arrays[0], arrays[1] if with_weights else None
-        return self.placed(0, len(self.table), with_weights)
+        return self.cached_arrays(0, len(self.table), with_weights)
 
     def wanted(self, demand: Demand, first: int, last: int) -> Ints:
         """Return the chunks wanted of partitions first..last (inclusive), ascending."""
         c0, c1 = first * self._step, min((last + 1) * self._step, self._chunks)
         if demand.whole:
             return np.arange(c0, c1, dtype=np.int64)
-        mask = np.repeat(demand.wanted[first : last + 1], self._step)[: c1 - c0]
+        mask = np.repeat(demand.active_edges[first : last + 1] > 0, self._step)[: c1 - c0]
         if demand.wanted_chunks is not None:
             mask &= demand.wanted_chunks[c0:c1] != 0
         return np.asarray(np.flatnonzero(mask) + c0, dtype=np.int64)
 
-    def here(self, with_weights: bool) -> NDArray[np.bool_]:
+    def resident(self, with_weights: bool) -> NDArray[np.bool_]:
         """Return which partitions the device reads without any transfer, bool[p]."""
         if self.whole(with_weights):
             return np.ones(len(self.table), dtype=bool)
-        if self.cache is None:
-            return np.zeros(len(self.table), dtype=bool)
-        return np.logical_and.reduceat(self._held(with_weights), self._bounds)
+        return self.filled(self.held(with_weights))
+
+    def held(self, with_weights: bool) -> NDArray[np.bool_]:
+        """Return which chunks the cache holds, bool[chunks]."""
+        if self._cache is None:
+            return np.zeros(self._chunks, dtype=bool)
+        bits = needed(with_weights)
+        return np.asarray((self._cache.held(self._key) & bits) == bits)
+
+    def filled(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which partitions have all of their chunks among these, bool[p]."""
+        return np.logical_and.reduceat(chunks, self._bounds)
+
+    def record(self, task: Task, demand: Demand) -> TaskRecord:
+        """Return the record of a task that starts: what it is about, nothing done yet."""
+        edges = self.table.lengths if demand.whole else demand.active_edges
+        part = slice(task.partitions[0], task.partitions[-1] + 1)
+        record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
+        record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
+        record.wanted = int(np.count_nonzero(edges[part]))
+        record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
+        return record
+
+    def request(self, first: int, last: int, chunks: Ints, with_weights: bool, record: TaskRecord) -> EdgeRequest:
+        """Return the request for chunks, ascending, of partitions first..last (inclusive)."""
+        table = self.table
+        edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
+        cached = self.is_cached(first, last)
+        return EdgeRequest(
+            self.adjacency, self.direction, first, last, *edges, *rows, cached, chunks, with_weights, record
+        )
+
+    def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
+        """Return the request for what a task wants."""
+        first, last = task.partitions[0], task.partitions[-1]
+        chunks = self.wanted(demand, first, last)
+        return self.request(first, last, chunks, demand.with_weights, self.record(task, demand))
 
     def hits(self, demand: Demand) -> int:
         """Return how many chunks a demand finds in the cache when the adjacency is `whole`."""
@@ -141,33 +182,34 @@ class PartitionDirectory:
 
     def missing(self, chunks: Ints, with_weights: bool) -> Ints:
         """Return those chunks that the cache does not hold."""
-        assert self.cache is not None
+        assert self._cache is not None
         bits = needed(with_weights)
-        absent = (self.cache.held(self._key)[chunks] & bits) != bits
+        absent = (self._cache.held(self._key)[chunks] & bits) != bits
         return np.asarray(chunks[absent], dtype=np.int64)
 
-    def kept(self, first: int, last: int) -> bool:
+    def is_cached(self, first: int, last: int) -> bool:
         """Return whether partitions first..last have places in the cache, one after another."""
-        if self.cache is None:
+        if self._cache is None:
             return False
-        return contiguous(self.starts[first : last + 1], self.table.partition_edges)
+        places = self.starts[first : last + 1]
+        return bool(places[0] >= 0) and (first == last or contiguous(places, self.table.partition_edges))
 
-    def placed(self, first: int, count: int, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def cached_arrays(self, first: int, count: int, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return the cache's arrays of `count` partitions that lie one after another."""
-        assert self.cache is not None
-        return self.cache.arrays(self._key, first, count, with_weights)
+        assert self._cache is not None
+        return self._cache.arrays(self._key, first, count, with_weights)
 
     def entries(self, first: int, last: int) -> list[int]:
         """Return the cache entries of partitions first..last."""
-        assert self.cache is not None
-        return [self.cache.entry(self._key, number) for number in range(first, last + 1)]
+        assert self._cache is not None
+        return [self._cache.entry(self._key, number) for number in range(first, last + 1)]
 
     @property
     def starts(self) -> Ints:
         """Where each partition lies in the cache arena, -1 for nowhere, int64[p]."""
-        if self.cache is None:
+        if self._cache is None:
             return np.full(len(self.table), -1, dtype=np.int64)
-        return self.cache.starts[self.cache.entries(self._key)]
+        return self._cache.starts[self._entries]
 
     @property
     def key(self) -> str:
@@ -177,50 +219,53 @@ class PartitionDirectory:
     def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
         """Return where the edges of this demand lie; chooses first what the cache keeps from now on.
 
-        elsewhere: partitions that a device behind a link holds, bool[p].
+        Kept partitions of this demand stay in place until the next call. elsewhere: partitions of which a device behind
+        a link holds some, bool[p], so that they need not be kept here as well.
         """
-        if self.whole(demand.with_weights):
-            return self._wholly(demand.with_weights)
-        self._keep(demand, self._wanted_mask(demand), elsewhere)
-        absent = self.absent(demand)
-        disk_bytes, decode_bytes = self.to_read(absent, demand.with_weights)
+        with_weights = demand.with_weights
+        self.staging.unpin()
+        if self.whole(with_weights):
+            return self._wholly(with_weights)
+        wanted = self._wanted_mask(demand)
+        self._keep(demand, wanted, elsewhere)
+        absent, places = wanted & ~self.held(with_weights), self.starts.copy()
+        if self._cache is not None and not self._cache.whole:
+            self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
+        decoded = self._decoded(absent, with_weights)
+        disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
         return Residency(
             resident=~self.partitions_of(absent),
-            places=self.starts.copy(),
+            places=places,
             disk_bytes=disk_bytes,
             decode_bytes=decode_bytes,
-            edge_bytes=self.edge_bytes(demand.with_weights),
-            lacking_bytes=self.decoded(absent, demand.with_weights) if self._linked else None,
+            edge_bytes=self.edge_bytes(with_weights),
+            host_places=host_places,
+            lacking_bytes=decoded if self._linked else None,
         )
 
-    def to_read(self, absent: NDArray[np.bool_], with_weights: bool) -> tuple[Ints, Ints]:
-        """Return the compressed bytes of these chunks and what they decode to, int64[p] each.
+    def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
+        """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
+        if not self._linked:
+            stored = np.add.reduceat(self._sizes(demand.with_weights) * absent, self._bounds)
+            return stored, decoded, None
+        staged = self.staging.source.residency(self.adjacency, demand, absent, self.partly_held)
+        if staged is not None and not staged.whole:
+            return staged.disk_bytes, staged.decode_bytes, staged.places
+        nothing = np.zeros(len(self.table), dtype=np.int64)
+        return nothing, nothing, None if staged is None else self.table.e0
 
-        0 behind a link: what such a device lacks is in host memory, decoded, or read from disk by the host's stage.
-        """
-        if self._linked:
-            nothing = np.zeros(len(self.table), dtype=np.int64)
-            return nothing, nothing
-        stored = np.add.reduceat(self._sizes(with_weights) * absent, self._bounds)
-        return stored, self.decoded(absent, with_weights)
-
-    def decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+    def _decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
         """Return the bytes of these chunks when they are decoded, int64[p]."""
         count = np.add.reduceat(chunks, self._bounds, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
         return np.asarray(edges * self.edge_bytes(with_weights))
 
-    def absent(self, demand: Demand) -> NDArray[np.bool_]:
-        """Return which chunks are wanted and not here, bool[chunks]."""
-        wanted = self._wanted_mask(demand)
-        return wanted if self.cache is None else wanted & ~self._held(demand.with_weights)
-
     @property
-    def held_partitions(self) -> NDArray[np.bool_]:
+    def partly_held(self) -> NDArray[np.bool_]:
         """Which partitions the cache holds, if only in part, bool[p]."""
-        if self.cache is None:
+        if self._cache is None:
             return np.zeros(len(self.table), dtype=bool)
-        return self.partitions_of(self.cache.held(self._key) != 0)
+        return self.partitions_of(self._cache.held(self._key) != 0)
 
     def partitions_of(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which partitions hold any of these chunks, bool[p]."""
@@ -243,11 +288,6 @@ class PartitionDirectory:
         mask = np.repeat(demand.wanted, self._step)[: self._chunks]
         return mask if demand.wanted_chunks is None else mask & (demand.wanted_chunks != 0)
 
-    def _held(self, with_weights: bool) -> NDArray[np.bool_]:
-        assert self.cache is not None
-        bits = needed(with_weights)
-        return np.asarray((self.cache.held(self._key) & bits) == bits)
-
     def _sizes(self, with_weights: bool) -> Ints:
         if with_weights not in self._chunk_bytes:
             self._chunk_bytes[with_weights] = self.adjacency.chunk_bytes(with_weights)
@@ -255,8 +295,8 @@ class PartitionDirectory:
 
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
         """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
-        cache = self.cache
-        if cache is None or cache.whole or (self._linked and not self.moving):
+        cache = self._cache
+        if cache is None or cache.whole or (self._linked and not self.staging.options.moving):
             return
         mine = cache.entries(self._key)
         if self._linked:
@@ -276,9 +316,4 @@ class PartitionDirectory:
         cache.replace(choice.evict, choice.admit)
         if len(choice.evict) or len(choice.admit):
             where = f"{len(choice.evict)} partitions lose their place in the cache, {len(choice.admit)} get one"
-            _log.debug("%s, %s-edges: %s", self.device.name, self._key, where)
-
-
-def _table(adjacency: AdjacencyArrays, direction: Direction, partition_edges: int) -> PartitionTable:
-    chunk = adjacency.chunk_edges
-    return partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
+            _log.debug("%s, %s-edges: %s", self.staging.device.name, self._key, where)

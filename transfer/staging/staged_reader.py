@@ -1,143 +1,177 @@
-"""The relay: chunks that come from disk to a device behind a link, by way of page-locked host memory.
+"""Edges that come from disk to a device behind a link, by way of page-locked host memory.
 
-Owns the two legs of one fetch: a partition is brought to the host (into its place in the host cache, or into a slab),
-and what was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses
-more than one partition a fetch, for a slab holds one. Nobody calls back: the second leg starts when the launching
-thread next asks whether the first is behind, or for the result, while the disk is busy with what was fetched after it.
+A fetch has two legs: a partition is brought to the host (into its place in the host cache, or into a slab), and what
+was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses more than one
+partition a fetch, for a slab holds one. There are no callbacks: the second leg starts when the launching thread next
+asks whether the first is over, or for the result, while the disk is busy with what was fetched after it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
 
+import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.transfer.devices.device import Device
-from penstock.transfer.routes.filter import WantedChunks, bring
-from penstock.transfer.staging.fetch import TransferStats
-from penstock.transfer.staging.host_to_device import Link
-from penstock.transfer.staging.in_flight import Transfer
-from penstock.transfer.staging.partition_directory import PartitionDirectory
-from penstock.transfer.values.task import Ints, TaskRecord
+from penstock.storage.read.pending_read import ReadRecord
+from penstock.transfer.devices.device import Device, Event
+from penstock.transfer.staging.fetch import fetch
+from penstock.transfer.staging.host_to_device import NOTHING_READ, InPlace, Link
+from penstock.transfer.staging.in_flight import Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
+from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.residency import Bools, Residency
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
 
 
+class StagedReader(Link):
+    """Edges by way of host memory; `host`: what it stages them in."""
+
+    staged = True
+
+    def __init__(self, device: Device, host: Staging, adjacencies: Iterable[AdjacencyArrays]) -> None:
+        super().__init__(device)
+        self.host, self.cache = host, host.cache
+        self.lent = LentSlabs(device)
+        self._hosts = {
+            a.direction: PartitionDirectory(a, "out" if a.direction == "out" else "in", host) for a in adjacencies
+        }
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _StagedCopy | None:
+        """Start bringing chunks of one partition to the host; None while every slab of the host is in use."""
+        host = self._hosts[request.adjacency.direction]
+        step = host.table.partition_edges
+        number, last = (int(chunk) * request.adjacency.chunk_edges // step for chunk in (chunks[0], chunks[-1]))
+        if number != last:
+            raise RuntimeError(f"chunks {chunks[0]}..{chunks[-1]} are of more than one partition")
+        transfer = self.lent.fetch(host.request(number, number, chunks, request.with_weights, request.record), host)
+        return None if transfer is None else _StagedCopy(self, transfer, request, chunks, arrays)
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency:
+        """Return what the host must read from disk for what the device lacks, once its cache has chosen."""
+        self.settle()  # what the device still reads of the host keeps its place until then
+        host = self._hosts[adjacency.direction]
+        edges = np.where(host.partitions_of(absent), host.table.lengths, 0)
+        lacking = replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
+        return host.residency(lacking, present)
+
+    def settle(self) -> None:
+        """Wait until the device reads nothing of the host that may now lose its place."""
+        self.lent.settle()
+
+    def close(self) -> None:
+        """Take back what was lent, and let the host's cache drop what it had kept in place."""
+        self.settle()
+        self.host.close()
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return which chunks the host's cache holds, bool[chunks]."""
+        return self._hosts[adjacency.direction].held(with_weights)
+
+    def hold(self, request: EdgeRequest) -> Transfer | None:
+        """Start bringing a request to the host; None while every slab of it is in use."""
+        host = self._hosts[request.adjacency.direction]
+        wanted = host.request(request.first, request.last, request.chunks, request.with_weights, request.record)
+        return self.lent.fetch(wanted, host)
+
+    def in_place(self, request: EdgeRequest) -> InPlace | None:
+        """The same, in arrays by which kernels of the device read them."""
+        host = self.hold(request)
+        if host is None:
+            return None
+        neighbors, weights = host.arrays
+        mapped = None if weights is None else self.device.mapped(weights)
+        return _StagedInPlace(request.view((self.device.mapped(neighbors), mapped)), self, host)
+
+
 class LentSlabs:
-    """Host memory behind a link: brings partitions there, and takes their slabs back when the device has done."""
+    """Partitions in host memory that copies or kernels of the device still read, oldest first."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._lent: deque[tuple[Any, Transfer]] = deque()
+        self._lent: deque[tuple[Event, Transfer]] = deque()
 
-    def bring(self, wanted: WantedChunks, source: PartitionDirectory) -> Transfer | None:
-        """Start bringing chunks to host memory; None while every slab of the host is in use."""
+    def fetch(self, request: EdgeRequest, host: PartitionDirectory) -> Transfer | None:
+        """Start bringing a request to host memory; None while every slab of the host is in use."""
         while self._lent and self._device.done(self._lent[0][0]):
             self._lent.popleft()[1].release()
-        parcel = bring(wanted, source)
-        while parcel is None and self._lent:
-            event, oldest = self._lent.popleft()
-            self._device.wait(event)
-            oldest.release()
-            parcel = bring(wanted, source)
-        return parcel
+        transfer = fetch(request, host)
+        while transfer is None and self._lent:
+            self._take_back()
+            transfer = fetch(request, host)
+        return transfer
 
-    def take_back(self, parcel: Transfer, event: Any) -> None:
-        """Release the parcel when the device has passed the event."""
-        self._lent.append((event, parcel))
+    def lend(self, transfer: Transfer, event: Event) -> None:
+        """Release the transfer when the device has passed the event."""
+        self._lent.append((event, transfer))
 
     def settle(self) -> None:
-        """Wait until the device reads nothing of the host any more: what lies there may then move."""
+        """Wait until the device reads nothing of the host any more: what is stored there may then move."""
         while self._lent:
-            event, parcel = self._lent.popleft()
-            self._device.wait(event)
-            parcel.release()
+            self._take_back()
+
+    def _take_back(self) -> None:
+        event, transfer = self._lent.popleft()
+        self._device.wait(event)
+        transfer.release()
 
 
-class StagedReader(Link):
-    """A chunk reader with two legs; `sources`: the host's stage of each adjacency."""
-
-    def __init__(self, device: Device, shelf: LentSlabs, sources: dict[str, PartitionDirectory]) -> None:
-        super().__init__(device)
-        self.shelf = shelf
-        self._sources = sources
-
-    def fetch(self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: Any, weights: Any) -> _Legs | None:
-        """Start bringing `chunks` (ascending, of one partition) to where edge `first_edge` is item 0."""
-        source = self._sources[adjacency.direction]
-        number = int(chunks[0]) * adjacency.chunk_edges // source.table.partition_edges
-        if int(chunks[-1]) * adjacency.chunk_edges // source.table.partition_edges != number:
-            raise RuntimeError(f"chunks {chunks[0]}..{chunks[-1]} are of more than one partition")
-        record = TaskRecord("filter", source.direction, (number,))
-        parcel = self.shelf.bring(WantedChunks(number, number, chunks, weights is not None, record), source)
-        if parcel is None:
-            return None
-        return _Legs(self, parcel, (adjacency, chunks, first_edge), (neighbors, weights))
-
-
-class _Legs:
-    """One fetch under way; its targets may be written when the kernels launched before it are done."""
+class _StagedCopy:
+    """One fetch of two legs; its targets may be written when the kernels launched before it are done."""
 
     def __init__(
-        self, relay: StagedReader, parcel: Transfer, wanted: tuple[Any, Ints, int], targets: tuple[Any, Any]
+        self, reader: StagedReader, host: Transfer, request: EdgeRequest, chunks: Ints, arrays: Arrays
     ) -> None:
-        self._relay, self._parcel, self._wanted, self._targets = relay, parcel, wanted, targets
-        self._free = relay.after()
-        self._carried: TransferStats | None = None
+        self._reader, self._host, self._request, self._chunks, self._arrays = reader, host, request, chunks, arrays
+        self._free = reader.after()
+        self._end: Event = None
         self._error: RunError | None = None
 
     @property
     def done(self) -> bool:
-        """Whether the first leg is behind; the second then starts, so that it runs while kernels are at other work."""
-        if self._carried is None and self._error is None and self._parcel.ready():
+        """Whether the first leg is over; the second then starts, so that it runs while kernels are at other work."""
+        if self._end is None and self._error is None and self._host.ready():
             try:
-                self._carry()
+                self._copy()
             except RunError as error:
                 self._error = error
-        return self._carried is not None or self._error is not None
+        return self._end is not None or self._error is not None
 
-    def result(self) -> TransferStats:
+    def result(self) -> ReadRecord:
         """Wait for the host's chunks, start the copy, and order the device's kernels behind it."""
         if self._error is not None:
             raise self._error
-        carried = self._carry()
-        self._relay.device.follow(carried.span[1])
-        return carried
+        self._copy()
+        self._reader.device.follow(self._end)
+        return NOTHING_READ
 
-    def _carry(self) -> TransferStats:
-        """Wait for the host's chunks, and start the copy."""
-        if self._carried is None:
-            view = self._parcel.view()
-            adjacency, chunks, first_edge = self._wanted
-            held = (view.neighbors, view.weights), view.e0
-            targets = self._targets, first_edge
-            size, span = self._relay.copy_chunks((adjacency, chunks), held, targets, self._free)
-            self._relay.shelf.take_back(self._parcel, span[1])
-            record = view.record
-            self._carried = TransferStats(
-                size,
-                span,
-                record.bytes_disk,
-                record.chunks_read,
-                record.hits,
-                record.disk_seconds,
-                record.decode_seconds,
-            )
-        return self._carried
+    def _copy(self) -> None:
+        """Wait for the host's chunks, which note in the record what was read, and start the copy."""
+        if self._end is None:
+            view, request, reader = self._host.view(), self._request, self._reader
+            held, target = ((view.neighbors, view.weights), view.e0), (self._arrays, request.e0)
+            size, span = reader.copy_chunks((request.adjacency, self._chunks), held, target, self._free)
+            self._end = span[1]
+            reader.lent.lend(self._host, self._end)
+            request.record.bytes_link += size
+            request.record.spans += ((LINK, *span),)
 
     def cancel(self) -> None:
         """Drop the first leg; wait for the second if it has started."""
-        if self._carried is None:
-            self._parcel.release()
+        if self._end is None:
+            self._host.release()
         else:
-            self._relay.device.wait(self._carried.span[1])
+            self._reader.device.wait(self._end)
 
 
-class StagedInPlace(Transfer):
-    """A parcel whose view is the host's, read over the link by kernels; the host keeps it until they have done."""
+class _StagedInPlace(InPlace):
+    """A view of host memory that kernels read over the link; it stays there until they have done."""
 
-    def __init__(self, shelf: LentSlabs, device: Device, host: Transfer, view: View) -> None:
-        super().__init__(view)
-        self._shelf, self._device = shelf, device
+    def __init__(self, view: View, reader: StagedReader, host: Transfer) -> None:
+        super().__init__(view, reader.device)
+        self._lent = reader.lent
         self._host: Transfer | None = host
         self._shown = False
 
@@ -146,19 +180,17 @@ class StagedInPlace(Transfer):
         return self._host is None or self._host.ready()
 
     def view(self) -> View:
-        """Wait for the host's chunks."""
-        assert self._host is not None, "a parcel is shown before it is released"
-        theirs, mine = self._host.view().record, self._view.record
-        mine.bytes_disk, mine.chunks_read, mine.hits = theirs.bytes_disk, theirs.chunks_read, theirs.hits
-        mine.disk_seconds, mine.decode_seconds = theirs.disk_seconds, theirs.decode_seconds
-        mine.wait_seconds = theirs.wait_seconds
+        """Wait for the host's chunks, and let the link begin."""
+        assert self._host is not None, "a transfer is shown before it is released"
+        self._host.view()
         self._shown = True
-        return self._view
+        return super().view()
 
     def release(self) -> None:
-        """Give the host's parcel back: after the kernels launched so far, if they could have seen it."""
+        """Give the host's transfer back: after the kernels launched so far, if they could have seen it."""
+        super().release()
         host, self._host = self._host, None
         if host is not None and self._shown:
-            self._shelf.take_back(host, self._device.event(None))
+            self._lent.lend(host, self._device.event(None))
         elif host is not None:
             host.release()

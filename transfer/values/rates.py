@@ -47,14 +47,11 @@ class Rates:
 
     def __post_init__(self) -> None:
         self._check_runs()
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "line_runs":
-                continue
-            latency = field.name.endswith("latency")
+        for name, latency in _CHECKED:
+            value = getattr(self, name)
             if not (value >= 0 if latency else value > 0):
                 wanted = "zero or more seconds" if latency else "above zero per second"
-                raise InputError(f"rate {field.name} is {value}; it must be {wanted}: run `penstock calibrate` again")
+                raise InputError(f"rate {name} is {value}; it must be {wanted}: run `penstock calibrate` again")
 
     def _check_runs(self) -> None:
         lengths = [length for length, _ in self.line_runs]
@@ -115,3 +112,7 @@ class Rates:
         runs = self.line_runs or ((SECTOR_BYTES, self.sector_rate), (LINE_BYTES, self.line_rate))
         each = np.interp(run_bytes, [length for length, _ in runs], [1.0 / rate for _, rate in runs])
         return np.asarray(lines * each, dtype=np.float64)
+
+
+_CHECKED = [(field.name, field.name.endswith("latency")) for field in fields(Rates) if field.name != "line_runs"]
+"""Every rate's name, and whether it is a latency; listed once, for rates are made anew in most iterations."""

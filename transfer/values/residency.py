@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.transfer.values.rates import LINE_BYTES
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SWAP = 2.0
-LINE_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ the slab.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
-from penstock.transfer.values.task import Direction, TaskRecord
-
-Layout = Literal["csr", "csc", "list", "path"]
+from penstock.transfer.values.task import TaskRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +20,14 @@ class View:
 
     The first and last row may begin before e0 and end after e1: a row can be split between views.
     `neighbors` and `weights` are arrays of the device (numpy on the host), shape (e1 - e0,).
-    Layout `list`: edges in no order, `sources[i]` is the other end of `neighbors[i]`; e0..v1 say
-    nothing of rows. A packed view (`compacted_layout.py`; layout csr, e0 = 0, e1 = its edges) brings its own
-    index: `rows` (A,), its row parts' vertices, every one active, and `offsets` (A + 1,) into
-    `neighbors`, both of the vertex type; both are None where the graph's index applies. A row may
-    be split over several packed views, so degrees come from the graph's index. Only pushes are
-    ever given one: a pull reads few edges of many rows, which packing cannot know beforehand.
-    `stream`: the device's handle on which the edges are ready; None where they already are.
+    A packed view (`compacted_layout.py`; e0 = 0, e1 = its edges) brings its own index: `rows` (A,), its row parts'
+    vertices, every one active, and `offsets` (A + 1,) into `neighbors`, both of the vertex type; both are None where
+    the graph's index applies. A row may be split over several packed views, so degrees come from the graph's index.
+    Only pushes are ever given one: a pull reads few edges of many rows, which packing cannot know beforehand.
     `record`: this task's record; the engine sets its `kernel_seconds`. The arrays are valid until
     the next view is asked for.
     """
 
-    layout: Layout
-    direction: Direction
     e0: int
     e1: int
     v0: int
@@ -42,8 +35,5 @@ class View:
     neighbors: NDArray[Any]
     weights: NDArray[Any] | None
     record: TaskRecord
-    sources: NDArray[Any] | None = None
     rows: NDArray[Any] | None = None
     offsets: NDArray[Any] | None = None
-    stream: Any = None
-    encoding: Literal["plain"] = "plain"

@@ -177,7 +177,7 @@ class NamedIds:
         self._memory, self._sides = space.options.host_memory, sides
         self._table = NameTable(space.share.id_bytes)
         self._listed = False
-        self._store = ArrayStore(space.room, space.scratch)
+        self._store = ArrayStore(space.quota, space.scratch)
         self._runs = NameRuns(self._store, space.pool, self._memory // NAME_RUN_SHARE)
 
     def scan(self, batch: EdgeBatch) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Keys = NDArray[np.uint64]
 
 
-class SortBuffers:
+class KeyBuffers:
     """Pairs of arrays of up to ``edges`` keys, as many as were in use at once."""
 
     def __init__(self, edges: int) -> None:

@@ -6,7 +6,7 @@ Only conversions that change ids need it.
 from collections import deque
 from collections.abc import Iterator
 
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch, StoredArrays
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.format.edges import EdgeBatch
 
@@ -14,11 +14,11 @@ from penstock.storage.format.edges import EdgeBatch
 class EdgeLog:
     """Batches in input order, ids as they came; in memory while there is room, then on disk."""
 
-    def __init__(self, room: MemoryQuota, scratch: Scratch, name: str) -> None:
+    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles, name: str) -> None:
         self.edges = 0
         self.payload_bytes = 0
         self._name = name
-        self._store = ArrayStore(room, scratch)
+        self._store = ArrayStore(quota, scratch)
         self._batches: deque[tuple[StoredArrays, int]] = deque()
 
     def add(self, batch: EdgeBatch) -> None:

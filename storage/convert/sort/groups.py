@@ -22,7 +22,7 @@ class Sized(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SortGroup:
+class BucketGroup:
     """Buckets [first, last) with their edges."""
 
     first: int
@@ -54,21 +54,21 @@ def sort_plan(memory_bytes: int, edge_bytes: int, threads: int) -> SortPlan:
     return SortPlan(workers, max(1, min(LARGEST_GROUP, edges // (workers + 1))), edges)
 
 
-def group_buckets(counts: NDArray[np.int64], limit: int, *, single: bool = False) -> list[SortGroup]:
+def group_buckets(counts: NDArray[np.int64], limit: int, *, single: bool = False) -> list[BucketGroup]:
     """Join neighboring buckets into groups of at most ``limit`` edges (one bucket may have more).
 
     ``single``: never join. Groups cover every bucket in order; those at the ends may be empty.
     """
-    groups: list[SortGroup] = []
+    groups: list[BucketGroup] = []
     first = 0
     edges = 0
     for bucket, count in enumerate(counts.tolist()):
         if bucket > first and (single or edges + count > limit):
-            groups.append(SortGroup(first, bucket, edges))
+            groups.append(BucketGroup(first, bucket, edges))
             first, edges = bucket, 0
         edges += count
     if len(counts):
-        groups.append(SortGroup(first, len(counts), edges))
+        groups.append(BucketGroup(first, len(counts), edges))
     return [group for group in groups if group.edges]
 
 

@@ -1,6 +1,6 @@
 """Owns the two places where a conversion keeps arrays: so much memory, and scratch files after it.
 
-`Room` counts the bytes of memory that may still be taken; `Scratch` is append-only files in a
+`MemoryQuota` counts the bytes of memory that may still be reserved; `ScratchFiles` is append-only files in a
 folder, announced before they are used, refused when the disk has not enough, and gone when the
 conversion ends, however it ends. `ArrayStore` keeps arrays in the one while it lasts, then in the other.
 """
@@ -31,24 +31,24 @@ def trim() -> None:
 
 
 class MemoryQuota:
-    """A number of bytes; what was taken is given back by whoever took it."""
+    """A number of bytes of memory: what was reserved is released when it is no longer needed."""
 
     def __init__(self, size_bytes: int) -> None:
         self.free_bytes = size_bytes
 
-    def take(self, count: int) -> bool:
-        """Take ``count`` bytes if there are as many."""
+    def reserve(self, count: int) -> bool:
+        """Reserve ``count`` bytes if there are as many."""
         if count > self.free_bytes:
             return False
         self.free_bytes -= count
         return True
 
-    def give(self, count: int) -> None:
-        """Give ``count`` bytes back."""
+    def release(self, count: int) -> None:
+        """Give ``count`` reserved bytes back."""
         self.free_bytes += count
 
 
-class Scratch:
+class ScratchFiles:
     """Append-only files without a name in one folder. Use `close`.
 
     ``expected`` says, when the first file is opened, how many bytes will be needed in all (None:
@@ -105,7 +105,7 @@ class Scratch:
 class ScratchFile:
     """One append-only file of arrays."""
 
-    def __init__(self, scratch: Scratch, file: IO[bytes]) -> None:
+    def __init__(self, scratch: ScratchFiles, file: IO[bytes]) -> None:
         self._scratch = scratch
         self._file = file
         self._handle = file.fileno()
@@ -175,11 +175,11 @@ class StoredArrays:
 class ArrayStore:
     """Keeps arrays in memory while there is room for them, then in a scratch file of its own. Use `close`."""
 
-    def __init__(self, room: MemoryQuota, scratch: Scratch) -> None:
+    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
         self.on_disk = False
-        self._room, self._scratch = room, scratch
+        self._quota, self._scratch = quota, scratch
         self._file: ScratchFile | None = None
-        self._taken = 0
+        self._reserved = 0
 
     def keep(self, *arrays: NDArray[Any]) -> StoredArrays:
         """Keep some arrays, which are the store's now.
@@ -189,9 +189,9 @@ class ArrayStore:
             RunError: the disk is full or failed.
         """
         stored = StoredArrays(tuple(array.dtype for array in arrays), sum(array.nbytes for array in arrays))
-        if self._room.take(stored.nbytes):
+        if self._quota.reserve(stored.nbytes):
             stored.arrays = arrays
-            self._taken += stored.nbytes
+            self._reserved += stored.nbytes
         else:
             self._file = self._file or self._scratch.open()
             stored.starts = tuple(map(self._file.append, arrays))
@@ -217,14 +217,14 @@ class ArrayStore:
     def forget(self, stored: StoredArrays) -> None:
         """Give back the memory of some arrays; the space of those on disk is given back by `close`."""
         if stored.arrays is not None:
-            self._room.give(stored.nbytes)
-            self._taken -= stored.nbytes
+            self._quota.release(stored.nbytes)
+            self._reserved -= stored.nbytes
             stored.arrays = None
 
     def close(self) -> None:
         """Give back the memory and the space of all."""
-        self._room.give(self._taken)
-        self._taken = 0
+        self._quota.release(self._reserved)
+        self._reserved = 0
         if self._file is not None:
             self._file.close()
             self._file = None

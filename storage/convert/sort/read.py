@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.sort.run import KeyRun, Packing, pack_edges
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.convert.sort.weights import WeightRange
+from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowSource
 
@@ -31,7 +31,7 @@ class InputEdges:
     store: Spill | RowSource
     vertices: int
     input_edges: int
-    weights: WeightRange | None
+    weights: WeightExtent | None
     original: Original = None
     left: int | None = None
 

@@ -1,6 +1,9 @@
-"""Owns runs: the keys of one batch in order of *buckets*, ranges of 2^shift vertices (or of keys).
+"""Owns runs: edges become 64-bit keys, those of one batch in order of *buckets*, ranges of 2^shift vertices (or keys).
 
-Refuses ids beyond what can be an index, and to keep runs: the spill does.
+A key holds source and target such that keys sort as edges do. *Narrow* keys (all ids below 2^32)
+are ``source << 32 | target``. *Wide* keys are ``(source within its bucket) << 38 | target``; the
+bucket is known from where the key is. Within a bucket the order of the input is kept. Refuses ids beyond what can be
+an index, and to keep runs: the spill does.
 """
 
 from dataclasses import dataclass, field
@@ -9,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.sort import key_pack
-from penstock.storage.convert.sort import weights as weighing
-from penstock.storage.convert.sort.weights import WeightRange
+from penstock.storage.base.jit import jit
+from penstock.storage.convert.sort.weights import WeightExtent, bits, narrow, working_dtype
 from penstock.storage.format.edges import EdgeBatch
 
 Keys = NDArray[np.uint64]
+NARROW_BITS = 32
+WIDE_BITS = 38
+MAX_VERTICES = 1 << WIDE_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class KeyRun:
     wide: bool
     keys: Keys
     weights: NDArray[Any] | None
-    extent: WeightRange = field(default_factory=WeightRange)
+    extent: WeightExtent = field(default_factory=WeightExtent)
     largest: int = -1
 
 
@@ -54,14 +59,14 @@ def pack_edges(batch: EdgeBatch, packing: Packing) -> KeyRun:
     shift, buckets, wide = _bucket_layout(largest, packing)
     counts = np.zeros(buckets, np.int64)
     mirror, drop = packing.mirror, packing.drop_loops
-    key_pack.count_edges(batch.sources, batch.targets, shift, mirror, drop, counts)
+    count_edges(batch.sources, batch.targets, shift, mirror, drop, counts)
     table, next_slot = _table(counts)
     keys = np.empty(int(table[-1]), np.uint64)
-    narrowed, extent = (None, WeightRange()) if batch.weights is None else weighing.narrow(batch.weights, packing.name)
+    narrowed, extent = (None, WeightExtent()) if batch.weights is None else narrow(batch.weights, packing.name)
     given = _as_bits(narrowed)
     moved = np.empty(len(keys) if narrowed is not None else 0, given.dtype)
     layout = (shift, mirror, drop, wide)
-    key_pack.scatter_edges(batch.sources, batch.targets, given, layout, next_slot, (keys, moved))
+    scatter_edges(batch.sources, batch.targets, given, layout, next_slot, (keys, moved))
     return KeyRun(table, shift, wide, keys, _from_bits(moved, narrowed), extent, largest)
 
 
@@ -69,26 +74,26 @@ def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, bu
     """Turn keys into a run of ``buckets`` buckets of 2^shift keys each, from key ``low`` on."""
     counts = np.zeros(buckets, np.int64)
     base = np.uint64(low)
-    key_pack.count_keys(keys, base, shift, counts)
+    count_keys(keys, base, shift, counts)
     table, next_slot = _table(counts)
     given = _as_bits(weights)
     placed = np.empty(len(keys), np.uint64)
     moved = np.empty(len(keys) if weights is not None else 0, given.dtype)
-    key_pack.scatter_keys(keys, given, (base, shift), next_slot, placed, moved)
+    scatter_keys(keys, given, (base, shift), next_slot, placed, moved)
     return KeyRun(table, shift, False, placed, _from_bits(moved, weights))
 
 
 def _bucket_layout(largest: int, packing: Packing) -> tuple[int, int, bool]:
     """Vertex bits of a bucket, number of buckets, and whether keys are wide."""
-    if largest >= key_pack.MAX_VERTICES:
+    if largest >= MAX_VERTICES:
         raise InputError(
             f"{packing.name}: vertex id {largest} is too large to be an index; --renumber keeps "
             "such ids and numbers the vertices that occur from 0"
         )
     bits = max(1, largest.bit_length())
-    if bits > key_pack.NARROW_BITS:
-        buckets = max(packing.buckets, 1 << (2 * key_pack.WIDE_BITS - 64))
-        return key_pack.WIDE_BITS - (buckets.bit_length() - 1), buckets, True
+    if bits > NARROW_BITS:
+        buckets = max(packing.buckets, 1 << (2 * WIDE_BITS - 64))
+        return WIDE_BITS - (buckets.bit_length() - 1), buckets, True
     return max(0, bits - (packing.buckets.bit_length() - 1)), packing.buckets, False
 
 
@@ -102,11 +107,112 @@ def _as_bits(weights: NDArray[Any] | None) -> NDArray[Any]:
     """Weights as uint32 or uint64, so that few kernels serve every dtype; empty without weights."""
     if weights is None:
         return np.empty(0, np.uint32)
-    return weighing.bits(weights.astype(weighing.working_dtype(weights.dtype), copy=False))
+    return bits(weights.astype(working_dtype(weights.dtype), copy=False))
 
 
 def _from_bits(moved: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[Any] | None:
     """What `_as_bits` made of weights, moved, in their dtype again."""
     if weights is None:
         return None
-    return moved.view(weighing.working_dtype(weights.dtype)).astype(weights.dtype, copy=False)
+    return moved.view(working_dtype(weights.dtype)).astype(weights.dtype, copy=False)
+
+
+@jit
+def count_edges(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    shift: int,
+    mirror: bool,
+    drop_loops: bool,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count into ``counts`` the keys that `scatter_edges` will put into each bucket."""
+    move = np.uint64(shift)
+    for i in range(len(sources)):
+        source = np.uint64(sources[i])
+        target = np.uint64(targets[i])
+        if source == target:
+            if not drop_loops:
+                counts[source >> move] += 1
+            continue
+        counts[source >> move] += 1
+        if mirror:
+            counts[target >> move] += 1
+
+
+@jit
+def scatter_edges(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[Any],
+    layout: tuple[int, bool, bool, bool],
+    next_slot: NDArray[np.int64],
+    packed: tuple[NDArray[np.uint64], NDArray[Any]],
+) -> None:
+    """Put each edge's key (and weight) into its bucket, in input order.
+
+    ``layout`` is (bits of a bucket, mirror, drop self-loops, wide); ``next_slot`` holds where each
+    bucket begins and is advanced; ``packed`` are the keys and weights to be written; ``weights``
+    is empty without weights.
+    """
+    shift, mirror, drop_loops, wide = layout
+    keys, moved = packed
+    move = np.uint64(shift)
+    inside = (np.uint64(1) << move) - np.uint64(1)
+    weighted = len(weights) > 0
+    copies = 2 if mirror else 1
+    for i in range(len(sources)):
+        source = np.uint64(sources[i])
+        target = np.uint64(targets[i])
+        if source == target and drop_loops:
+            continue
+        for _ in range(1 if source == target else copies):
+            bucket = source >> move
+            slot = next_slot[bucket]
+            next_slot[bucket] = slot + 1
+            if wide:
+                keys[slot] = (source & inside) << np.uint64(WIDE_BITS) | target
+            else:
+                keys[slot] = source << np.uint64(NARROW_BITS) | target
+            if weighted:
+                moved[slot] = weights[i]
+            source, target = target, source
+
+
+@jit
+def count_keys(keys: NDArray[np.uint64], low: Any, shift: int, counts: NDArray[np.int64]) -> None:
+    """Count keys per bucket of ``2^shift`` keys from ``low`` on."""
+    move = np.uint64(shift)
+    for i in range(len(keys)):
+        counts[(keys[i] - low) >> move] += 1
+
+
+@jit
+def scatter_keys(
+    keys: NDArray[np.uint64],
+    weights: NDArray[Any],
+    layout: tuple[Any, int],
+    next_slot: NDArray[np.int64],
+    placed: NDArray[np.uint64],
+    moved: NDArray[Any],
+) -> None:
+    """Put each key (and weight) into its bucket, in order; ``layout`` is (low, shift)."""
+    low, shift = layout
+    move = np.uint64(shift)
+    weighted = len(weights) > 0
+    for i in range(len(keys)):
+        bucket = (keys[i] - low) >> move
+        slot = next_slot[bucket]
+        next_slot[bucket] = slot + 1
+        placed[slot] = keys[i]
+        if weighted:
+            moved[slot] = weights[i]
+
+
+@jit
+def widen_keys(keys: NDArray[np.uint64], first: Any) -> None:
+    """Turn narrow keys into wide ones whose sources are counted from vertex ``first``."""
+    for i in range(len(keys)):
+        source = (keys[i] >> np.uint64(NARROW_BITS)) - first
+        target = keys[i] & np.uint64(0xFFFFFFFF)
+        keys[i] = source << np.uint64(WIDE_BITS) | target

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
-from penstock.storage.convert.sort.buffers import SortBuffers
-from penstock.storage.convert.sort.groups import SortGroup, SortPlan, group_buckets
-from penstock.storage.convert.sort.key_pack import NARROW_BITS, WIDE_BITS
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
-from penstock.storage.convert.sort.run import KeyRun, Keys, pack_keys
+from penstock.storage.convert.sort.buffers import KeyBuffers
+from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
+from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.format.edges import EdgeBatch
@@ -41,7 +40,7 @@ class SortedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSpan:
+class KeyRange:
     """Keys [low, high] of one group; sources are counted from vertex ``base``."""
 
     low: int
@@ -85,30 +84,30 @@ class Sorter:
 
     pool: Executor
     plan: SortPlan
-    room: MemoryQuota
-    scratch: Scratch
+    quota: MemoryQuota
+    scratch: ScratchFiles
     buckets: int
 
     def rows(self, spill: Spill, ordering: Ordering) -> Iterator[SortedRows]:
         """Yield all of a spill's edges as rows, ascending."""
         last = (ordering.vertices - 1) << ordering.target_bits
-        every = RowSpan(0, last + ordering.vertices - 1)
+        every = KeyRange(0, last + ordering.vertices - 1)
         vertices = _SpillSort(self, spill, every, spill.shift + ordering.target_bits, ordering)
         yield from vertices.rows(-(-(spill.largest + 1) >> spill.shift))
 
-    def rows_of_runs(self, runs: Iterable[KeyRun], span: RowSpan, ordering: Ordering) -> Iterator[SortedRows]:
+    def rows_of_runs(self, runs: Iterable[KeyRun], span: KeyRange, ordering: Ordering) -> Iterator[SortedRows]:
         """Yield keys that lie in ``span`` as rows, ascending; ``runs`` are packed by `key_shift`."""
         with self.spilled(runs) as spill:
             yield from _SpillSort(self, spill, span, self.key_shift(span), ordering).rows(self.buckets)
 
-    def key_shift(self, span: RowSpan) -> int:
+    def key_shift(self, span: KeyRange) -> int:
         """Bits of a range of keys when all of ``span`` are divided among the buckets."""
         return max(0, (span.high - span.low).bit_length() - (self.buckets.bit_length() - 1))
 
     @contextmanager
     def spilled(self, runs: Iterable[KeyRun]) -> Iterator[Spill]:
         """A spill of some runs, freed at the end."""
-        spill = Spill(self.room, self.scratch)
+        spill = Spill(self.quota, self.scratch)
         try:
             for run in runs:
                 spill.add(run)
@@ -123,12 +122,12 @@ class _SpillSort:
 
     sorter: Sorter
     spill: Spill
-    whole: RowSpan
+    whole: KeyRange
     shift: int
     ordering: Ordering
 
     def __post_init__(self) -> None:
-        self._buffers = SortBuffers(self.sorter.plan.group_edges)
+        self._buffers = KeyBuffers(self.sorter.plan.group_edges)
 
     def rows(self, buckets: int) -> Iterator[SortedRows]:
         """Yield all keys as rows: groups of buckets that fit side by side, the others one by one."""
@@ -142,15 +141,15 @@ class _SpillSort:
                 for group in part:
                     yield from self._split(group)
 
-    def _span(self, group: SortGroup) -> RowSpan:
+    def _span(self, group: BucketGroup) -> KeyRange:
         """The keys of a group; those of a wide spill count their sources from the bucket's first vertex."""
         low = self.whole.low + (group.first << self.shift)
         high = min(self.whole.high, self.whole.low + (group.last << self.shift) - 1)
         if not self.spill.wide:
-            return RowSpan(low, high, self.whole.base)
-        return RowSpan(0, high - low, low >> self.ordering.target_bits)
+            return KeyRange(low, high, self.whole.base)
+        return KeyRange(0, high - low, low >> self.ordering.target_bits)
 
-    def _sorted(self, group: SortGroup) -> SortedRows:
+    def _sorted(self, group: BucketGroup) -> SortedRows:
         """Gather and sort one group."""
         (part,) = self.spill.parts(group.first, group.last, group.edges)
         span = self._span(group)
@@ -158,11 +157,11 @@ class _SpillSort:
             weights = self.spill.gather(part, group.first, self.ordering.working, keys)[1]
             return self._made(*sort_group(keys, weights, span, self.ordering, spare), span)
 
-    def _made(self, keys: Keys, weights: NDArray[Any], span: RowSpan) -> SortedRows:
+    def _made(self, keys: Keys, weights: NDArray[Any], span: KeyRange) -> SortedRows:
         """Rows of sorted keys, which keep nothing of them."""
         return make_rows(keys, weights, span.base, self.ordering)
 
-    def _split(self, group: SortGroup) -> Iterator[SortedRows]:
+    def _split(self, group: BucketGroup) -> Iterator[SortedRows]:
         """Sort a group that does not fit: spill it once more, by finer ranges of its keys."""
         parts = self.spill.parts(group.first, group.last, self.sorter.plan.group_edges)
         span = _tight(self._span(group), self.ordering)
@@ -176,17 +175,17 @@ class _SpillSort:
     def _packed(self, pack: Callable[[Part], KeyRun], parts: list[Part]) -> Iterator[KeyRun]:
         return ordered_map(self.sorter.pool, pack, parts, self.sorter.plan.workers + 1)
 
-    def _key_run(self, part: Part, group: SortGroup, span: RowSpan) -> KeyRun:
+    def _key_run(self, part: Part, group: BucketGroup, span: KeyRange) -> KeyRun:
         keys, weights = self.spill.gather(part, group.first, self.ordering.working)
         moved = None if self.ordering.working is None else weights
         return pack_keys(keys, moved, span.low, self.sorter.key_shift(span), self.sorter.buckets)
 
-    def _weight_run(self, part: Part, group: SortGroup) -> KeyRun:
+    def _weight_run(self, part: Part, group: BucketGroup) -> KeyRun:
         """The weights of one pair as keys."""
         weights = self.spill.gather(part, group.first, self.ordering.working)[1]
         return pack_keys(to_ordered(weights), None, 0, self.sorter.key_shift(_WEIGHTS), self.sorter.buckets)
 
-    def _same_key(self, parts: list[Part], group: SortGroup, pair: RowSpan) -> Iterator[SortedRows]:
+    def _same_key(self, parts: list[Part], group: BucketGroup, pair: KeyRange) -> Iterator[SortedRows]:
         """Parallel edges of one pair, too many to sort at once."""
         ordering = self.ordering
         if ordering.rule is not None:
@@ -202,7 +201,7 @@ class _SpillSort:
                 )
                 yield from weights.rows(self.sorter.buckets)
 
-    def _joined(self, parts: list[Part], group: SortGroup, pair: RowSpan, rule: int) -> SortedRows:
+    def _joined(self, parts: list[Part], group: BucketGroup, pair: KeyRange, rule: int) -> SortedRows:
         working = self.ordering.working
         left = np.empty(0, working or np.uint32)
         for part in parts if working is not None else []:
@@ -212,7 +211,7 @@ class _SpillSort:
         return self._made(np.array([pair.low], np.uint64), left, pair)
 
 
-_WEIGHTS = RowSpan(0, (1 << 64) - 1)
+_WEIGHTS = KeyRange(0, (1 << 64) - 1)
 """The keys that weights become."""
 
 
@@ -220,17 +219,17 @@ _WEIGHTS = RowSpan(0, (1 << 64) - 1)
 class _WeightSort(_SpillSort):
     """A spill whose keys are the weights of one ``pair`` of vertices; ``final`` says what its rows look like."""
 
-    pair: RowSpan
+    pair: KeyRange
     final: Ordering
 
-    def _made(self, keys: Keys, weights: NDArray[Any], span: RowSpan) -> SortedRows:
+    def _made(self, keys: Keys, weights: NDArray[Any], span: KeyRange) -> SortedRows:
         working = self.final.working
         assert working is not None
         same = np.full(len(keys), self.pair.low, np.uint64)
         return make_rows(same, from_ordered(keys, working), self.pair.base, self.final)
 
 
-def _tight(span: RowSpan, ordering: Ordering) -> RowSpan:
+def _tight(span: KeyRange, ordering: Ordering) -> KeyRange:
     """The span without targets that are no vertices, as far as it has but one source."""
     source = span.high >> ordering.target_bits
     if span.low >> ordering.target_bits != source:
@@ -239,7 +238,7 @@ def _tight(span: RowSpan, ordering: Ordering) -> RowSpan:
 
 
 def sort_group(
-    keys: Keys, weights: NDArray[Any], span: RowSpan, ordering: Ordering, spare: Keys | None = None
+    keys: Keys, weights: NDArray[Any], span: KeyRange, ordering: Ordering, spare: Keys | None = None
 ) -> tuple[Keys, NDArray[Any]]:
     """Sort one group's keys and weights, in the arrays given; join or order parallel edges."""
     differ = (span.low ^ span.high).bit_length()

@@ -2,21 +2,27 @@
 
 Any range of buckets is one slice of every run (run.py), and gathering it reads each edge once more.
 Runs are kept in the order of the input, so a stable sort later finds the first of parallel edges first.
-Buckets widen as ids grow: later runs have coarser ones, and a finer run fits a coarser range too.
+Buckets widen as ids grow: later runs have coarser ones, and a finer run fits a coarser range too. The slices of a
+group are copied in one compiled call, without Python's lock: they are in some hundred runs, and threads that sort side
+by side would wait for each other in a Python loop over those.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.sort import key_pack, slices
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch, StoredArrays
-from penstock.storage.convert.sort.run import KeyRun, Keys
-from penstock.storage.convert.sort.weights import WeightRange
+from penstock.storage.base.jit import jit
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
+from penstock.storage.convert.sort.run import KeyRun, Keys, widen_keys
+from penstock.storage.convert.sort.weights import WeightExtent
 
 TABLES_TOGETHER = 64
+KINDS = {np.dtype(name): code for code, name in enumerate(("u1", "u2", "u4", "f4", "f8"))}
+"""What `copy_weights` calls the dtypes that a run's weights may have."""
 
 
 class Part(NamedTuple):
@@ -28,7 +34,7 @@ class Part(NamedTuple):
 
     @property
     def edges(self) -> int:
-        """Edges of all slices."""
+        """Edges of all"""
         return int((self.ends - self.starts).sum())
 
 
@@ -43,20 +49,20 @@ class _StoredRun:
 
 
 class Spill:
-    """Runs in input order. Memory comes from ``room`` while it lasts, then from ``scratch``.
+    """Runs in input order. Memory comes from ``quota`` while it lasts, then from ``scratch``.
 
     ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys).
     """
 
-    def __init__(self, room: MemoryQuota, scratch: Scratch) -> None:
+    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
         self.edges = 0
         self.payload_bytes = 0
         self.largest = -1
         self.shift = 0
         self.wide = False
         self._runs: list[_StoredRun] = []
-        self._store = ArrayStore(room, scratch)
-        self._extent = WeightRange()
+        self._store = ArrayStore(quota, scratch)
+        self._extent = WeightExtent()
         self._weighted: bool | None = None
         self._tables = np.empty((0, 1), np.uint32)
         self._slab = np.empty((0, 0), np.uint32)
@@ -64,7 +70,7 @@ class Spill:
         self._weight_kinds = np.empty(0, np.int64)
 
     @property
-    def weight_range(self) -> WeightRange | None:
+    def weight_range(self) -> WeightExtent | None:
         """The range of all weights; None without weights."""
         return self._extent if self._weighted else None
 
@@ -113,7 +119,7 @@ class Spill:
         self._places = self._addresses(0)
         if self._weighted:
             self._weight_places = self._addresses(1)
-            self._weight_kinds = np.array([slices.KINDS[run.arrays.dtypes[1]] for run in self._runs], np.int64)
+            self._weight_kinds = np.array([KINDS[run.arrays.dtypes[1]] for run in self._runs], np.int64)
         counts = np.zeros(buckets + 1, np.int64)
         for table in tables:
             counts += table
@@ -150,10 +156,10 @@ class Spill:
         edges = part.edges
         keys = np.empty(edges, np.uint64) if out is None else out
         weights = np.empty(edges if dtype is not None else 0, dtype or np.uint32)
-        slices.copy_keys(self._places[part.runs], part.starts, part.ends, keys)
+        copy_keys(self._places[part.runs], part.starts, part.ends, keys)
         if dtype is not None:
             kinds = self._weight_kinds[part.runs]
-            slices.copy_weights(self._weight_places[part.runs], kinds, part.starts, part.ends, weights)
+            copy_weights(self._weight_places[part.runs], kinds, part.starts, part.ends, weights)
         if self._store.on_disk or self.wide:
             self._read(part, first, keys, weights)
         return keys, weights
@@ -168,7 +174,7 @@ class Spill:
                 if len(weights):
                     weights[at:stop] = self._store.read(run.arrays, 1, start, end)
             if self.wide and not run.wide:
-                key_pack.widen_keys(keys[at:stop], np.uint64(first << self.shift))
+                widen_keys(keys[at:stop], np.uint64(first << self.shift))
             at = stop
 
     def _kept(self, table: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -183,3 +189,71 @@ class Spill:
     def _addresses(self, number: int) -> NDArray[np.uint64]:
         """Where each run's keys (0) or weights (1) are in memory, 0 where they are on disk."""
         return np.array([run.arrays.address(number) for run in self._runs], np.uint64)
+
+
+def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
+    return cast(Callable[..., Any], intrinsic(emit))
+
+
+@_emitted
+def _item(_: Any, address: Any, kind: Any) -> Any:
+    """The item of the type of ``kind`` (a value of it) at a uint64 address."""
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        place = context.get_data_type(kind).as_pointer()
+        return builder.load(builder.inttoptr(values[0], place))
+
+    return kind(address, kind), emit
+
+
+@jit
+def copy_keys(
+    addresses: NDArray[np.uint64], starts: NDArray[np.int64], ends: NDArray[np.int64], out: NDArray[np.uint64]
+) -> None:
+    """Copy items [starts[i], ends[i]) of the uint64 array at ``addresses[i]``, one slice after another.
+
+    The caller keeps the arrays alive, and cuts slices that are inside them.
+
+    A slice whose address is 0 is left out: its place in ``out`` is not touched.
+    """
+    at = 0
+    for i in range(len(addresses)):
+        if addresses[i] != np.uint64(0):
+            place = addresses[i] + np.uint64(8) * np.uint64(starts[i])
+            for k in range(ends[i] - starts[i]):
+                out[at + k] = _item(place + np.uint64(8 * k), place)
+        at += ends[i] - starts[i]
+
+
+@jit
+def copy_weights(
+    addresses: NDArray[np.uint64],
+    kinds: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    out: NDArray[Any],
+) -> None:
+    """As `copy_keys` with arrays of the dtypes that ``kinds`` (see `KINDS`) say, cast to that of ``out``."""
+    at = 0
+    for i in range(len(addresses)):
+        first, count = np.uint64(starts[i]), ends[i] - starts[i]
+        place = addresses[i]
+        if place == np.uint64(0):
+            at += count
+            continue
+        if kinds[i] == 0:
+            for k in range(count):
+                out[at + k] = _item(place + first + np.uint64(k), np.uint8(0))
+        elif kinds[i] == 1:
+            for k in range(count):
+                out[at + k] = _item(place + np.uint64(2) * (first + np.uint64(k)), np.uint16(0))
+        elif kinds[i] == 2:
+            for k in range(count):
+                out[at + k] = _item(place + np.uint64(4) * (first + np.uint64(k)), np.uint32(0))
+        elif kinds[i] == 3:
+            for k in range(count):
+                out[at + k] = _item(place + np.uint64(4) * (first + np.uint64(k)), np.float32(0))
+        else:
+            for k in range(count):
+                out[at + k] = _item(place + np.uint64(8) * (first + np.uint64(k)), np.float64(0))
+        at += count

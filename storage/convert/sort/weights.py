@@ -18,7 +18,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
-class WeightRange:
+class WeightExtent:
     """What is known of all weights seen: whether all are whole numbers below 2^32, whether float32
     holds all exactly, the largest, and their sum (float64)."""
 
@@ -27,9 +27,9 @@ class WeightRange:
     largest: float = 0.0
     total: float = 0.0
 
-    def joined(self, other: "WeightRange") -> "WeightRange":
+    def joined(self, other: "WeightExtent") -> "WeightExtent":
         """The range of both."""
-        return WeightRange(
+        return WeightExtent(
             self.whole and other.whole,
             self.exact32 and other.exact32,
             max(self.largest, other.largest),
@@ -46,18 +46,18 @@ class WeightRange:
         return np.dtype(np.float64)
 
 
-def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightRange]:
+def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightExtent]:
     """``weights`` in the narrowest dtype that holds them, and their range.
 
     Raises:
         InputError: a weight is not finite, or a whole number that would be rounded.
     """
     if len(weights) == 0:
-        return np.empty(0, np.uint8), WeightRange()
+        return np.empty(0, np.uint8), WeightExtent()
     if weights.dtype in (np.uint8, np.uint16, np.uint32):
         largest = int(weights.max())
         total = float(weights.sum(dtype=np.uint64))
-        extent = WeightRange(True, largest <= 1 << 24, largest, total)
+        extent = WeightExtent(True, largest <= 1 << 24, largest, total)
     else:
         check_whole_weights(weights, name)
         values = np.ascontiguousarray(weights, np.float64)
@@ -66,7 +66,7 @@ def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightRange]
             raise InputError(
                 f"{name}: a weight is {values[bad]}, and weights must be finite; drop such edges, or leave weights out"
             )
-        extent = WeightRange(bool(whole), bool(exact32), float(top), float(total))
+        extent = WeightExtent(bool(whole), bool(exact32), float(top), float(total))
     return weights.astype(extent.dtype(), copy=False), extent
 
 

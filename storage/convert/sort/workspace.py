@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch, trim
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles, trim
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
@@ -129,8 +129,8 @@ class Workspace:
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
         self.share = shares(memory, workers, maps=self.renames)
-        self.room = MemoryQuota(self.share.spill_bytes)
-        self.scratch = Scratch(options.scratch or target.parent, self._expected_scratch)
+        self.quota = MemoryQuota(self.share.spill_bytes)
+        self.scratch = ScratchFiles(options.scratch or target.parent, self._expected_scratch)
         self.pool = ThreadPool(workers, "convert")
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
@@ -190,13 +190,13 @@ class Workspace:
 
     def spill(self) -> Spill:
         """A new, empty spill."""
-        spill = Spill(self.room, self.scratch)
+        spill = Spill(self.quota, self.scratch)
         self._spills.append(spill)
         return spill
 
     def log(self) -> EdgeLog:
         """A new, empty log."""
-        self._log = EdgeLog(self.room, self.scratch, self.source.name)
+        self._log = EdgeLog(self.quota, self.scratch, self.source.name)
         return self._log
 
     def check_vertex_memory(self, vertices: int) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ class RawFile:
         if self._ahead:
             piece, self._ahead = self._ahead[:count], self._ahead[count:]
         else:
-            piece = self._guard(lambda: self._file.read(count))
+            with _reading(self.name):
+                piece = self._file.read(count)
         self.done += len(piece)
         return piece
 
@@ -46,7 +48,8 @@ class RawFile:
             piece = self.read(len(buffer))
             buffer[: len(piece)] = piece
             return len(piece)
-        count: int = self._guard(lambda: self._file.readinto(buffer))
+        with _reading(self.name):
+            count: int = self._file.readinto(buffer)
         self.done += count
         return count
 
@@ -54,12 +57,6 @@ class RawFile:
         """Close the file (standard input stays open)."""
         if self.name != "standard input":
             self._file.close()
-
-    def _guard(self, action: Callable[[], Any]) -> Any:
-        try:
-            return action()
-        except OSError as error:
-            raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
 
 
 class PositionedFile:
@@ -83,15 +80,13 @@ class PositionedFile:
             RunError: the disk failed.
         """
         view = memoryview(out.reshape(-1).view(np.uint8))
-        try:
+        with _reading(self.name):
             while view:
                 count = os.preadv(self._file.fileno(), [view], start)
                 if count == 0:
                     raise InputError(f"{self.name} became shorter while it was read")
                 start += count
                 view = view[count:]
-        except OSError as error:
-            raise RunError(f"{self.name}: reading failed: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the file (standard input stays open)."""
@@ -103,6 +98,14 @@ class PositionedFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{name}: reading failed: {error.strerror or error}") from error
 
 
 def _open(path: str | Path) -> tuple[str, Any, int | None]:

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes
+from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import is_data, shown
 from penstock.storage.ingest.text.edge_list import TextFile
-from penstock.storage.ingest.text.row_lists import RowBlock, RowsSource, Shape, what_is_wrong, whole_lines
+from penstock.storage.ingest.text.row_lists import RowBlock, RowShape, RowsSource, what_is_wrong
 
 
 class AdjacencySource(RowsSource):
@@ -36,7 +36,7 @@ class AdjacencySource(RowsSource):
             raise InputError(f"--format {format}: a file is a whole graph, numbered from 0; convert one at a time")
         super().__init__(paths, options)
         self._format = format
-        self._shape = Shape(owned=format == "adjacency", weighted=bool(options.weights))
+        self._shape = RowShape(owned=format == "adjacency", weighted=bool(options.weights))
         self._rows = 0
 
     def batches(self) -> Generator[EdgeBatch]:
@@ -62,11 +62,11 @@ class AdjacencySource(RowsSource):
                 self._rows = block.row + block.rows + block.unfinished
             yield block
 
-    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
+    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:
         file.explain = partial(what_is_wrong, self._shape, None)
         if self._format != "webgraph":
             return 0, 0, self._shape
-        for number, line, at in whole_lines(block):
+        for number, line, at in lines_of(block):
             if is_data(line):
                 if not line.strip().isdigit() or not line.isascii():
                     raise InputError(

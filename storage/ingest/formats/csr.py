@@ -63,9 +63,7 @@ class CsrSource:
 
         def read(piece: RowPiece) -> EdgeBatch:
             neighbors, weights = self.load(piece)
-            sources = np.empty_like(neighbors)
-            fill_sources(piece.offsets, piece.first, sources)
-            return EdgeBatch(sources, neighbors, weights)
+            return EdgeBatch(sources_of(piece, neighbors.dtype), neighbors, weights)
 
         with ThreadPool(self._threads, "csr") as pool:
             yield from ordered_map(pool, read, self.pieces(self._piece_edges), self._threads + 1)
@@ -150,6 +148,13 @@ def cut_rows(first: int, offsets: NDArray[np.int64], limit: int) -> Iterator[Row
             if offsets[last] > start:
                 yield RowPiece(first + row, offsets[row : last + 1])
             row = last
+
+
+def sources_of(piece: RowPiece, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The row of each edge of a piece."""
+    sources = np.empty(piece.edges, dtype)
+    fill_sources(piece.offsets, piece.first, sources)
+    return sources
 
 
 @jit

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes
+from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import is_data, shown
 from penstock.storage.ingest.text.edge_list import TextFile
-from penstock.storage.ingest.text.row_lists import RowBlock, RowsSource, Shape, what_is_wrong, whole_lines
+from penstock.storage.ingest.text.row_lists import RowBlock, RowShape, RowsSource, what_is_wrong
 
 MOST_DIGITS = 18
 """Of a number in the header: no graph has 10^18 of anything."""
@@ -56,8 +56,8 @@ class MetisSource(RowsSource):
                 yield parsed.batch
         self._check_edges()
 
-    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
-        for number, line, at in whole_lines(block):
+    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:
+        for number, line, at in lines_of(block):
             if is_data(line):
                 self.known_vertices, self._edges, shape = read_header(line, f"{self.name}, line {number}")
                 if self._options.weights and not shape.weighted:
@@ -93,7 +93,7 @@ class MetisSource(RowsSource):
         raise InputError(f"{self.name}: {what}; fetch it again, or correct it")
 
 
-def read_header(line: str, where: str) -> tuple[int, int, Shape]:
+def read_header(line: str, where: str) -> tuple[int, int, RowShape]:
     """Vertices, edges, and the shape of the rows.
 
     Raises:
@@ -110,7 +110,7 @@ def read_header(line: str, where: str) -> tuple[int, int, Shape]:
         )
     constraints = int(words[3]) if len(words) > 3 else 1
     skip = int(flags[0]) + (constraints if flags[1] == "1" else 0)
-    return int(words[0]), int(words[1]), Shape(skip=skip, weighted=flags[2] == "1")
+    return int(words[0]), int(words[1]), RowShape(skip=skip, weighted=flags[2] == "1")
 
 
 @jit

@@ -21,7 +21,7 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import DAMAGE
 from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.formats.csr import cut_rows, fill_sources
+from penstock.storage.ingest.formats.csr import cut_rows, sources_of
 from penstock.storage.ingest.formats.npy import MOST_BYTES, ArrayStream
 
 MOST_WHOLE = 64
@@ -111,9 +111,7 @@ class NpzSource:
             wrong = (ends[1:] < ends[:-1]) | (ends[1:] > np.uint64(entries))
             self._check_rising(not wrong.any(), entries, first + int(np.argmax(wrong)))
             for piece in cut_rows(first, ends.astype(np.int64), max(1, self._options.block_bytes // 16)):
-                sources = np.empty(piece.edges, np.uint64)
-                fill_sources(piece.offsets, piece.first, sources)
-                yield sources
+                yield sources_of(piece, ends.dtype)
             last = ends[-1:]
         self._check_rising(int(last[0]) == entries, entries, rows)
 

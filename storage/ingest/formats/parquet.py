@@ -54,7 +54,7 @@ class ParquetSource(InputFiles):
     def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
         taken = columns_of(path, file.schema_arrow.names, self._options)
         note_columns(self.columns_taken, taken)
-        names = [taken.names[column] for column in taken.columns.as_tuple() if column >= 0]
+        names = [taken.names[column] for column in taken.columns if column >= 0]
         rows = max(1, file.metadata.num_rows)
         size = path.stat().st_size
         read = 0
@@ -112,7 +112,7 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
         columns = choose_columns(names, len(names), options.weights, str(path))
     else:
         columns = find_columns(names, options.columns, str(path))
-    missing = [column for column in columns.as_tuple() if column >= len(names)]
+    missing = [column for column in columns if column >= len(names)]
     if missing:
         raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(names)}: see --columns")
     return TakenColumns(str(path), columns, tuple(names), len(names))

@@ -61,16 +61,14 @@ class DelimitedSource(TextSource):
 
     _strings = False
 
-    def batches(self) -> Generator[EdgeBatch]:
-        """Yield the edges of every block of every file, in order.
+    def _line_of(self, parsed: Parsed, edge: int) -> tuple[int, str]:
+        assert isinstance(parsed.file, TableFile)
+        delimiter = parsed.file.delimiter
+        return _record_at(parsed.text, record_start(parsed.text, ord(delimiter), edge), delimiter)
 
-        Raises:
-            InputError: a file is absent, damaged, must be said more of, or has a record that is no edge.
-        """
+    def _parsed(self) -> Generator[Parsed]:
         parse = partial(parse_records_of, sides=self._options.sides)
-        for parsed in parsed_in_order(self._records(), parse, self._options.workers):
-            if len(parsed.batch):
-                yield parsed.batch
+        return parsed_in_order(self._records(), parse, self._options.workers)
 
     def _records(self) -> Iterator[RecordBlock]:
         for stream in self._streams():
@@ -88,7 +86,7 @@ class DelimitedSource(TextSource):
             self.passed_over = shown(layout.first[2].strip(), SHOWN_FIELD)
         file = TableFile(stream, taken.columns, layout.lines)
         file.delimiter, file.width, file.named = taken.delimiter, taken.width, self._strings
-        file.explain = lambda record, columns: what_is_wrong(record, columns, file)
+        file.explain = partial(what_is_wrong, file)
         return file
 
 
@@ -152,12 +150,13 @@ def parse_records_of(block: RecordBlock, sides: bool) -> Parsed:
     file, text = block.file, block.text
     if block.plain:
         batch, lines, begin = _plain(file, text)
-        return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
+        bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
+        return Parsed(file, batch, lines, bad, text)
     good = text if block.bad < 0 else text[: block.bad]
-    batch, bad = _named(file, good, sides) if file.named else _numbers(file, good)
-    begin = block.bad if bad < 0 else record_start(good, ord(file.delimiter), bad)
-    lines = int(np.count_nonzero(text == 10))
-    return Parsed(file, batch, lines, _bad_record(text, begin, file.delimiter), text)
+    batch, wrong = _named(file, good, sides) if file.named else _numbers(file, good)
+    begin = block.bad if wrong < 0 else record_start(good, ord(file.delimiter), wrong)
+    bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
+    return Parsed(file, batch, int(np.count_nonzero(text == 10)), bad, text)
 
 
 def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
@@ -165,7 +164,7 @@ def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
     columns = file.columns
     sources, targets, weights = BUFFERS.room(len(text) // 4 + 1, columns.weight >= 0)
     with_commas = text if file.delimiter == "," else _with_commas(text, file.delimiter)
-    edges, lines, begin, largest = parse_records(with_commas, columns.as_tuple(), file.width, sources, targets, weights)
+    edges, lines, begin, largest = parse_records(with_commas, columns, file.width, sources, targets, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     return narrow_batch(sources[:edges], targets[:edges], found, largest), lines, begin
 
@@ -202,7 +201,7 @@ def _named(file: TableFile, text: Bytes, sides: bool) -> tuple[EdgeBatch, int]:
 
 def _cells(file: TableFile, text: Bytes) -> list[Strings]:
     """The source's, target's and weight's cells of whole records."""
-    wanted = tuple(column for column in file.columns.as_tuple() if column >= 0)
+    wanted = tuple(column for column in file.columns if column >= 0)
     if len(text) == 0:
         return [(_EMPTY, np.zeros(1, np.int64)) for _ in wanted]
     return csv_columns(text, file.delimiter, file.width, wanted)
@@ -227,10 +226,8 @@ def _with_commas(text: Bytes, delimiter: str) -> Bytes:
     return table[text]
 
 
-def _bad_record(text: Bytes, begin: int, delimiter: str) -> tuple[int, str] | None:
-    """The line (from 1) of the record at byte ``begin``, and its text; None for -1."""
-    if begin < 0:
-        return None
+def _record_at(text: Bytes, begin: int, delimiter: str) -> tuple[int, str]:
+    """The line (from 1) of the record at byte ``begin``, and its text."""
     line = int(np.count_nonzero(text[:begin] == 10)) + 1
     return line, _first_record(text[begin : begin + LONGEST_LINE].tobytes().decode("utf-8", "replace"), delimiter)
 

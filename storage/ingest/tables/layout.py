@@ -55,8 +55,8 @@ def read_table_layout(block: Bytes, options: IngestOptions, file: str) -> TableL
         columns = choose_columns(names, width, options.weights, file)
     else:
         columns = find_columns(names, options.columns, file)
-    if max(columns.as_tuple()) >= width:
-        raise InputError(f"{file} has no column {max(columns.as_tuple())}; its first line has {width}, counted from 0")
+    if max(columns) >= width:
+        raise InputError(f"{file} has no column {max(columns)}; its first line has {width}, counted from 0")
     passed = comments + (records[0][1] if names else 0)
     data = [tuple(fields) for fields, _ in records[1 if names else 0 :]]
     commented = sum(1 for line in lines[:comments] if line.strip())

@@ -23,7 +23,7 @@ class TableFile(TextFile):
     named: bool = False
 
 
-def what_is_wrong(record: str, columns: Columns, file: TableFile) -> str:
+def what_is_wrong(file: TableFile, record: str, columns: Columns) -> str:
     """Why a record is no edge, and the option that would help."""
     text = np.frombuffer((record + "\n").encode(), np.uint8)
     whole, bad = scan_records(text, ord(file.delimiter), 0)

@@ -8,7 +8,7 @@ columns than that, the choice is the user's.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.storage.base.errors import InputError
 
@@ -20,17 +20,12 @@ WEIGHT_NAMES = frozenset({"weight", "w", "cost", "distance", "length", "capacity
 WANTED = "name the columns with --columns (source, target and, third, weight)"
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Positions (from 0) of source, target and weight (-1: no weight) in a line."""
 
     source: int = 0
     target: int = 1
     weight: int = -1
-
-    def as_tuple(self) -> tuple[int, int, int]:
-        """For the compiled parser."""
-        return self.source, self.target, self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +47,12 @@ class TakenColumns:
         """For machines."""
         spelled = {
             role: None if at < 0 else self.names[at] if at < len(self.names) else at
-            for role, at in zip(("source", "target", "weight"), self.columns.as_tuple(), strict=True)
+            for role, at in zip(("source", "target", "weight"), self.columns, strict=True)
         }
         return {
             "file": self.file,
             **spelled,
-            "positions": [at for at in self.columns.as_tuple() if at >= 0],
+            "positions": [at for at in self.columns if at >= 0],
             "of": self.width,
             "header": bool(self.names),
             "delimiter": self.delimiter or None,
@@ -65,9 +60,9 @@ class TakenColumns:
 
     def told(self) -> str:
         """For people: which column is what, which are not read, how the columns are known."""
-        roles = zip(("source", "target", "weight"), self.columns.as_tuple(), strict=True)
+        roles = zip(("source", "target", "weight"), self.columns, strict=True)
         taken = ", ".join(f"{role} = {self._spelled(at)}" for role, at in roles if at >= 0)
-        others = [self._spelled(at) for at in range(self.width) if at not in self.columns.as_tuple()]
+        others = [self._spelled(at) for at in range(self.width) if at not in self.columns]
         left = f"; not read: {', '.join(others[:6])}{' ...' * (len(others) > 6)}" if others else ""
         how = "; the first line is a header" if self.names and self.delimiter else ""
         if not self.names and self.delimiter:

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
+from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.source import IngestOptions
@@ -130,13 +131,9 @@ class DeclaredSource(InputFiles, ABC):
 
     def _entry_line(self, parsed: Parsed, entry: int) -> tuple[int, str]:
         """Line number and text of the ``entry``-th entry of a block."""
-        seen = -1
-        for number, raw in enumerate(parsed.text.tobytes().split(b"\n"), start=1):
-            line = raw.decode("utf-8", "replace")
-            seen += self._is_entry(line)
-            if seen == entry:
-                return parsed.lines_before + number, line
-        raise AssertionError(f"block has no entry {entry}")
+        entries = (line for line in lines_of(parsed.text) if self._is_entry(line[1]))
+        number, line, _ = next(islice(entries, entry, None))
+        return parsed.lines_before + number, line
 
 
 def first_outside(ids: NDArray[Any], size: int) -> int | None:

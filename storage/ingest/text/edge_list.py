@@ -20,7 +20,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
+from penstock.storage.ingest.bytes.blocks import Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
@@ -93,7 +93,7 @@ def parse_block(block: tuple[TextFile, Bytes], lines: Lines = parse_lines) -> Pa
     columns = file.columns
     shortest = 2 if columns.source == columns.target else 4
     sources, targets, weights = BUFFERS.room(len(text) // shortest + 1, columns.weight >= 0)
-    edges, passed, begin, largest = lines(text, columns.as_tuple(), sources, targets, weights)
+    edges, passed, begin, largest = lines(text, columns, sources, targets, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
     return Parsed(file, batch, passed, bad_at(text, passed, begin), text)
@@ -144,10 +144,15 @@ class TextSource(InputFiles):
         with closing(self._parsed()) as blocks:
             for parsed in blocks:
                 if edge < len(parsed.batch):
-                    number, line = _line_of(parsed.text, edge)
+                    number, line = self._line_of(parsed, edge)
                     return parsed.file.stream.name, parsed.lines_before + number, line
                 edge -= len(parsed.batch)
         return None
+
+    def _line_of(self, parsed: Parsed, edge: int) -> tuple[int, str]:
+        """The number (from 1) and the text of the line of an edge (from 0) of a block."""
+        number, line, _ = next(islice(_data_lines(parsed.text), edge, None))
+        return number, line.rstrip("\r")
 
     def _parsed(self) -> Generator[Parsed]:
         return parsed_in_order(self._blocks(), parse_block, self._options.workers)
@@ -162,14 +167,6 @@ class TextSource(InputFiles):
                     note_columns(self.columns_taken, taken)
                     self.passed_over = self.passed_over or _third_number(block, self._options)
                 yield file, block
-
-
-def _line_of(text: Bytes, edge: int) -> tuple[int, str]:
-    """The number (from 1) and the text of the line that holds an edge (from 0) of a block."""
-    lines = enumerate(text.tobytes().split(b"\n"), start=1)
-    data = ((number, line) for number, line in lines if line.strip() and line.strip()[:1] not in b"#%")
-    number, line = next(islice(data, edge, None))
-    return number, line.decode("utf-8", "replace").rstrip("\r")
 
 
 def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
@@ -227,17 +224,16 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
             if bool((block[:SAMPLE_BYTES] == 0).any())
             else about_returns(name)
         )
-    at, passed, line = _first_data(block, 0)
+    data = _data_lines(block)
+    passed, line, at = next(data, (0, "", 0))
+    fields = diagnose.split_fields(line) if line else ["", ""]
     names: list[str] = []
-    if line is not None and options.header is not False:
-        _, _, following = _first_data(block, at)
+    if line and options.header is not False:
+        _, following, _ = next(data, (0, "", 0))
         if options.header or _is_header(line, following, options):
-            names = [field.strip("\"'") for field in diagnose.split_fields(line)]
-    width = 2 if line is None else len(diagnose.split_fields(line))
-    taken = TakenColumns(name, _columns(names, options, name), tuple(names), width)
-    if not names:
-        return block, taken, 0
-    return block[at:], taken, passed
+            names = [field.strip("\"'") for field in fields]
+    taken = TakenColumns(name, _columns(names, options, name), tuple(names), len(fields))
+    return (block[at:], taken, passed) if names else (block, taken, 0)
 
 
 def about_returns(name: str) -> str:
@@ -247,18 +243,18 @@ def about_returns(name: str) -> str:
 
 def _third_number(block: Bytes, options: IngestOptions) -> str | None:
     """The third field of the first edge, if it is a number and nothing is said of weights."""
-    line = None if options.weights is not None or options.columns is not None else first_data(block)
-    third = diagnose.split_fields(line)[2:3] if line is not None else []
+    asked = options.weights is not None or options.columns is not None
+    third = [] if asked else diagnose.split_fields(first_data(block))[2:3]
     return diagnose.shown(third[0], diagnose.SHOWN_FIELD) if third and diagnose.is_number(third[0]) else None
 
 
-def _is_header(line: str, following: str | None, options: IngestOptions) -> bool:
+def _is_header(line: str, following: str, options: IngestOptions) -> bool:
     """A first line of names: known ones, or any if the next line has numbers (else ids are strings)."""
     if not diagnose.looks_like_header(line):
         return False
     if known_header(diagnose.split_fields(line)):
         return True
-    if following is None:
+    if not following:
         return options.string_ids is False
     return any(map(diagnose.is_number, diagnose.split_fields(following)))
 
@@ -272,34 +268,11 @@ def _columns(names: list[str], options: IngestOptions, name: str) -> Columns:
     return Columns(0, 1, 2) if options.weights else Columns(0, 1)
 
 
-def first_data(block: Bytes) -> str | None:
-    """The first line of data in a block, if there is one."""
-    return _first_data(block, 0)[2]
+def first_data(block: Bytes) -> str:
+    """The first line of data in a block; empty if there is none."""
+    return next(_data_lines(block), (0, "", 0))[1]
 
 
-def _first_data(block: Bytes, at: int) -> tuple[int, int, str | None]:
-    """The first line of data from byte ``at`` on: where it ends, lines passed, its text."""
-    passed = 0
-    while at < len(block):
-        line = line_at(block, at)
-        at += _line_bytes(block, at)
-        passed += 1
-        if diagnose.is_data(line):
-            return at, passed, line
-    return at, passed, None
-
-
-def _line_bytes(block: Bytes, at: int) -> int:
-    window = 256
-    while True:
-        end = block[at : at + window].tobytes().find(b"\n")
-        if end >= 0:
-            return end + 1
-        if at + window >= len(block):
-            raise InputError("a block of text does not end in a newline")
-        window *= 8
-
-
-def line_at(block: Bytes, at: int) -> str:
-    """The text of the line that begins at byte ``at``."""
-    return block[at : at + _line_bytes(block, at) - 1].tobytes().decode("utf-8", "replace")
+def _data_lines(block: Bytes) -> Iterator[tuple[int, str, int]]:
+    """Those of `lines_of` that are neither empty nor comments."""
+    return (line for line in lines_of(block) if diagnose.is_data(line[1]))

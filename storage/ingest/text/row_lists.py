@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import BYTE_ORDER_MARK, Bytes, last_newline
-from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, last_newline, lines_of, next_block, without_mark
+from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, bad_id, bad_weight, shown, split_fields
 from penstock.storage.ingest.text.edge_list import (
@@ -26,11 +26,11 @@ from penstock.storage.ingest.text.edge_list import (
     narrow_batch,
     parsed_in_order,
 )
-from penstock.storage.ingest.text.parser import NEWLINE, has_lone_return
+from penstock.storage.ingest.text.parser import has_lone_return
 from penstock.storage.ingest.text.row_parser import HASH, count_rows, last_entry, parse_rows
 
 
-class Shape(NamedTuple):
+class RowShape(NamedTuple):
     """How a row is spelled: its first field names its vertex (``owned``), or ``skip`` fields are passed;
     a weight follows each neighbor (``weighted``)."""
 
@@ -46,7 +46,7 @@ class RowBlock:
 
     file: TextFile
     text: Bytes
-    shape: Shape
+    shape: RowShape
     row: int
     inside: bool
     unfinished: bool
@@ -59,7 +59,7 @@ class RowsSource(InputFiles):
     def _parsed(self) -> Iterator[Parsed]:
         return parsed_in_order(self._blocks(), self._parse, self._options.workers)
 
-    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, Shape] | None:
+    def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:
         """Given the first bytes of a file: bytes and lines of its head, and the shape of rows; None: more, please."""
         raise NotImplementedError
 
@@ -78,10 +78,10 @@ class RowsSource(InputFiles):
             InputError: a field that is longer than a block, or lines that end in carriage returns alone.
         """
         tail = np.empty(0, np.uint8)
-        shape: Shape | None = None
+        shape: RowShape | None = None
         row, inside, ended = 0, False, False
         while not ended:
-            block, filled, ended = _next(file.stream, tail, block_bytes)
+            block, filled, ended = next_block(file.stream, tail, block_bytes)
             if shape is None:
                 block, filled, shape = self._without_head(block, filled, file)
             cut = last_newline(block, filled) + 1 if shape is not None else 0
@@ -104,9 +104,8 @@ class RowsSource(InputFiles):
                 f"{file.stream.name}: its first line is missing: the file is empty, or truncated; fetch it again"
             )
 
-    def _without_head(self, block: Bytes, filled: int, file: TextFile) -> tuple[Bytes, int, Shape | None]:
-        if block[: min(3, filled)].tobytes() == BYTE_ORDER_MARK:
-            block, filled = block[3:], filled - 3
+    def _without_head(self, block: Bytes, filled: int, file: TextFile) -> tuple[Bytes, int, RowShape | None]:
+        block, filled = without_mark(block, filled)
         if filled and has_lone_return(block[:filled]):
             raise InputError(about_returns(file.stream.name))
         found = self._head(block[:filled], file)
@@ -138,31 +137,11 @@ class RowsSource(InputFiles):
         return Parsed(block.file, batch, lines - block.unfinished, bad, text)
 
 
-def _next(stream: Stream, tail: Bytes, block_bytes: int) -> tuple[Bytes, int, bool]:
-    """The tail and more content; how many bytes, and whether that was all (then it ends in a newline)."""
-    block = np.empty(len(tail) + block_bytes + 1, np.uint8)
-    block[: len(tail)] = tail
-    filled = len(tail) + stream.read_into(memoryview(block)[len(tail) : -1])
-    ended = filled < len(block) - 1
-    if ended and filled and block[filled - 1] != NEWLINE:
-        block[filled] = NEWLINE
-        filled += 1
-    return block, filled, ended
-
-
 def _is_comment(text: Bytes) -> bool:
     return text.tobytes().lstrip(b" \t\r")[:1] in (b"#", b"%")
 
 
-def whole_lines(block: Bytes) -> Iterator[tuple[int, str, int]]:
-    """The number (from 1), the text and the end in bytes of every line that ends in the block."""
-    at = 0
-    for number, raw in enumerate(block.tobytes().split(b"\n")[:-1], start=1):
-        at += len(raw) + 1
-        yield number, raw.decode("utf-8", "replace"), at
-
-
-def _cut_inside(text: Bytes, shape: Shape, inside: bool, name: str) -> tuple[int, int]:
+def _cut_inside(text: Bytes, shape: RowShape, inside: bool, name: str) -> tuple[int, int]:
     """Where to cut a line that has no end, and the vertex it belongs to if it says so."""
     before = 0 if inside else 1 if shape.owned else shape.skip
     cut = int(last_entry(text, before, 2 if shape.weighted else 1))
@@ -177,12 +156,12 @@ def _cut_inside(text: Bytes, shape: Shape, inside: bool, name: str) -> tuple[int
 
 def _line_of_row(text: Bytes, row: int) -> tuple[int, str]:
     """Number (from 1) and text of the ``row``-th line that is no comment."""
-    lines = (line for line in whole_lines(text) if line[1].lstrip()[:1] not in ("#", "%"))
+    lines = (line for line in lines_of(text) if line[1].lstrip()[:1] not in ("#", "%"))
     number, line, _ = next(islice(lines, row, None))
     return number, line
 
 
-def what_is_wrong(shape: Shape, ids: range | None, line: str, _: Columns) -> str:
+def what_is_wrong(shape: RowShape, ids: range | None, line: str, _: Columns) -> str:
     """What is wrong with a row; neighbors are ``ids`` (None: any), and there is a row for each."""
     head, colon, rest = line.partition(":") if shape.owned else ("", "", line)
     fields = (split_fields(head) if colon else []) + split_fields(rest if colon or not shape.owned else line)

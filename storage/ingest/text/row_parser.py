@@ -32,7 +32,7 @@ def parse_rows(
     weights: NDArray[np.float64],
     lone: NDArray[np.uint64],
 ) -> tuple[int, int, int, Any, int]:
-    """Parse whole rows; ``place`` is `RowBlock.row` (uint64) and ``inside``, ``shape`` a `Shape`.
+    """Parse whole rows; ``place`` is `RowBlock.row` (uint64) and ``inside``, ``shape`` a `RowShape`.
 
     Returns:
         edges found, lines passed, where the first bad line begins (-1: none), the largest id, and how

@@ -141,7 +141,7 @@ def distinct_fields(
 
 
 @jit
-def find_or_add(one: Any, two: Any, keys: NDArray[np.uint64], slots: NDArray[np.uint32], count: int) -> int:
+def find_or_add(one: Any, two: Any, keys: NDArray[np.uint64], slots: NDArray[np.uint32], count: int) -> Any:
     """The number of a key (two halves) among the ``count`` in ``keys``; ``count`` if it is new, and was added.
 
     ``slots``, 2^n, hold numbers plus one, 0 where free.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray
 from penstock.storage.format.edges import EdgeBatch, LocalNames
-from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks
+from penstock.storage.ingest.bytes.blocks import Bytes, line_at, line_blocks
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import IngestOptions
@@ -28,7 +28,6 @@ from penstock.storage.ingest.text.edge_list import (
     TextSource,
     bad_at,
     first_data,
-    line_at,
     parsed_in_order,
     read_layout,
 )
@@ -70,7 +69,7 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
             rest, taken, _ = read_layout(block, options, stream.name)
             columns = taken.columns
             line = first_data(rest)
-            fields = [] if line is None else split_fields(line)
+            fields = split_fields(line) if line else []
             ends = [fields[column] for column in (columns.source, columns.target) if column < len(fields)]
             return any(not diagnose.is_number(end) for end in ends)
     return False
@@ -83,7 +82,7 @@ def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
     most = len(text) // (2 if columns.source == columns.target else 4) + 1
     room, _, weights = BUFFERS.room(2 * most, columns.weight >= 0)
     places = room.view(np.int32)[: 4 * most].reshape(most, 4)
-    edges, lines, begin = parse_fields(text, columns.as_tuple(), places, weights)
+    edges, lines, begin = parse_fields(text, columns, places, weights)
     bad = bad_at(text, lines, begin)
     names, ends = local_names(text, places[:edges], sides)
     if bad is None and (wrong := not_utf8(text, places, names, sides)) is not None:
@@ -155,7 +154,7 @@ def bad_name(word: str) -> str:
 
 def _about_numbers(found: list[str], columns: Columns) -> str:
     """What is wrong with the number of fields or the weight."""
-    last = max(columns.as_tuple())
+    last = max(columns)
     if last >= len(found):
         return (
             f"it has {len(found)} column{'s' * (len(found) != 1)}, and column {last} counted from 0 is wanted; "

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
 from penstock.engine.calibration.calibrate import Effort, Material, calibrate, device_named, disk_rates, machine_facts
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.time_budget import TimeBudget

@@ -13,7 +13,7 @@ from penstock.engine import Field, Graph, Program, run
 from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import triangles
-from penstock.engine.kernels import cuda_stretch
+from penstock.engine.kernels.cuda import fused
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
@@ -174,7 +174,7 @@ def test_iterations_of_one_launch_are_kept_together(tmp_path: Path) -> None:
     """While they are told one by one, the state is that of the last one already."""
     graph = in_memory(shape("path", directed=False))
     gpu = {"device": "emulated", "kernels": "cuda"}
-    with mock.patch.object(cuda_stretch, "MOST_ITERATIONS", 7), Session(graph, **gpu) as session:
+    with mock.patch.object(fused, "MOST_ITERATIONS", 7), Session(graph, **gpu) as session:
         kept = Checkpoints(tmp_path, 1)
         made = []
         for number, record in enumerate(session.steps(BFS(source=0), kept), 1):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
@@ -97,22 +97,22 @@ def test_gives_the_answer_and_accounts_for_what_travels(
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
             patch.setattr(device_memory_plan, "divide_host_memory", keeping(*shelf))
-        concatenated = cel.Concatenated._copy
+        concatenated = cel.Concatenated._copy_words
 
-        def counted(parcel: Any, plan: Any, slab: Any, stage: Any) -> None:
-            concatenated(parcel, plan, slab, stage)
-            seen.append((parcel._view.record, int(parcel._view.offsets[-1])))
-            rows = np.asarray(parcel._view.rows)
+        def counted(transfer: Any, plan: Any, slab: Any) -> None:
+            concatenated(transfer, plan, slab)
+            seen.append((transfer._view.record, int(transfer._view.offsets[-1])))
+            rows = np.asarray(transfer._view.rows)
             assert np.all(np.diff(rows.astype(np.int64)) >= 0)
 
-        patch.setattr(cel.Concatenated, "_copy", counted)
+        patch.setattr(cel.Concatenated, "_copy_words", counted)
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         with Session(graph, device="emulated", **options) as session:
             result = session.run(programs(edges)[name])
             loaded, again = session._device.bytes_in, session.run(programs(edges)[name])
             copied = session._device.bytes_in - loaded
             pipeline = session._equipment.pipelines[0]
-            assert pipeline.free_slabs == pipeline._slabs.count
+            assert pipeline.staging.slabs.free == pipeline.staging.slabs.count
     for found in (result, again):
         np.testing.assert_array_equal(next(iter(found.fields.values())), expected)
     tasks = tasks_of(again)
@@ -187,13 +187,13 @@ def test_a_fault_in_the_middle_frees_everything(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(RuntimeError, match="a thread fell over"):
             session.run(SSSP(0))
         pipeline = session._equipment.pipelines[0]
-        assert pipeline.free_slabs == pipeline._slabs.count
+        assert pipeline.staging.slabs.free == pipeline.staging.slabs.count
         session._device.finish()
-        while pipeline._packs._leaving:
-            event, pack = pipeline._packs._leaving.popleft()
+        while pipeline.staging.packs._leaving:
+            event, pack = pipeline.staging.packs._leaving.popleft()
             session._device.wait(event)
-            pipeline._packs._slots.give(pack.number)
-        assert pipeline.free_packs == pipeline._packs._slots.count
+            pipeline.staging.packs._slots.give(pack.number)
+        assert pipeline.staging.packs.free == pipeline.staging.packs._slots.count
         check_sssp(edges, 0, session.run(SSSP(0)).fields["distance"])
 
 

@@ -17,8 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.engine.session import Session
+from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
 from support.graphs import on_disk, shape, skewed, weighed
@@ -146,25 +149,23 @@ class Places:
         self.twice = self.seen = 0
         residency = Pipeline.residency
 
-        def watched(pipeline: Pipeline, demand: Any, elsewhere: Any = None) -> Any:
-            answer = residency(pipeline, demand, elsewhere)
-            if pipeline.source is not None and pipeline.cache is not None and pipeline.source.cache is not None:
-                self._look(pipeline, demand)
+        def watched(pipeline: Pipeline, demand: Any) -> Any:
+            answer = residency(pipeline, demand)
+            if isinstance(pipeline.source, StagedReader):
+                self._look(pipeline.directory(demand.direction), pipeline.source.host.cache, answer.resident)
             return answer
 
         patch.setattr(Pipeline, "residency", watched)
 
-    def _look(self, pipeline: Pipeline, demand: Any) -> None:
-        assert pipeline.source is not None
-        device, host = pipeline.cache, pipeline.source.cache
-        assert device is not None
-        assert host is not None
-        stage = pipeline.stage(demand.direction)
-        mine = device.entries(stage.key)
+    def _look(self, directory: PartitionDirectory, host: HostCache | None, resident: Any) -> None:
+        device = directory.staging.cache
+        if device is None or host is None:
+            return
+        mine = device.entries(directory.key)
         lacking = np.zeros(len(device.starts), dtype=bool)
-        lacking[mine] = stage.partitions_of(stage.absent(demand))
+        lacking[mine] = ~resident
         there, here = np.zeros(len(device.starts), dtype=bool), host.starts >= 0
-        there[mine] = stage.held_partitions
+        there[mine] = directory.partly_held
         twice = there & here & ~lacking
         waits = lacking & ~there & ~here
         assert not (twice.any() and waits.any()), "held twice while there is no room for another"
@@ -212,8 +213,8 @@ def test_what_comes_to_stay_on_the_device_leaves_the_host(tmp_path: Path, monkey
     with Watched(graph, device="emulated", device_edge_memory=6 * 4 * CHUNK * 4, partition_bytes=1 << 20) as session:
         session._loop(program_of("bfs", edges))
         pipeline = session._equipment.pipelines[0]
-        table, rates = pipeline.table("out"), Rates(copy_bytes=1e9, line_rate=1e6, sector_rate=1e6)
-        device, host = pipeline.cache, pipeline.source.cache
+        table, rates = pipeline.directory("out").table, Rates(copy_bytes=1e9, line_rate=1e6, sector_rate=1e6)
+        device, host = pipeline.cache, pipeline.source.host.cache
         for wanted in ([7, 8, 9], [7, 8, 9], [7, 8, 9], range(7, 13), range(7, 13)):
             active = np.zeros(len(table), dtype=np.int64)
             active[list(wanted)] = table.lengths[list(wanted)]
@@ -239,7 +240,7 @@ def test_what_the_device_keeps_leaves_the_host_cache_to_the_rest(
     with Watched(graph, device="emulated", **options) as session:
         follow(session, "sweeps", edges, lambda record: reads.append(sum(t.chunks_read for t in record.tasks)))
         pipeline = session._equipment.pipelines[0]
-        device, host = pipeline.cache, pipeline.source.cache
+        device, host = pipeline.cache, pipeline.source.host.cache
         kept = int((device.starts >= 0).sum()), int((host.starts >= 0).sum())
         assert not ((device.starts >= 0) & (host.starts >= 0)).any()
     assert places.seen >= 3
@@ -256,13 +257,15 @@ def test_resident_then_cached_then_from_disk(tmp_path: Path, monkeypatch: pytest
     with Watched(graph, device="emulated", device_edge_memory=60 * 4 * CHUNK * 4, direction="push") as session:
         follow(session, "bfs", edges, lambda record: None)
         lane = session.loop.workers[0].lanes["push"]
-        table, pipeline = lane.pipeline.table("out"), lane.pipeline
+        pipeline = lane.pipeline
+        table = pipeline.directory("out").table
         rows = table.v1 - table.v0
         pending = np.random.default_rng(4).permutation(len(table)).astype(float)
         demand = Demand("out", rows, table.lengths, table.lengths // 4, pending)
         plan = pipeline.plan(demand, session._equipment.feedback.given)
-        assert pipeline.source is not None
-        on_device, on_host = pipeline.here("out", False), pipeline.source.here("out", False)
+        directory = pipeline.directory("out")
+        on_device = directory.resident(False)
+        on_host = directory.filled(pipeline.source.complete(directory.adjacency, False))
     ranks = [0 if on_device[t.partitions[0]] else 1 if on_host[t.partitions[0]] else 2 for t in plan.tasks]
     assert ranks == sorted(ranks)
     assert set(ranks) == {0, 1, 2}

@@ -15,6 +15,7 @@ from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
+from penstock.transfer.staging.staged_reader import StagedReader
 from support.faults import break_disk, flip_bit
 from support.graphs import on_disk, shape
 from support.program_cases import check, program_of
@@ -53,13 +54,15 @@ def attempt(graph: Graph, route: str) -> RunError | None:
         equipment = session._equipment
         if equipment is not None:
             pipeline = equipment.pipelines[0]
-            assert pipeline.free_slabs == pipeline.options.slabs
+            assert pipeline.staging.slabs.free == pipeline.options.slabs
             pipeline.close()
-            assert pipeline.free_packs in (0, pipeline.options.slabs)
-            assert pipeline.source is not None
-            assert pipeline.source.free_slabs == pipeline.source.options.slabs
-            assert not pipeline.source.cache.flights
-            assert not pipeline.source.cache.busy.any()
+            assert pipeline.staging.packs.free == pipeline.options.slabs
+            assert isinstance(pipeline.source, StagedReader)
+            host = pipeline.source.host
+            assert host.slabs.free == host.options.slabs
+            assert host.cache is not None
+            assert not host.cache.flights
+            assert not host.cache.busy.any()
     assert threading.active_count() <= before, "a thread was left behind"
     return error
 

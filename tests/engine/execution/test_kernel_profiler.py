@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -87,13 +88,6 @@ def test_an_error_in_a_kernel_passes_through() -> None:
 def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     """With a stand-in for CUDA: the device's events are the host's, ranges are kept in a list."""
 
-    class Ranges(list[str]):
-        def push(self, name: str) -> None:
-            self.append(name)
-
-        def pop(self) -> None:
-            self.append("end")
-
     class Kernels:
         def apply(self) -> np.ndarray:
             return np.ones(3)
@@ -101,7 +95,8 @@ def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     timeline, device = Timeline(), EmulatedDevice()
     device.kind = "cuda"
     watch = KernelProfiler(timeline, device)
-    watch._ranges = ranges = Ranges()
+    ranges: list[str] = []
+    watch._ranges = SimpleNamespace(RangePush=ranges.append, RangePop=lambda: ranges.append("end"))
     watch.kernels(Kernels(), device).apply()
     assert list(timeline.spans()) == []
     watch.settle()

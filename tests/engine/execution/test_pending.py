@@ -41,7 +41,7 @@ def test_the_largest_pending_value_goes_first(tmp_path: Any, kernels: Any, prior
     options = {"device": "emulated", "route": "filter", "device_edge_memory": 300, "partition_bytes": 64, "combine": 1}
     with Session(graph, direction="push", priority=priority, kernels=kernels, **options) as session:
         record = session.run(Waiting()).records[0]
-        table = session._equipment.pipelines[0].table("out")
+        table = session._equipment.pipelines[0].directory("out").table
     starts = graph.out.index().starts(0, graph.vertices + 1)
     expected = np.zeros(len(table))
     for v in range(0, graph.vertices, 3):

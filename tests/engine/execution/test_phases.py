@@ -113,7 +113,7 @@ class Count2(Count):
         (CDLP, {"everywhere": False}, "everywhere = True"),
         (CDLP, {"vertex": None}, r"no vertex\(\)"),
         (CDLP, {"edge": lambda degree: degree}, "reads 'degree'"),
-        (CDLP, {"wants": lambda label: label}, r"has wants\(\)"),
+        (CDLP, {"cond": lambda label: label}, r"has cond\(\)"),
         (LCC, {"edge": lambda lcc: lcc}, r"either edge\(\) or corner\(\)"),
         (LCC, {"combine": "min"}, "must be sum"),
         (LCC, {"corner": lambda neighbors: neighbors}, "reads 'neighbors'"),

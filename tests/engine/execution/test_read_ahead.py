@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.kernels.host import HostKernels
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
@@ -16,6 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.prefetch_queue import PrefetchQueue
+from penstock.transfer.staging.staged_reader import StagedReader
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
 from support.small_host import dividing
@@ -42,15 +43,16 @@ def session(request: pytest.FixtureRequest, graph: Graph, monkeypatch: pytest.Mo
 
 
 def at_rest(pipeline: Pipeline) -> bool:
-    if pipeline.source is not None:
-        pipeline._settle()  # what the host has lent it takes back when it is next asked for room
-    own = pipeline.free_slabs == pipeline.options.slabs
-    return own and (pipeline.source is None or pipeline.source.free_slabs == pipeline.source.options.slabs)
+    stagings = [pipeline.staging]
+    if isinstance(pipeline.source, StagedReader):
+        pipeline.source.settle()  # what the host has lent it takes back when it is next asked for room
+        stagings.append(pipeline.source.host)
+    return all(staging.slabs.free == staging.options.slabs for staging in stagings)
 
 
 def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
-    apply, start, hand_over = HostKernels.apply, Pipeline.start, PrefetchQueue.hand_over
+    apply, start, next_ready = HostKernels.apply, Pipeline.start, PrefetchQueue.next_ready
 
     def told(name: str, function: Any) -> Any:
         def called(*arguments: Any) -> Any:
@@ -62,7 +64,7 @@ def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monk
     session.run(PageRank(tol=0, max_iter=1))
     monkeypatch.setattr(HostKernels, "apply", told("apply", apply))
     monkeypatch.setattr(Pipeline, "start", told("start", start))
-    monkeypatch.setattr(PrefetchQueue, "hand_over", told("view", hand_over))
+    monkeypatch.setattr(PrefetchQueue, "next_ready", told("view", next_ready))
     session.run(PageRank(tol=0, max_iter=3))
     order = [name for at, name in enumerate(happened) if at == 0 or happened[at - 1] != name]
     ends = ["start", "apply"] if session.device is None else ["apply", "start"]
@@ -136,5 +138,5 @@ def test_a_session_may_be_closed_in_between(session: Session) -> None:
     assert session._equipment is not None
     (pipeline,) = session._equipment.pipelines
     session.close()
-    assert pipeline.free_slabs == pipeline.options.slabs
+    assert pipeline.staging.slabs.free == pipeline.options.slabs
     steps.close()

@@ -1,4 +1,4 @@
-"""Kernels where arrays do not begin at vertex 0, where edges come as an unsorted list, and where one row is huge.
+"""Kernels where arrays do not begin at vertex 0, and where one row is huge.
 
 Each case runs on the reference and on the compiled kernels, on one and on several threads.
 """
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine.kernels import host
-from penstock.engine.kernels.host import HostKernels
-from penstock.engine.kernels.reference import ReferenceKernels, marked
+from penstock.engine.kernels.host import launch as host
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
@@ -53,17 +53,13 @@ def _index(sources: np.ndarray[Any, Any]) -> Index:
     return from_offsets(offsets)
 
 
-def _views(sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any], layout: str) -> list[View]:
-    """Three views; as a list the edges are shuffled and carry their sources."""
+def _views(sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> list[View]:
+    """Three views."""
     index, record = _index(sources), TaskRecord("resident", "out", (0,))
-    if layout == "list":
-        order = np.random.default_rng(1).permutation(len(sources))
-        sources, targets = sources[order], targets[order]
     views = []
     for e0, e1 in ((0, 250), (250, 600), (600, 900)):
         rows = index.row_of(e0), index.row_of(e1 - 1) + 1
-        named = sources[e0:e1] if layout == "list" else None
-        views.append(View(layout, "out", e0, e1, *rows, targets[e0:e1], None, record, sources=named))
+        views.append(View(e0, e1, *rows, targets[e0:e1], None, record))
     return views
 
 
@@ -74,23 +70,21 @@ def _start(program: Program, kernels: Any) -> State:
 
 
 @pytest.mark.parametrize(("kind", "threads"), KERNELS)
-@pytest.mark.parametrize("layout", ["csr", "list"])
-def test_shortest_paths_on_a_window(kind: Any, threads: int, layout: str) -> None:
+def test_shortest_paths_on_a_window(kind: Any, threads: int) -> None:
     sources, targets = _edges(3)
     program = SSSP(source=FIRST + 7)
     kernels = kind(program, KIND, False, threads)
     kernels.use()
     state, index = _start(program, kernels), _index(sources)
-    state.window("distance", FIRST + 7, FIRST + 8)[:] = 0
+    state.fields["distance"][7] = 0
     while not (frontier := kernels.select(state, index, (), np.inf)).empty:
-        for view in _views(sources, targets, layout):
+        for view in _views(sources, targets):
             kernels.push(view, state, frontier, index, ())
     assert state.fields["distance"].tolist() == _levels(sources, targets)
 
 
 @pytest.mark.parametrize(("kind", "threads"), KERNELS)
-@pytest.mark.parametrize("layout", ["csr", "list"])
-def test_components_on_a_window(kind: Any, threads: int, layout: str) -> None:
+def test_components_on_a_window(kind: Any, threads: int) -> None:
     sources, targets = _edges(4)
     keep = (sources - FIRST) % 5 == (targets - FIRST) % 5
     sources, targets = sources[keep], targets[keep]
@@ -99,8 +93,7 @@ def test_components_on_a_window(kind: Any, threads: int, layout: str) -> None:
     state, index = _start(WCC(), kernels), _index(sources)
     state.fields["component"][:] = np.arange(LAST - FIRST)
     record = TaskRecord("resident", "out", (0,))
-    named = sources if layout == "list" else None
-    view = View(layout, "out", 0, len(sources), FIRST, LAST, targets, None, record, sources=named)
+    view = View(0, len(sources), FIRST, LAST, targets, None, record)
     kernels.link_rows(view, state, index, 0, np.uint64(2**64 - 1), False)
     kernels.compress(state)
     assert state.fields["component"].tolist() == _components(sources, targets)
@@ -131,7 +124,7 @@ def test_sweep_sends_select_and_apply_on_a_window(kind: Any, threads: int) -> No
     state.accumulate_apart()
     everyone = Frontier(LAST - FIRST, len(sources), everything=True)
     kernels.send(state, everyone, index, ())
-    for view in _views(sources, targets, "csr"):
+    for view in _views(sources, targets):
         kernels.push(view, state, everyone, index, ())
     kernels.apply(state, everyone, index, ())
     degrees = np.bincount(sources, minlength=LAST)

@@ -56,7 +56,7 @@ def test_fields_and_globals_keep_their_order_and_can_be_taken_back() -> None:
         ("self_combining", False, r"has no vertex\(\)"),
         ("width", None, "declares no Field"),
         ("edge", lambda distance: distance, r"test_program.py:\d+\) reads 'distance', which is neither"),
-        ("wants", lambda target_width: target_width, "reads 'target_width'"),
+        ("cond", lambda target_width: target_width, "reads 'target_width'"),
     ],
 )
 def test_mistakes_are_named(name: str, value: object, message: str) -> None:

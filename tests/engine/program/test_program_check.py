@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Field, Global, Program, Start
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
@@ -173,7 +173,7 @@ ALL = {"combine": "all", "everywhere": True}
         (Plain, {"edge": None, "corner": _one, "done": lambda *_: True}, r"has done\(\)"),
         (WCC, {"edge": _one}, r"has edge\(\), which would never be run"),
         (WCC, {"vertex": _one}, r"has vertex\(\), which would never be run"),
-        (WCC, {"wants": _one}, r"has wants\(\), which would never be run"),
+        (WCC, {"cond": _one}, r"has cond\(\), which would never be run"),
         (WCC, {"max_iter": 1}, "links trees has no iterations"),
         (WCC, {"done": lambda *_: True}, r"has done\(\)"),
         (WCC, {"along": "in"}, "along = 'in' is read by nothing"),

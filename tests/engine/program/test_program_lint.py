@@ -25,7 +25,7 @@ class Misspelled(BFS):
 
 
 class Undefined(BFS):
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         return level < factor  # type: ignore[name-defined]
 
 
@@ -49,7 +49,7 @@ class Idle(BFS):
     ("kind", "message"),
     [
         (Misspelled, r"Misspelled.combiner is read by nothing \(did you mean combine\?\); correct it, or rename it"),
-        (Undefined, r"Undefined.wants \(.*test_program_lint.py:29\) uses 'factor', .* def wants\(level, factor\)"),
+        (Undefined, r"Undefined.cond \(.*test_program_lint.py:29\) uses 'factor', .* def cond\(level, factor\)"),
         (Silent, r"Silent.vertex \(.*test_program_lint.py:33\) returns nothing; end it with return and a value"),
         (Idle, r"Idle.start \(.*test_program_lint.py:44\) returns nothing"),
         (Empty, r"Empty.edge \(.*test_program_lint.py:38\) returns nothing"),
@@ -61,12 +61,12 @@ def test_a_slip_is_told(kind: Callable[[int], Program], message: str) -> None:
 
 
 class Foreign(BFS):
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         return np.linalg.norms(level) < 1  # type: ignore[attr-defined]
 
 
 def test_what_a_module_does_not_have_is_told() -> None:
-    place = r"Foreign.wants \(.*test_program_lint.py:\d+\)"
+    place = r"Foreign.cond \(.*test_program_lint.py:\d+\)"
     message = place + " uses 'norms', which numpy.linalg does not have; did you mean norm\\?"
     with pytest.raises(InputError, match=message):
         run(Foreign(0), CHAIN, kernels="reference")
@@ -81,7 +81,7 @@ class Kept(BFS):
         assert self.buckets == LIMIT
         return super().start(graph, state)
 
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         return level == np.uint32(abs(-(2**32 - 1))) and LIMIT > 1
 
 
@@ -116,7 +116,7 @@ class Roundabout(Mixed, BFS):
     def form(self, graph: Graph, mode: str) -> Program:
         return (lambda: (self, self.allong)[0])()
 
-    def wants(level):  # type: ignore[no-untyped-def]
+    def cond(level):  # type: ignore[no-untyped-def]
         if LIMIT < 0:
             return np.float_of_old(level) < missing  # type: ignore[attr-defined, name-defined]
         return level == np.uint32(2**32 - 1)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from penstock.engine import Program, Session
 from penstock.engine.api import make
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP

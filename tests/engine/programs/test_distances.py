@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.sssp import SSSP, FloatSSSP, HugeSSSP
 from penstock.storage.base.errors import InputError
 from support.graphs import in_memory, on_disk

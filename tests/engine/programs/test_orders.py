@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges
-from penstock.engine.kernels import cuda as seam
+from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.vertex_ids import in_original_order
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.table import PROGRAMS, named

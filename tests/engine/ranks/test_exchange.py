@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from penstock.engine.kernels.reference import ReferenceKernels, marked
+from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.ranks.exchange import Exchange
 from penstock.engine.state.state import State

@@ -1,30 +1,21 @@
-"""State: windows, bitmaps, and the bytes announced beforehand."""
+"""State: bitmaps, and the bytes announced beforehand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from penstock.engine.kernels.reference import ReferenceKernels, marked
+from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.state import Bitmap, State, state_bytes
-from penstock.storage.base.errors import RunError
 
 KIND = np.dtype(np.uint32)
 
 
 def _state(program: Program, first: int = 0, last: int = 100) -> State:
     return State(program, ReferenceKernels(program, KIND, weighted=False).author, first, last, KIND)
-
-
-def test_a_window_is_a_view_of_the_vertices_named() -> None:
-    state = _state(SSSP(source=0), 1000, 1100)
-    state.window("distance", 1010, 1020)[:] = 5
-    assert (state.fields["distance"][10:20] == 5).all()
-    with pytest.raises(RunError, match=r"window \[900, 1010\) of distance is outside the state's \[1000, 1100\)"):
-        state.window("distance", 900, 1010)
 
 
 def test_a_vector_field_has_a_row_a_vertex() -> None:
@@ -38,7 +29,7 @@ def test_a_vector_field_has_a_row_a_vertex() -> None:
             return factors
 
     state = _state(Factors())
-    assert state.window("factors", 3, 5).shape == (2, 8)
+    assert state.fields["factors"].shape == (100, 8)
     assert state_bytes(Factors(), 1 << 20, KIND, apart=False) > 32 << 20
 
 
@@ -46,7 +37,6 @@ def test_bits_are_marked_with_their_summary() -> None:
     bitmap = Bitmap.empty(10_000)
     bitmap.add(np.array([0, 63, 64, 9_999]))
     assert marked(bitmap) == [0, 63, 64, 9_999]
-    assert bitmap.dirty_spans.tolist() == [0, 2]
     bitmap.clear()
     assert marked(bitmap) == []
 

@@ -139,7 +139,7 @@ def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 KERNELS = """
 import numpy as np
-from penstock.engine.kernels.cached import Kernel
+from penstock.engine.kernels.host.jit import Kernel
 from penstock.storage.format.index import _starts
 out = np.zeros(2, np.int64)
 for function in (_starts, Kernel(_starts.py_func, "trial").serial):

@@ -11,14 +11,14 @@ from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import hub_order, id_sets
 from penstock.storage.convert.row_writer import DegreeStream
-from penstock.storage.convert.sort import key_pack, radix
+from penstock.storage.convert.sort import radix, run
 from penstock.storage.convert.sort import weights as weighing
-from penstock.storage.convert.sort.groups import SortGroup, check_density, group_buckets, sort_plan
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, Scratch
+from penstock.storage.convert.sort.groups import BucketGroup, check_density, group_buckets, sort_plan
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.run import Packing, pack_edges, pack_keys
-from penstock.storage.convert.sort.sort_groups import Ordering, RowSpan, make_rows, sort_group
+from penstock.storage.convert.sort.sort_groups import KeyRange, Ordering, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.convert.sort.weights import WeightRange, from_ordered, narrow, to_ordered
+from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
 from penstock.storage.convert.sort.workspace import bucket_count, shares
 from penstock.storage.format.edges import EdgeBatch
 
@@ -65,7 +65,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     """Ids from 2^32 on: runs of both kinds of keys meet in one spill, coarser than either alone."""
     big = (1 << 37) + 5
     batches = edges_of(([5, 3, 5, 70000], [1, 9, 0, 4]), ([big, 5, big - 1, big], [7, big, 2, 3]), ([0], [0]))
-    spill = Spill(MemoryQuota(1 << 20), Scratch(tmp_path, lambda: None))
+    spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
     for batch in batches:
         spill.add(pack_edges(batch, Packing(buckets=64)))
     assert spill.wide
@@ -76,7 +76,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     for group in group_buckets(counts, 1 << 20, single=True):
         keys, weights = spill.gather(spill.parts(group.first, group.last, 100)[0], group.first, None)
         base = group.first << spill.shift
-        keys, weights = sort_group(keys, weights, RowSpan(0, (1 << 64) - 1, base), ordering)
+        keys, weights = sort_group(keys, weights, KeyRange(0, (1 << 64) - 1, base), ordering)
         rows = make_rows(keys, weights, base, ordering)
         sources = np.repeat(rows.first + np.arange(len(rows.degrees)), rows.degrees)
         found += list(zip(sources.tolist(), rows.neighbors.tolist(), strict=True))
@@ -88,8 +88,8 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
 
 
 def test_ids_beyond_any_index_are_refused() -> None:
-    (batch,) = edges_of(([1, key_pack.MAX_VERTICES], [2, 3]))
-    with pytest.raises(InputError, match=f"vertex id {key_pack.MAX_VERTICES} .*--renumber"):
+    (batch,) = edges_of(([1, run.MAX_VERTICES], [2, 3]))
+    with pytest.raises(InputError, match=f"vertex id {run.MAX_VERTICES} .*--renumber"):
         pack_edges(batch, Packing(buckets=64))
 
 
@@ -118,7 +118,7 @@ def test_groups_cover_every_edge_in_order(counts: Any, limit: int, single: bool)
         assert group.edges <= limit or group.last - group.first == 1
         assert not single or group.last - group.first == 1
     assert all(one.last <= two.first for one, two in itertools.pairwise(groups))
-    assert group_buckets(np.array([3, 3]), 6) == [SortGroup(0, 2, 6)]
+    assert group_buckets(np.array([3, 3]), 6) == [BucketGroup(0, 2, 6)]
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 10 << 20, 1 << 30])
@@ -217,7 +217,7 @@ def test_integer_weights_are_measured_too() -> None:
     assert narrow(np.array([3, 70000], np.uint32), "x")[0].dtype == np.uint32
     assert narrow(np.array([3, 7], np.uint32), "x")[0].dtype == np.uint8
     assert narrow(np.array([-3, 7], np.int64), "x")[0].dtype == np.float32
-    assert WeightRange(total=300.0, largest=200).dtype(summed=True) == np.uint16
+    assert WeightExtent(total=300.0, largest=200).dtype(summed=True) == np.uint16
     assert weighing.working_dtype(np.dtype(np.uint8)) == np.uint32
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert import convert as story
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.csr_passthrough import CsrRowsReader
+from penstock.storage.convert.csr_passthrough import CsrPassthrough
 from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
@@ -51,13 +51,13 @@ def converted(names: list[Path], options: ConvertOptions, output: Path) -> Conve
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes every time that rows are taken as they are."""
     taken: list[str] = []
-    rows = CsrRowsReader.rows
+    rows = CsrPassthrough.rows
 
-    def noted(self: CsrRowsReader) -> Iterator[Any]:
+    def noted(self: CsrPassthrough) -> Iterator[Any]:
         taken.append("straight")
         return rows(self)
 
-    monkeypatch.setattr(CsrRowsReader, "rows", noted)
+    monkeypatch.setattr(CsrPassthrough, "rows", noted)
     return taken
 
 
@@ -153,8 +153,8 @@ def test_ids_from_32_bits_on(tmp_path: Path) -> None:
     given_source.undirected, given_source.bytes_done = False, 0
     options = ConvertOptions(threads=2)
     with workspace.Workspace(given_source, tmp_path / "graph.h5", options, workspace.ignore) as space:
-        sorter = Sorter(space.pool, SortPlan(2, 100, 300), space.room, space.scratch, 64)
-        found = list(CsrRowsReader(given_source, sorter, ordering, drop_loops=False).rows())
+        sorter = Sorter(space.pool, SortPlan(2, 100, 300), space.quota, space.scratch, 64)
+        found = list(CsrPassthrough(given_source, sorter, ordering, drop_loops=False).rows())
     assert [rows.first for rows in found] == [first, first + 5]
     assert [rows.degrees.tolist() for rows in found] == [[3, 0, 2], [3]]
     assert [rows.neighbors.tolist() for rows in found] == [[1, 1, first, 2, 7], [8, 9, first + 5]]

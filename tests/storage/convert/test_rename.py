@@ -116,6 +116,15 @@ def test_the_line_of_an_edge_that_is_not_listed_is_named(tmp_path: Path) -> None
         convert(source, tmp_path / "graph.h5", options)
 
 
+def test_the_record_of_an_edge_that_is_not_listed_is_named(tmp_path: Path) -> None:
+    """Of CSV too, where a record may have several lines."""
+    (tmp_path / "a.csv").write_text('source,target,note\n1,2,"a, b"\n2,1,"two\nlines"\n2,77,"three\nmore"\n')
+    (tmp_path / "listed").write_text("1\n2\n")
+    source = open_source([tmp_path / "a.csv"], None, IngestOptions(columns=("source", "target")))
+    with pytest.raises(InputError, match=r'a.csv, line 5: target 77 is not listed in .*\n    2,77,"three'):
+        convert(source, tmp_path / "graph.h5", ConvertOptions(vertices_file=tmp_path / "listed"))
+
+
 @pytest.mark.parametrize("options", [{"hub_sort": True}, {"vertices_file": Path("ids")}])
 def test_what_two_sides_exclude(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--bipartite: --"):

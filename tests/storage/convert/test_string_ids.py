@@ -14,7 +14,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_sort import sorted_order
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, Scratch
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
 from penstock.storage.format.edges import LocalNames
 from support.graph_files import string_array
 
@@ -28,15 +28,17 @@ def test_order_is_that_of_bytes(texts: list[str]) -> None:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path, lambda: None)
+def scratch(tmp_path: Path) -> Iterator[ScratchFiles]:
+    made = ScratchFiles(tmp_path, lambda: None)
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("room", [0, 1 << 30])
 @pytest.mark.parametrize("count", [0, 1, 3000])
-def test_runs_are_merged_in_order(room: int, count: int, scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_merged_in_order(
+    room: int, count: int, scratch: ScratchFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(convert_names, "SMALLEST_RUN", 1000)
     random = np.random.default_rng(count)
     texts = [f"{'x' * int(random.integers(0, 20))}{i * 7919 % 10007}" for i in range(count)]

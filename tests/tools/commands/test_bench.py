@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from penstock.tools import cli
 from penstock.tools.bench.compare import READY
-from penstock.tools.bench.peers import TASKS
+from penstock.tools.bench.queries import FROM_TEXT
 from support.commands import answered
 
 
@@ -21,7 +21,7 @@ def test_compare_finds_penstock_right(tmp_path: Path, capsys: pytest.CaptureFixt
     assert facts["wrong"] == []
     seconds = facts["seconds"]
     assert isinstance(seconds, dict)
-    assert set(seconds) == {READY, *TASKS}
+    assert set(seconds) == {READY, *FROM_TEXT}
     assert all(set(times) == {"penstock", "scipy"} for times in seconds.values())
     assert list(tmp_path.iterdir()) == []
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
 from penstock.tools.base.output import plain
-from penstock.tools.bench.routes.figures import COLOURS, as_svg
+from penstock.tools.base.plots import COLOURS, as_svg, starts_of
 from penstock.tools.report import figures, page
-from penstock.tools.report.read_metrics import Run, read
+from penstock.tools.report.read_metrics import RunMetrics, read
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
 
@@ -56,9 +56,9 @@ def came(partitions: int = 1, **more: int) -> dict[str, int]:
     return {"tasks": 1, "partitions": partitions, "edges": 10, "lines": 0, "bytes_link": 0, "bytes_disk": 0} | more
 
 
-def run_of(count: int, *, linked: bool = True, ended: bool = True) -> Run:
+def run_of(count: int, *, linked: bool = True, ended: bool = True) -> RunMetrics:
     """A run of `count` iterations by several routes."""
-    made = Run(job("cuda" if linked else "host", copy_bytes=5e10, line_rate=4e8))
+    made = RunMetrics(job("cuda" if linked else "host", copy_bytes=5e10, line_rate=4e8))
     for number in range(count):
         route = ("zero-copy", "compaction", "filter")[number % 3] if linked else "filter"
         size = {"bytes_link": 128 * 900, "lines": 900} if linked else {}
@@ -163,15 +163,15 @@ def test_pictures_say_what_they_show(count: int, linked: bool) -> None:
     assert len(page) < 6e5
 
 
-def svg(run: Run) -> str:
-    from penstock.tools.bench.routes.figures import as_svg
+def svg(run: RunMetrics) -> str:
+    from penstock.tools.base.plots import as_svg
 
     return "".join(as_svg(figure) for figure in figures.pictures(run, alone=False).values())
 
 
 def test_a_run_of_zeros_can_be_drawn() -> None:
     pytest.importorskip("matplotlib")
-    run = Run(job())
+    run = RunMetrics(job())
     run.iterations.append(iteration(0, {}) | {"frontier_vertices": 0, "frontier_edges": 0, "seconds": 0.0})
     assert "frontier" in svg(run)
     run.iterations[0]["iteration"] = 70
@@ -243,7 +243,7 @@ def test_what_cannot_be_drawn_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_columns_are_as_wide_as_the_iterations_they_stand_for() -> None:
     for count in (1, 3, 160, 161, 9_000):
-        starts = figures._starts(count, min(count, 160))
+        starts = starts_of(count, min(count, 160))
         assert starts[0] == -0.5
         assert starts[-1] == count - 0.5
         assert (np.diff(starts) > 0).all()
@@ -349,5 +349,5 @@ def test_odd_runs_are_drawn() -> None:
     named = iteration(0, {"$x_{$": came(3, bytes_link=1000)}) | {"direction": "$"}
     changes = [(name, value) for name in ("frontier_edges", "frontier_vertices", "seconds") for value in (0, 1 << 62)]
     odd = [named | {name: value} for name, value in [*changes, ("routes", {}), ("busy_seconds", {})]]
-    for figure in figures.pictures(Run(LINES[0] | {"program": "$x_{$"}, odd), alone=True).values():
+    for figure in figures.pictures(RunMetrics(LINES[0] | {"program": "$x_{$"}, odd), alone=True).values():
         as_svg(figure)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import read_vertex
 from penstock.tools.run.checkpointing import Checkpointing
-from penstock.tools.run.job import JOB_GROUPS, Job, Step
+from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import lines_of, read, text_of
 from penstock.tools.run.metrics import Watching
 from penstock.tools.run.run_options import AnswerOptions, Execution, Keeping, Parameters
@@ -181,7 +181,7 @@ def test_what_is_written_is_read_back(
     folder = tmp_path_factory.getbasetemp()
     (folder / "g.h5").touch()
     parameters = Parameters.of(more, source=tuple(sources), tol=tol, weight=weight)
-    step = Step("bfs", parameters, AnswerOptions(top=3, path=Path("out.csv")))
+    step = JobStep("bfs", parameters, AnswerOptions(top=3, path=Path("out.csv")))
     given = {str(option.name): None for group in JOB_GROUPS for option in group.options} | {"host_memory": memory}
     job = Job(
         folder / "g.h5", (step,), given, Execution(), Watching(), Checkpointing(), Keeping()

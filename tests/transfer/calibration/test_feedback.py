@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -106,18 +105,18 @@ def test_tiny_observations_do_not_move_a_factor_and_wild_ones_are_clipped() -> N
 
 @given(st.lists(st.floats(1 / CLIP, CLIP), min_size=5, max_size=5))
 def test_corrected_rates_take_so_many_times_as_long(by: list[float]) -> None:
-    found = corrected(RATES, by)
-    disk, decode, gather, copy, kernel = by
+    found = corrected(RATES, by, CostLaw(3e-6, 2e-9, 4.0), CostLaw(5e-6, 1e-9, 8.0))
+    disk, decode, gather, copy, _ = by
     ratios = {
-        "disk_bytes": disk, "decode_bytes": decode, "gather_bytes": gather, "copy_bytes": copy, "kernel_edges": kernel,
+        "disk_bytes": disk, "decode_bytes": decode, "gather_bytes": gather, "copy_bytes": copy,
+        "kernel_edges": 4.0, "line_rate": 8.0, "sector_rate": 8.0,
     }  # fmt: skip
     for name, factor in ratios.items():
         assert getattr(RATES, name) / getattr(found, name) == pytest.approx(factor)
     assert found.copy_latency == pytest.approx(RATES.copy_latency * copy)
-    assert found.kernel_latency == pytest.approx(RATES.kernel_latency * kernel)
-    same = {field.name for field in fields(Rates)} - {*ratios, "copy_latency", "kernel_latency"}
-    assert all(name.startswith(("line", "sector")) or name == "kernel_rows" for name in same)
-    assert all(getattr(found, name) == getattr(RATES, name) for name in same)
+    assert (found.kernel_latency, found.line_latency) == (3e-6, 5e-6)
+    assert (found.kernel_rows, found.line_rows) == pytest.approx((5e8, 1e9))
+    assert found.line_runs == tuple((length, rate / 8.0) for length, rate in RATES.line_runs)
 
 
 @pytest.mark.parametrize("corrects", [True, False])

@@ -5,7 +5,7 @@ import pytest
 from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.staging.slab_pool import Slabs
+from penstock.transfer.staging.slab_pool import SlabPool
 
 
 def test_the_host_copies_at_once():
@@ -36,7 +36,7 @@ def test_the_ceiling_holds_and_freeing_makes_room():
 
 
 def test_slabs_are_allocated_once_and_handed_out_one_to_each():
-    slabs = Slabs(HostDevice(), 2, 10, np.uint32, np.uint8)
+    slabs = SlabPool(HostDevice(), 2, 10, np.uint32, np.uint8)
     first, second = slabs.take(False), slabs.take(True)
     assert slabs.take(False) is None
     assert first.weights is None
@@ -51,4 +51,4 @@ def test_slabs_are_allocated_once_and_handed_out_one_to_each():
 
 def test_slabs_without_weights_refuse_to_give_them():
     with pytest.raises(ValueError, match="weights"):
-        Slabs(HostDevice(), 1, 10, np.uint32, None).take(True)
+        SlabPool(HostDevice(), 1, 10, np.uint32, None).take(True)

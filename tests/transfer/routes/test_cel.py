@@ -13,10 +13,11 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.routes import cel
 from penstock.transfer.staging.gather import ActiveRows, count_rows
 from penstock.transfer.staging.gather_buffers import GatherBuffers
-from penstock.transfer.staging.host_to_device import LinkReader
-from penstock.transfer.staging.partition_directory import PartitionDirectory
-from penstock.transfer.staging.slab_pool import Slabs
+from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
+from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.cost import Cost
+from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand, Task
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList
@@ -25,17 +26,17 @@ PARTITION, CHUNK = 64, 32
 PACKS = 2
 
 
-def stage_of(room: int) -> tuple[PartitionDirectory, EmulatedDevice]:
+def directory_of(room: int) -> tuple[PartitionDirectory, EmulatedDevice]:
     """A graph with a row that is longer than a partition, behind a link; packs and slabs of `room` items."""
     hub = np.stack([np.full(150, 11), np.arange(150) % 80])
     edges = weighed(EdgeList(80, *np.concatenate([skewed(80, 350, 3), hub], axis=1)), "uint8")
     graph, device = in_memory(edges), EmulatedDevice()
     adjacency = graph.out
-    stage = PartitionDirectory(_Chunked(adjacency), "out", device, PARTITION)
-    stage.reader = LinkReader(device, {"out": adjacency.arrays})
-    stage.slabs = Slabs(device, PACKS, room, graph.vertex_dtype, graph.weight_dtype)
-    stage.packs = GatherBuffers(device, PACKS, room, (graph.vertex_dtype, graph.weight_dtype))
-    return stage, device
+    dtypes = graph.vertex_dtype, graph.weight_dtype
+    source = PinnedReader(device, {"out": adjacency.arrays})
+    staging = Staging(device, source, None, TransferOptions(PARTITION), dtypes)
+    staging.slabs, staging.packs = SlabPool(device, PACKS, room, *dtypes), GatherBuffers(device, PACKS, room, dtypes)
+    return PartitionDirectory(_Chunked(adjacency), "out", staging), device
 
 
 class _Chunked:
@@ -50,21 +51,21 @@ class _Chunked:
         return getattr(self._adjacency, name)
 
 
-def demand_of(stage: PartitionDirectory, chosen: Any) -> Demand:
+def demand_of(directory: PartitionDirectory, chosen: Any) -> Demand:
     words = np.zeros(2, np.uint64)
     np.bitwise_or.at(words, chosen >> 6, np.uint64(1) << (chosen & 63).astype(np.uint64))
-    rows = ActiveRows(words, stage.adjacency.index().arrays())
-    counts = np.array([count_rows(rows, stage.table[k]) for k in range(len(stage.table))], np.int64).T
-    none = np.zeros(len(stage.table), np.int64)
+    rows = ActiveRows(words, directory.adjacency.index().arrays())
+    counts = np.array([count_rows(rows, directory.table[k]) for k in range(len(directory.table))], np.int64).T
+    none = np.zeros(len(directory.table), np.int64)
     return Demand("out", *counts, none, none.astype(float), None, with_weights=True, marks=words)
 
 
 @given(room=st.integers(4, 400), seed=st.integers(0, 99), share=st.sampled_from([0.02, 0.3, 1.0]))
 def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> None:
-    stage, device = stage_of(room)
+    directory, device = directory_of(room)
     chosen = np.flatnonzero(np.random.default_rng(seed).random(80) < share)
-    demand = demand_of(stage, chosen)
-    found = cel.bundles(demand, stage)
+    demand = demand_of(directory, chosen)
+    found = cel.bundles(demand, directory)
     assert all(bundle.plan.words <= room for bundle in found)
     for one, other in itertools.pairwise(found):
         first = other.plan.place(0)
@@ -72,34 +73,34 @@ def test_every_marked_row_travels_once(room: int, seed: int, share: float) -> No
     demand.marks[:] = 0  # somebody else writes there now
     arrived: list[tuple[int, int, int]] = []
     for bundle in found:
-        parcel = cel.start(bundle, demand, stage)
-        view = parcel.view()
+        transfer = cel.start(bundle, demand, directory)
+        view = transfer.view()
         assert view.record.edges == view.offsets[-1] == view.e1
         for i, row in enumerate(view.rows.tolist()):
             span = slice(int(view.offsets[i]), int(view.offsets[i + 1]))
             arrived += [(row, *pair) for pair in zip(view.neighbors[span], view.weights[span], strict=True)]
-        parcel.release()
-        parcel.release()
-    neighbors, weights = stage.adjacency.arrays
-    starts = stage.adjacency.index().starts(0, 81)
+        transfer.release()
+        transfer.release()
+    neighbors, weights = directory.adjacency.arrays
+    starts = directory.adjacency.index().starts(0, 81)
     wanted = [(v, neighbors[e], weights[e]) for v in chosen.tolist() for e in range(starts[v], starts[v + 1])]
     assert arrived == wanted
     assert device.bytes_in == sum(bundle.plan.words * 4 + bundle.plan.edges for bundle in found)
-    assert stage.slabs.free == PACKS
+    assert directory.staging.slabs.free == PACKS
 
 
 def test_waits_for_room_and_takes_none_in_vain() -> None:
-    stage, _ = stage_of(200)
-    demand = demand_of(stage, np.arange(80))
-    found = cel.bundles(demand, stage)
+    directory, _ = directory_of(200)
+    demand = demand_of(directory, np.arange(80))
+    found = cel.bundles(demand, directory)
     assert len(found) > PACKS
-    parcels = [cel.start(bundle, demand, stage) for bundle in found[: PACKS + 1]]
-    assert parcels[PACKS] is None
-    parcels[0].release()
-    assert cel.start(found[PACKS], demand, stage) is not None
+    transfers = [cel.start(bundle, demand, directory) for bundle in found[: PACKS + 1]]
+    assert transfers[PACKS] is None
+    transfers[0].release()
+    assert cel.start(found[PACKS], demand, directory) is not None
 
 
 def test_a_plan_has_only_carriers() -> None:
-    stage, _ = stage_of(200)
+    directory, _ = directory_of(200)
     with pytest.raises(RuntimeError, match="carriers go by filter"):
-        cel.start(Task("cel", (0,), Cost()), demand_of(stage, np.arange(3)), stage)
+        cel.start(Task("cel", (0,), Cost()), demand_of(directory, np.arange(3)), directory)

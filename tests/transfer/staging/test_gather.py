@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ POISON = 77
 
 
 def index_of(degrees: list[int], shift: int = 2) -> Index:
-    return from_degrees(len(degrees), lambda: [np.array(degrees, np.int64)], widest=shift)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", shift):
+        return from_degrees(len(degrees), lambda: [np.array(degrees, np.int64)])
 
 
 def parts_of(index: Index, size: int) -> list[Partition]:

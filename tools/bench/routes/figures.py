@@ -1,9 +1,6 @@
-"""Owns pictures: the only file that touches matplotlib, which is an optional extra.
+"""The picture of `penstock bench routes`: time, bytes over the link, and which route took the partitions by iteration.
 
-One look should answer what the tables of `penstock bench routes` do: time, bytes over the link, and which route took
-the partitions, iteration by iteration (HyTGraph's Table VI and Figure 7). A route has one colour everywhere, from Okabe
-and Ito's palette, which colour-blind people can tell apart. Refuses to measure, and to open a window: it draws into
-files, on canvases of its own.
+As in HyTGraph's Table VI and Figure 7.
 """
 
 from __future__ import annotations
@@ -13,82 +10,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.storage.base.atomic import check_target, whole_file
-from penstock.storage.base.errors import InputError
+from penstock.tools.base.plots import (
+    ALERT,
+    AUTO,
+    COLOURS,
+    OTHER,
+    PART,
+    Floats,
+    canvas,
+    grouped,
+    legend_line,
+    legend_patch,
+    plain_axes,
+    save,
+    stack,
+    starts_of,
+)
 from penstock.tools.bench.routes.outcome import brought
 from penstock.transfer.routes.registry import in_order
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.tools.bench.routes.outcome import Outcome, Row
 
-SUFFIXES = (".png", ".svg", ".pdf")
-COLOURS = {
-    "resident": "#009E73",
-    "filter": "#0072B2",
-    "compaction": "#E69F00",
-    "zero-copy": "#D55E00",
-    "cel": "#CC79A7",
-}
-OTHER = "#999999"
-AUTO = "#222222"
-PART = "#8A8A8A"
-"""Of auto with all its parts, and of auto without one of them."""
-ALERT = "#B00020"
 LONGEST = 3
 """Times the bar that three quarters do not exceed, beyond which a bar is cut."""
 LONG = 80
 """Iterations beyond which bars would be hairlines: they are averaged in so many groups."""
-
-
-def check(path: Path, *, force: bool) -> None:
-    """Refuse, before anything is measured, what could not be drawn.
-
-    Raises:
-        InputError: matplotlib is not installed, the name asks for another format, or the file exists without `force`.
-    """
-    _matplotlib()
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"picture {path} has no known format; name it with one of {', '.join(SUFFIXES)}")
-    check_target(path, force=force)
-
-
-def present() -> None:
-    """Refuse, before anything is done for a picture, to go on without matplotlib. Raises InputError."""
-    _matplotlib()
-
-
-def _matplotlib() -> Any:
-    """Matplotlib's Figure, or the way to get it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError('pictures need matplotlib: pip install "penstock[plot]"') from None
-    return Figure
-
-
-def canvas(width: float, height: float) -> Any:
-    """An empty figure of so many inches, laid out by itself. Raises InputError without matplotlib."""
-    return _matplotlib()(figsize=(width, height), dpi=120, layout="constrained")
-
-
-def as_svg(figure: Any) -> str:
-    """A figure as an SVG element for a page; its text stays text."""
-    from io import StringIO
-
-    from matplotlib import rc_context
-
-    buffer = StringIO()
-    with rc_context({"svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def save(figure: Any, path: Path, *, force: bool) -> None:
-    """Write a figure in the format that the name asks for. Raises InputError as `check` does, RunError."""
-    with whole_file(path, force=force) as partial:
-        figure.savefig(partial)
 
 
 def draw_routes(outcomes: Sequence[Outcome], title: str, path: Path, *, force: bool = False) -> None:
@@ -186,14 +133,6 @@ def _bars(panel: Any, outcome: Outcome, values: Sequence[float | None], labels: 
     return limit
 
 
-def plain_axes(panel: Any) -> None:
-    """Axes without a frame, and small letters."""
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(labelsize=8)
-    panel.xaxis.label.set_size(8.5)
-    panel.yaxis.label.set_size(8.5)
-
-
 def _iterations(panel: Any, outcome: Outcome) -> None:
     """Share of the partitions that each route brought, iteration by iteration, when auto decided."""
     panel.set_title("auto: partitions by route", loc="left", fontsize=10)
@@ -203,16 +142,12 @@ def _iterations(panel: Any, outcome: Outcome) -> None:
         panel.text(0.5, 0.5, "auto was not run", ha="center", transform=panel.transAxes, style="italic", color=PART)
         panel.set_axis_off()
         return
-    names, shares = grouped(route_shares(trial.trace))
-    active = np.array([[iteration["frontier_edges"] for iteration in trial.trace]], dtype=np.float64)
-    curve = grouped((["active"], 100 * active / max(1.0, float(active.max()))))[1][0]
-    starts = np.linspace(0, len(trial.trace), len(curve) + 1) - 0.5
-    below = np.zeros(len(curve))
+    names, shares = route_shares(trial.trace)
+    active = np.array([iteration["frontier_edges"] for iteration in trial.trace], dtype=np.float64)
+    curve = grouped(100 * active / max(1.0, float(active.max())), LONG)
+    starts = starts_of(len(active), len(curve))
     line = 0.4 if len(curve) < LONG / 2 else 0.0
-    for name, share in zip(names, shares, strict=True):
-        colour = COLOURS.get(name, OTHER)
-        panel.bar(starts[:-1], share, np.diff(starts), below, align="edge", color=colour, edgecolor="white", lw=line)
-        below += share
+    stack(panel, names, grouped(shares, LONG), starts, colours=COLOURS, line=line)
     for colour, width in (("white", 3.2), ("black", 1.4)):
         panel.step(starts, np.append(curve, curve[-1]), where="post", color=colour, linewidth=width)
     panel.set_xlim(starts[0], starts[-1])
@@ -223,7 +158,7 @@ def _iterations(panel: Any, outcome: Outcome) -> None:
     plain_axes(panel)
 
 
-def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], NDArray[np.float64]]:
+def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], Floats]:
     """Routes, and float64 (routes, iterations): percent of an iteration's partitions that each brought.
 
     An iteration that brought nothing has zeros.
@@ -236,27 +171,14 @@ def route_shares(trace: Sequence[dict[str, Any]]) -> tuple[list[str], NDArray[np
     return names, 100 * counts / np.maximum(1, counts.sum(axis=0))
 
 
-def grouped(shares: tuple[list[str], NDArray[np.float64]], most: int = LONG) -> tuple[list[str], NDArray[np.float64]]:
-    """The same in at most `most` columns, neighbors averaged."""
-    names, values = shares
-    length = values.shape[1]
-    if length <= most:
-        return names, values
-    edges = np.linspace(0, length, most + 1).astype(np.intp)
-    return names, np.add.reduceat(values, edges[:-1], axis=1) / np.diff(edges)
-
-
 def _legend(figure: Any, outcomes: Sequence[Outcome]) -> None:
     """Routes that occur anywhere, auto, and what the lines mean."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     seen = {row.name for outcome in outcomes for row in outcome.rows if row.configuration.single}
     seen |= {
         route for outcome in outcomes for row in outcome.rows if row.typical is not None for route in row.typical.shares
     }
-    marks: list[Any] = [Patch(color=COLOURS.get(name, OTHER), label=name) for name in in_order(seen)]
-    marks += [Patch(color=AUTO, label="auto"), Patch(color=PART, label="auto, one part changed")]
-    marks.append(Line2D([], [], color="black", linewidth=1.3, label="active edges, % of the largest iteration"))
-    marks.append(Line2D([], [], color="#666666", linestyle="--", linewidth=1, label="best single route"))
+    marks: list[Any] = [legend_patch(COLOURS.get(name, OTHER), name) for name in in_order(seen)]
+    marks += [legend_patch(AUTO, "auto"), legend_patch(PART, "auto, one part changed")]
+    marks.append(legend_line("active edges, % of the largest iteration", color="black", linewidth=1.3))
+    marks.append(legend_line("best single route", color="#666666", linestyle="--", linewidth=1))
     figure.legend(handles=marks, loc="lower left", ncols=len(marks), fontsize=9, frameon=False, bbox_to_anchor=(0, 0))

@@ -1,9 +1,9 @@
-"""Owns what `penstock bench routes` compares, and when two answers agree. Pure: runs nothing.
+"""What `penstock bench routes` compares, and when two answers agree.
 
 A configuration is a name and the options of a session. Each single route comes first, under the names that
 `transfer/routes/registry.py` knows, then `auto` with each cost model and without one of its parts at a time; `ablation`
 adds HyTGraph's own ladder (its Figure 8), and goes on with our steps until `auto` is reached. What cannot differ on a
-device, or cannot run, is kept with the reason: nothing is dropped silently.
+device, or cannot run, is kept with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.vertex_ids import vertex_column
+from numpy.typing import NDArray
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
+from penstock.engine.program.vertex_ids import internal_ids, vertex_column
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
@@ -22,25 +24,62 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
-from penstock.tools.bench.routes.programs import Labels, Levels
+from penstock.storage.format.graph import Graph
 from penstock.transfer.routes import cel
 from penstock.transfer.routes.registry import ROUTES, serving
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from penstock.engine.program.program import Program
     from penstock.engine.state.result import Result
-    from penstock.storage.format.graph import Graph
+
+# As WolfGraph and HyTGraph, from which CEL comes, have BFS and components: by asynchronous pushes. Ours do less (`bfs`
+# pulls and leaves early, `wcc` links trees) and so leave nothing for rows that follow a carrier.
+
+
+class Levels(Program):
+    """Edges from `source` (original id), by relaxing: shortest paths where every edge counts one."""
+
+    level = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
+    combine = "min"
+    self_combining = True
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """The source is at level 0."""
+        first = internal_ids(graph, self.source)
+        state["level"][first] = 0
+        return Start(active=first)
+
+    def edge(level):  # type: ignore[no-untyped-def]
+        """Travels along an edge: one level more."""
+        return level + 1  # type: ignore[operator]
+
+
+class Labels(Program):
+    """The smallest internal id that leads to a vertex, its own included: a component's, in an undirected graph."""
+
+    label = Field(VERTEX)
+    combine = "min"
+    self_combining = True
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex has its own label, and sends it."""
+        state["label"][:] = np.arange(graph.vertices)
+        return Start(everything=True)
+
+    def edge(label):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the label."""
+        return label
+
 
 PROGRAMS = ("bfs", "sssp", "pagerank", "wcc")
-RESIDUAL = "residual"
 RESIDUAL_TOLERANCE = 0.01
 AUTO = "auto"
 FROM_A_SOURCE: Mapping[str, Callable[[int], Program]] = {
     "bfs": BFS, "sssp": SSSP, "levels": Levels, "reachability": Reachability, "widest": WidestPath,
 }  # fmt: skip
 EVERYWHERE: Mapping[str, Callable[[], Program]] = {"wcc": WCC, "labels": Labels}
-KNOWN = (*FROM_A_SOURCE, *EVERYWHERE, "pagerank", RESIDUAL)
 HYBRID = "HyTGraph hybrid"
 BARE: Mapping[str, Any] = {
     "model": "published",
@@ -102,11 +141,10 @@ def case_of(name: str, sources: Sequence[int], sweeps: int) -> Case:
         return Case(name, [EVERYWHERE[name]])
     if name == "pagerank":
         return Case(name, [lambda: PageRank(tol=0, max_iter=sweeps, weight=False)])
-    if name == RESIDUAL:
-        # Each answer is within its tolerance of the limit, in L1: two are within twice that.
-        makers = [lambda: PageRank(tol=RESIDUAL_TOLERANCE, max_iter=100_000, weight=False)]
-        return Case(name, makers, options={"mode": "async"}, apart=2 * RESIDUAL_TOLERANCE)
-    raise InputError(f"there is no case {name!r}; choose of {', '.join(KNOWN)}")
+    assert name == "residual", name
+    # Each answer is within its tolerance of the limit, in L1: two are within twice that.
+    makers = [lambda: PageRank(tol=RESIDUAL_TOLERANCE, max_iter=100_000, weight=False)]
+    return Case(name, makers, options={"mode": "async"}, apart=2 * RESIDUAL_TOLERANCE)
 
 
 def pick_source(graph: Graph) -> int:

@@ -1,7 +1,4 @@
-"""Owns the options of `penstock bench routes`, each group as one checked value.
-
-Refuses, before anything is measured, what could not be run, drawn or written.
-"""
+"""The options of `penstock bench routes`: what could not be run, drawn or written is refused before the measurement."""
 
 from __future__ import annotations
 
@@ -24,16 +21,17 @@ from penstock.tools.base.options import (
     PARTITION_BYTES,
     SIZE,
     THREADS,
+    ParsedType,
     keep_inputs,
     option,
-    taking,
+    option_group,
 )
-from penstock.tools.base.output import Speaker, plain
+from penstock.tools.base.output import Console, plain
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
     from penstock.tools.bench.routes.outcome import Outcome
-    from penstock.tools.bench.routes.trials import Effort
+    from penstock.tools.bench.routes.trials import TrialPlan
 
 CASES = ("bfs", "sssp", "pagerank", "wcc", "residual", "levels", "labels", "reachability", "widest")
 
@@ -50,30 +48,21 @@ class Portion:
         return self.bytes if self.bytes is not None else int(self.share * whole)
 
 
-class PortionType(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes, 1GiB, or a share, 25%."""
-
-    name = "size or %"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Portion:
-        """Read the text of a portion."""
-        if isinstance(value, Portion):
-            return value
-        try:
-            if not value.endswith("%"):
-                return Portion(bytes=parse_bytes(value))
-            share = float(value[:-1]) / 100
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-        except ValueError:
-            self.fail(f"{value!r} is no share; write for instance 25%", param, ctx)
-        if not 0 < share < float("inf"):
-            self.fail(f"{value!r} must be above 0 %", param, ctx)
-        return Portion(share=share)
+def read_portion(text: str) -> Portion:
+    """Read a number of bytes, 1GiB, or a share, 25%. Raises InputError."""
+    if not text.endswith("%"):
+        return Portion(bytes=parse_bytes(text))
+    try:
+        share = float(text[:-1]) / 100
+    except ValueError:
+        raise InputError(f"{text!r} is no share; write for instance 25%") from None
+    if not 0 < share < float("inf"):
+        raise InputError(f"{text!r} must be above 0 %")
+    return Portion(share=share)
 
 
 @dataclass(frozen=True)
-class Material:
+class GeneratedGraph:
     """Which graph is generated, if no file is named."""
 
     scale: int | None
@@ -81,7 +70,7 @@ class Material:
     edge_factor: int
     folder: Path | None
 
-    def open(self, path: Path | None, stack: ExitStack, speaker: Speaker) -> tuple[str, Graph]:
+    def open(self, path: Path | None, stack: ExitStack, console: Console) -> tuple[str, Graph]:
         """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
         from penstock.storage.format.graph import Graph
         from penstock.tools.bench.graphs import generated, source_of
@@ -90,13 +79,13 @@ class Material:
             return str(path), Graph.open(path)
         if path is None and self.scale is not None:
             source = source_of(self.kind, self.scale, self.edge_factor)
-            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), speaker)
+            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), console)
         raise click.UsageError("name one graph: a file GRAPH.h5, or --scale to generate one")
 
 
-material = taking(
+material = option_group(
     "material",
-    Material,
+    GeneratedGraph,
     option("--scale", type=click.IntRange(0, 40), help="Generate a graph of 2^SCALE vertices, weights 1..63."),
     option("--kind", type=click.Choice(["rmat", "web", "grid"]), default="rmat", help="What --scale generates."),
     option("--edge-factor", type=click.IntRange(1), default=16, help="Edges per vertex of it (a grid has two)."),
@@ -105,7 +94,7 @@ material = taking(
 
 
 @dataclass(frozen=True)
-class Place:
+class RouteDevice:
     """Where the runs happen: options of a session, the edges that may be on the device, and what is known of it.
 
     rates: a file of measured rates, None for those of this machine, measured first if need be and if `measure`.
@@ -122,14 +111,14 @@ class Place:
         return "host_memory" in self.options
 
 
-def _place(device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, **given: Any) -> Place:
+def _place(device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, **given: Any) -> RouteDevice:
     if given["link_rate"] is not None and given["device"] != "emulated":
         raise click.UsageError(f"--link-rate slows --device emulated, and the device is {given['device']}")
     options = {name: value for name, value in given.items() if value is not None}
-    return Place(options, device_edge_memory, rates, not no_calibrate)
+    return RouteDevice(options, device_edge_memory, rates, not no_calibrate)
 
 
-place = taking(
+place = option_group(
     "place",
     _place,
     option(
@@ -139,7 +128,7 @@ place = taking(
     ),
     option(
         "--device-edge-memory",
-        type=PortionType(),
+        type=ParsedType("size or %", read_portion),
         default="25%",
         help="Most edges on the device, staged ones included; % of the edges that the program reads.",
     ),
@@ -159,7 +148,7 @@ place = taking(
 
 
 @dataclass(frozen=True)
-class Work:
+class RouteTrials:
     """What is run on each configuration, and how often; only: texts, of which a row's name has one, none for all."""
 
     programs: tuple[str, ...]
@@ -167,17 +156,17 @@ class Work:
     sources: tuple[int, ...]
     sweeps: int
     ablation: bool
-    effort: Effort
+    effort: TrialPlan
 
 
-def _work(repeat: int, visits: int, patience: float, programs: tuple[str, ...], **given: Any) -> Work:
+def _work(repeat: int, visits: int, patience: float, programs: tuple[str, ...], **given: Any) -> RouteTrials:
     from penstock.tools.bench.routes.matrix import PROGRAMS
-    from penstock.tools.bench.routes.trials import Effort
+    from penstock.tools.bench.routes.trials import TrialPlan
 
-    return Work(programs=programs or PROGRAMS, effort=Effort(repeat, min(visits, repeat), patience), **given)
+    return RouteTrials(programs=programs or PROGRAMS, effort=TrialPlan(repeat, min(visits, repeat), patience), **given)
 
 
-work = taking(
+work = option_group(
     "work",
     _work,
     option(
@@ -222,7 +211,7 @@ work = taking(
 
 
 @dataclass(frozen=True)
-class Files:
+class RouteFiles:
     """The files to write, if any: a picture, and what --json says."""
 
     plot: Path | None
@@ -237,7 +226,7 @@ class Files:
         if self.output is not None:
             check_target(self.output, force=self.force)
         if self.plot is not None:
-            from penstock.tools.bench.routes.figures import check
+            from penstock.tools.base.plots import check
 
             check(self.plot, force=self.force)
 
@@ -251,9 +240,9 @@ class Files:
             draw_routes(outcomes, title, self.plot, force=self.force)
 
 
-writing = taking(
+writing = option_group(
     "files",
-    Files,
+    RouteFiles,
     option(
         "--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'
     ),

@@ -1,7 +1,4 @@
-"""Owns what `penstock bench routes` found: the trials of a row, the rows of a program, and what follows from them.
-
-Values only, in seconds and bytes. Refuses to measure, to print and to draw.
-"""
+"""What `penstock bench routes` found: the trials of a row, the rows of a program, and what follows from them."""
 
 from __future__ import annotations
 

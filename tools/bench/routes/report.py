@@ -1,6 +1,6 @@
-"""Owns how `penstock bench routes` is told: a table of lines for people, plain values for machines.
+"""What `penstock bench routes` prints: a table of lines for people, plain values for machines.
 
-Refuses to measure and to print. Columns follow HyTGraph's: bytes moved over the edges' bytes (its Table VI), partitions
+Columns follow HyTGraph's: bytes moved over the edges' bytes (its Table VI), partitions
 by route (its Figure 7; every iteration in the JSON, the whole run in the table).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import table
@@ -24,8 +24,8 @@ def lines(outcome: Outcome) -> list[str]:
     ran = [row for row in outcome.rows if row.seconds is not None]
     if not ran:
         return [title(outcome), *_told(outcome)]
-    columns = [*_columns(outcome, ran), _Column("partitions by route", _shares)]
-    shown = table([column.head for column in columns], [[column.cell(row) for column in columns] for row in ran])
+    columns = [*_columns(outcome, ran), ("partitions by route", _shares)]
+    shown = table([head for head, _ in columns], [[cell(row) for _, cell in columns] for row in ran])
     width = shown[1].rindex(" ") + 1  # the last column reads better from the left
     head, rule, *body = [line[:width] + line[width:].lstrip() for line in shown]
     return [title(outcome), head, rule, *body, *_told(outcome)]
@@ -44,28 +44,21 @@ def title(outcome: Outcome) -> str:
     return text
 
 
-class _Column(NamedTuple):
-    """A column of the table: its head, and what it says of a row that ran."""
-
-    head: str
-    cell: Callable[[Row], str]
-
-
-def _columns(outcome: Outcome, ran: list[Row]) -> list[_Column]:
-    """Those that say something of any row: the disk's only where it was read, those of CEL only where rows followed."""
+def _columns(outcome: Outcome, ran: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
+    """Heads, and what each column says of a row that ran: the disk's and those of CEL only where there is any."""
     edges = max(1, outcome.edge_bytes)
-    found = [
-        _Column("configuration", lambda row: row.name),
-        _Column("ms", lambda row: f"{(row.seconds or 0.0) * 1e3:,.2f}"),
-        _Column("moved/edges", lambda row: _times(outcome.moved(row))),
-        _Column("of link", lambda row: ABSENT if (share := outcome.of_link(row)) is None else f"{share:.0%}"),
-        _Column("iterations", lambda row: f"{_typical(row).iterations:,.0f}"),
+    found: list[tuple[str, Callable[[Row], str]]] = [
+        ("configuration", lambda row: row.name),
+        ("ms", lambda row: f"{(row.seconds or 0.0) * 1e3:,.2f}"),
+        ("moved/edges", lambda row: _times(outcome.moved(row))),
+        ("of link", lambda row: ABSENT if (share := outcome.of_link(row)) is None else f"{share:.0%}"),
+        ("iterations", lambda row: f"{_typical(row).iterations:,.0f}"),
     ]
     if any(row.name == cel.name for row in ran):
-        found.append(_Column("passes", lambda row: _times(outcome.passes(row))))
-        found.append(_Column("followed", lambda row: _times(outcome.followed(row))))
+        found.append(("passes", lambda row: _times(outcome.passes(row))))
+        found.append(("followed", lambda row: _times(outcome.followed(row))))
     if any(trial.bytes_disk for row in ran for trial in row.trials):
-        found.append(_Column("read/edges", lambda row: _times(_typical(row).bytes_disk / edges)))
+        found.append(("read/edges", lambda row: _times(_typical(row).bytes_disk / edges)))
     return found
 
 

@@ -1,9 +1,9 @@
-"""Owns the measuring of `penstock bench routes`: which run follows which, and what each left behind.
+"""The measurement of `penstock bench routes`: in which order rows run, and what each trial records.
 
 Rows are visited there and back (first to last, then last to first), so that a machine that drifts favours none. Each
 visit is a session of its own, closed before the next, with one run that is not timed: kernels compile, edges load.
 Every answer, timed or not, must agree with the first one of the first row that runs. Seconds are the run's own, from
-the first values to the last kernel. Refuses to print or to draw.
+the first values to the last kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Effort:
+class TrialPlan:
     """repeat: timed runs of each row. visits: over how many sessions they are spread.
 
     patience: seconds of one run, and those of a session after which nothing more is repeated in it.
@@ -68,7 +68,7 @@ def measure(
     graph: Graph,
     compared: Sequence[Configuration],
     options: Mapping[str, Any],
-    effort: Effort,
+    effort: TrialPlan,
     update: Callable[[str], None] = lambda doing: None,
 ) -> tuple[list[Row], float]:
     """Run every configuration that can run; return its rows, and the share of the vertices reached.
@@ -91,7 +91,9 @@ class _TooLongError(Exception):
     """A run took longer than it may."""
 
 
-def _visit(row: Row, case: Case, opened: Callable[[], Session], expected: _Expected, effort: Effort, runs: int) -> None:
+def _visit(
+    row: Row, case: Case, opened: Callable[[], Session], expected: _Expected, effort: TrialPlan, runs: int
+) -> None:
     """Open a session, warm it up, time `runs` runs; what goes wrong becomes the row's problem."""
     try:
         until = time.perf_counter() + effort.patience

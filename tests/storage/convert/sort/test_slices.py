@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.convert.sort import slices
-from penstock.storage.convert.sort.buffers import SortBuffers
+from penstock.storage.convert.sort import spill
+from penstock.storage.convert.sort.buffers import KeyBuffers
 
 
 @given(data=st.data())
 def test_slices_are_copied_in_order(data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 30), max_size=8), "lengths")
-    kinds = data.draw(st.lists(st.sampled_from(list(slices.KINDS)), min_size=8, max_size=8), "dtypes")
+    kinds = data.draw(st.lists(st.sampled_from(list(spill.KINDS)), min_size=8, max_size=8), "dtypes")
     absent = data.draw(st.lists(st.booleans(), min_size=8, max_size=8), "absent")
     target = data.draw(st.sampled_from([np.uint32, np.float32, np.float64]), "into")
     cuts = [sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n)), "slice")) for n in lengths]
@@ -25,10 +25,10 @@ def test_slices_are_copied_in_order(data: st.DataObject) -> None:
     for arrays, out in ((keys, np.zeros(size, np.uint64)), (weights, np.zeros(size, target))):
         places = np.array([0 if absent[i] else array.ctypes.data for i, array in enumerate(arrays)], np.uint64)
         if out.dtype == np.uint64:
-            slices.copy_keys(places, starts, ends, out)
+            spill.copy_keys(places, starts, ends, out)
         else:
-            codes = np.array([slices.KINDS[array.dtype] for array in arrays], np.int64)
-            slices.copy_weights(places, codes, starts, ends, out)
+            codes = np.array([spill.KINDS[array.dtype] for array in arrays], np.int64)
+            spill.copy_weights(places, codes, starts, ends, out)
         parts = [
             array[start:end] * (not absent[i]) for i, (array, (start, end)) in enumerate(zip(arrays, cuts, strict=True))
         ]
@@ -36,7 +36,7 @@ def test_slices_are_copied_in_order(data: st.DataObject) -> None:
 
 
 def test_buffers_are_used_again() -> None:
-    buffers = SortBuffers(100)
+    buffers = KeyBuffers(100)
     with buffers.pair(100) as (one, two), buffers.pair(60) as (three, four):
         assert [len(array) for array in (one, two, three, four)] == [100, 100, 60, 60]
         first = {array.ctypes.data for array in (one, two, three, four)}
@@ -48,7 +48,7 @@ def test_buffers_are_used_again() -> None:
 
 
 def test_nothing_is_kept_beside_a_large_group() -> None:
-    buffers = SortBuffers(100)
+    buffers = KeyBuffers(100)
     with buffers.pair(100):
         pass
     with buffers.pair(101) as (one, two):

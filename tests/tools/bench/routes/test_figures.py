@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.tools.bench.routes.figures import COLOURS, LONG, check, draw_routes, grouped, route_shares
+from penstock.tools.base.plots import COLOURS, check, grouped
+from penstock.tools.bench.routes.figures import LONG, draw_routes, route_shares
 from penstock.tools.bench.routes.matrix import Configuration, case_of
 from penstock.tools.bench.routes.outcome import Outcome, Row, Trial
 from penstock.transfer.routes.registry import ROUTES
@@ -38,7 +39,7 @@ def test_shares_are_percent_of_each_iteration() -> None:
 @pytest.mark.parametrize("length", [1, LONG, LONG + 1, 1684])
 def test_long_runs_are_averaged_in_groups(length: int) -> None:
     values = np.vstack([np.full(length, 30.0), np.arange(length)])
-    found = grouped((["a", "b"], values))[1]
+    found = grouped(values, LONG)
     assert found.shape == (2, min(length, LONG))
     assert found[0] == pytest.approx(30)
     assert (np.diff(found[1]) > 0).all()

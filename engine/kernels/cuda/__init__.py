@@ -1,0 +1,1 @@
+"""Kernels on a GPU, compiled by numba-cuda and launched through CuPy."""

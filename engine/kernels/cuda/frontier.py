@@ -1,0 +1,261 @@
+"""Loops over vertices on a GPU: select and enumerate, which make a frontier of what is pending.
+
+Bitmaps are 32-bit words here (the same memory as the host's 64-bit ones); a thread takes one word and walks its
+bits. The list of the frontier is ascending: blocks count their words, one
+block sums the counts up, and each block then writes its vertices where they belong. The list's running sum counts
+*lines*: aligned runs of LANES edges that a row touches, which is what `push_list` hands out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from penstock.engine.kernels.cuda.demand import count_row
+from penstock.engine.kernels.cuda.device_functions import (
+    BIT,
+    FIVE,
+    NONE,
+    ONE,
+    all_threads,
+    global_thread,
+    lowest_bit,
+    mark,
+    row_start,
+)
+from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, Kernel, cuda, device, kernel
+from penstock.engine.program.bindings import Author
+
+INFINITE = np.float64(np.inf)
+ZERO = np.int64(0)
+
+
+@device
+def lines_of(start, end):  # type: ignore[no-untyped-def]
+    """Aligned runs of LANES edges that a row [start, end) touches."""
+    if end <= start:
+        return ZERO
+    return ((end - np.int64(1)) >> LANE_SHIFT) - (start >> LANE_SHIFT) + np.int64(1)
+
+
+@device
+def block_sum(values, thread):  # type: ignore[no-untyped-def]
+    """Turn shared values[BLOCK] into their inclusive running sum; all threads of the block call it."""
+    step = 1
+    while step < BLOCK:
+        cuda.syncthreads()
+        other = values[thread - step] if thread >= step else values[0] * 0
+        cuda.syncthreads()
+        values[thread] += other
+        step *= 2
+    cuda.syncthreads()
+
+
+def make_select(author: Author) -> Kernel:
+    """Kernel: move what is pending and below `limit` into `active`; per block: vertices, lines, edges, rest."""
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel
+    def select(  # type: ignore[no-untyped-def]
+        pending, active, index, fields, scalars, limit, base, counts, rests
+    ):
+        counted = cuda.shared.array(BLOCK, np.int64)
+        lined = cuda.shared.array(BLOCK, np.int64)
+        edged = cuda.shared.array(BLOCK, np.int64)
+        lowest = cuda.shared.array(BLOCK, np.float64)
+        thread = cuda.threadIdx.x
+        word = np.uint64(global_thread())
+        vertices, lines, edges, low = ZERO, ZERO, ZERO, INFINITE
+        if word < np.uint64(pending.shape[0]):
+            bits = pending[word]
+            taken, left = bits, bits
+            while left != NONE:
+                at = (word << FIVE) | lowest_bit(left)
+                rest_of = np.uint32(left & np.uint32(left - BIT))
+                start = row_start(index, at + base)
+                end = row_start(index, at + base + ONE)
+                chosen = True
+                if has_priority:
+                    p = np.float64(priority(fields, scalars, at + base, end - start, base))
+                    if p >= limit:
+                        chosen = False
+                        taken = np.uint32(taken & ~(left ^ rest_of))
+                        low = min(low, p)
+                if chosen:
+                    vertices += np.int64(1)
+                    edges += end - start
+                    lines += lines_of(start, end)
+                left = rest_of
+            if bits != NONE:
+                pending[word] = np.uint32(bits & ~taken)
+            if taken != NONE or active[word] != NONE:
+                active[word] = taken
+        counted[thread], lined[thread], edged[thread], lowest[thread] = vertices, lines, edges, low
+        half = BLOCK // 2
+        while half > 0:
+            cuda.syncthreads()
+            if thread < half:
+                counted[thread] += counted[thread + half]
+                lined[thread] += lined[thread + half]
+                edged[thread] += edged[thread + half]
+                lowest[thread] = min(lowest[thread], lowest[thread + half])
+            half //= 2
+        if thread == 0:
+            counts[0, cuda.blockIdx.x] = counted[0]
+            counts[1, cuda.blockIdx.x] = lined[0]
+            counts[2, cuda.blockIdx.x] = edged[0]
+            rests[cuda.blockIdx.x] = lowest[0]
+
+    return select
+
+
+@kernel
+def sum_up(counts, rests, totals, readback, rest, counted_lines, waiting, readback_lines):  # type: ignore[no-untyped-def]
+    """Kernel of one block: counts become where each block starts; totals, readback int64[3], rest float64[1]: sums.
+
+    The first `waiting` of counted_lines move to readback_lines (int64, both).
+    """
+    counted = cuda.shared.array(BLOCK, np.int64)
+    lined = cuda.shared.array(BLOCK, np.int64)
+    edged = cuda.shared.array(BLOCK, np.int64)
+    lowest = cuda.shared.array(BLOCK, np.float64)
+    thread = cuda.threadIdx.x
+    pieces = counts.shape[1]
+    each = (pieces + BLOCK - 1) // BLOCK
+    first, last = min(thread * each, pieces), min((thread + 1) * each, pieces)
+    vertices, lines, edges, low = ZERO, ZERO, ZERO, INFINITE
+    for piece in range(first, last):
+        vertices += counts[0, piece]
+        lines += counts[1, piece]
+        edges += counts[2, piece]
+        low = min(low, rests[piece])
+    counted[thread], lined[thread], edged[thread], lowest[thread] = vertices, lines, edges, low
+    block_sum(counted, thread)
+    block_sum(lined, thread)
+    block_sum(edged, thread)
+    at, line = counted[thread] - vertices, lined[thread] - lines
+    for piece in range(first, last):
+        vertices, lines = counts[0, piece], counts[1, piece]
+        counts[0, piece], counts[1, piece] = at, line
+        at += vertices
+        line += lines
+    spot = np.int64(thread)
+    while spot < waiting:
+        readback_lines[spot] = counted_lines[spot]
+        counted_lines[spot] = ZERO
+        spot += np.int64(BLOCK)
+    if thread == BLOCK - 1:
+        totals[0], totals[1], totals[2] = counted[thread], lined[thread], edged[thread]
+        readback[0], readback[1], readback[2] = counted[thread], lined[thread], edged[thread]
+        low = INFINITE
+        for other in range(BLOCK):
+            low = min(low, lowest[other])
+        rest[0] = low
+
+
+@kernel
+def enumerate_marked(active, index, base, counts, totals, vertices, work):  # type: ignore[no-untyped-def]
+    """Kernel: list the marked vertices, ascending, with the running sum of their lines; nothing if too many."""
+    if totals[0] > vertices.shape[0]:
+        return
+    counted = cuda.shared.array(BLOCK, np.int64)
+    lined = cuda.shared.array(BLOCK, np.int64)
+    thread = cuda.threadIdx.x
+    word = np.uint64(global_thread())
+    bits = active[word] if word < np.uint64(active.shape[0]) else NONE
+    count, lines = ZERO, ZERO
+    left = bits
+    while left != NONE:
+        v = ((word << FIVE) | lowest_bit(left)) + base
+        left = np.uint32(left & np.uint32(left - BIT))
+        count += np.int64(1)
+        lines += lines_of(row_start(index, v), row_start(index, v + ONE))
+    counted[thread], lined[thread] = count, lines
+    block_sum(counted, thread)
+    block_sum(lined, thread)
+    at = counts[0, cuda.blockIdx.x] + counted[thread] - count
+    line = counts[1, cuda.blockIdx.x] + lined[thread] - lines
+    left = bits
+    while left != NONE:
+        v = ((word << FIVE) | lowest_bit(left)) + base
+        left = np.uint32(left & np.uint32(left - BIT))
+        vertices[at] = v
+        work[at] = line
+        at += np.int64(1)
+        line += lines_of(row_start(index, v), row_start(index, v + ONE))
+    if global_thread() == 0:
+        work[totals[0]] = totals[1]
+
+
+@kernel
+def mark_all(positions, words):  # type: ignore[no-untyped-def]
+    """Kernel: set the bits at `positions` (uint64)."""
+    at = global_thread()
+    while at < positions.shape[0]:
+        mark(words, positions[at])
+        at += all_threads()
+
+
+def make_select_in_view(author: Author) -> Kernel:
+    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it."""
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel
+    def select_in_view(pending, resend, index, view, fields, scalars, limit, base):  # type: ignore[no-untyped-def]
+        v0, v1 = view.v0, view.v1
+        word = ((v0 - base) >> FIVE) + np.uint64(global_thread())
+        while word <= (v1 - ONE - base) >> FIVE:
+            chosen = NONE
+            left = pending[word]
+            while left != NONE:
+                v = ((word << FIVE) | lowest_bit(left)) + base
+                rest = np.uint32(left & np.uint32(left - BIT))
+                start = row_start(index, v)
+                end = row_start(index, v + ONE)
+                if v >= v0 and v < v1 and start >= view.e0 and end <= view.e1:
+                    due = True
+                    if has_priority:
+                        due = np.float64(priority(fields, scalars, v, end - start, base)) < limit
+                    if due:
+                        chosen = np.uint32(chosen | (left ^ rest))
+                left = rest
+            resend[word] = chosen
+            if chosen != NONE:
+                pending[word] = np.uint32(pending[word] & ~chosen)
+            word += np.uint64(all_threads())
+
+    return select_in_view
+
+
+def make_select_ready(author: Author) -> Kernel:
+    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks."""
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel
+    def select_ready(  # type: ignore[no-untyped-def]
+        pending, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
+    ):
+        chunk_edges = sizes[1]
+        word = np.uint64(global_thread())
+        while word < np.uint64(pending.shape[0]):
+            chosen = NONE
+            left = pending[word]
+            while left != NONE:
+                v = ((word << FIVE) | lowest_bit(left)) + base
+                rest = np.uint32(left & np.uint32(left - BIT))
+                start = row_start(index, v)
+                end = row_start(index, v + ONE)
+                here = True
+                for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
+                    here = here and ready[chunk] != 0
+                if here and has_priority:
+                    here = np.float64(priority(fields, scalars, v, end - start, base)) < limit
+                if here:
+                    chosen = np.uint32(chosen | (left ^ rest))
+                    if end > start:
+                        count_row(start, end, sizes, table, seen)
+                left = rest
+            resend[word] = chosen
+            if chosen != NONE:
+                pending[word] = np.uint32(pending[word] & ~chosen)
+            word += np.uint64(all_threads())
+
+    return select_ready

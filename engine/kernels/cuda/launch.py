@@ -1,0 +1,582 @@
+"""The kernels of one program on a GPU: the methods of `host/launch.py`, over a DeviceState.
+
+Owns how work is cut for the device, and the few numbers that come back to the host: one small read after each
+select, one after each demand. Everything else is only launched. Refuses programs with vector fields in messages by
+way of numba's own word, translated by `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.cuda import demand as demand_kernels
+from penstock.engine.kernels.cuda import frontier as frontier_kernels
+from penstock.engine.kernels.cuda import fused as fused_kernels
+from penstock.engine.kernels.cuda import pull as pull_kernels
+from penstock.engine.kernels.cuda import push as push_kernels
+from penstock.engine.kernels.cuda import union_find
+from penstock.engine.kernels.cuda import vertices as vertex_kernels
+from penstock.engine.kernels.cuda.driver import (
+    BLOCK,
+    LANES,
+    TILE,
+    Kernel,
+    blocks_for,
+    blocks_together,
+    compile_author,
+    forget,
+    loads,
+    many_blocks,
+    most_blocks,
+    use,
+)
+from penstock.engine.kernels.cuda.work_queue import GROUP_SHIFT
+from penstock.engine.kernels.host.launch import explain
+from penstock.engine.kernels.host.union_find import most_frequent
+from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
+from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.program import arguments, author_function, fields_of
+from penstock.engine.state.device_state import TALLIES
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.storage.base.errors import InputError
+from penstock.transfer.values.rates import LINE_BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import DeviceState
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import TaskRecord
+    from penstock.transfer.values.view import View
+
+
+RUN_TILES = 8
+"""Neighboring tiles that a block of a pull takes at most."""
+
+
+@dataclass(frozen=True)
+class DeviceIndex:
+    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t."""
+
+    index: Index
+    arrays: tuple[Any, Any, Any]
+    starts: Any
+
+
+class CudaKernels:
+    """Compiled kernels for one program, vertex type and kind of weights, on one device.
+
+    indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
+    over_links: whether `fused_iterations` may read edges over a link.
+    """
+
+    over_links = True
+
+    def __init__(
+        self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, DeviceIndex]
+    ) -> None:
+        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
+        self.weighted = weighted
+        self.device = device
+        edge = author_function(program, "edge")
+        names = () if edge is None else arguments(edge)
+        self._uses_target = any(name == "target" or name.startswith("target_") for name in names)
+        specs = fields_of(program).values()
+        self._changing = None if any(spec.shape for spec in specs) else tuple(not spec.constant for spec in specs)
+        self._steady = vertex_kernels.steady(program, self.author)
+        self._fits = fused_kernels.fits(program, self.author)
+        self._made = _MADE.setdefault(f"{self.author.fingerprint}{weighted}{self.author.message}", {})
+        self._indexes = indexes
+        self._buffers: dict[str, Any] = {}
+        self._marks: dict[str, NDArray[np.uint32]] = {}
+        self._shared: dict[int, tuple[Any, Any]] = {}
+        self._readback: tuple[Any, Any, Any, Any] | None = None
+        self._waiting: list[tuple[TaskRecord, int]] = []
+
+    def use(self) -> None:
+        """Make the device the current one; call before a run of kernels."""
+        use(self.device)
+
+    def close(self) -> None:
+        """Let go of everything on the device."""
+        self._buffers.clear()
+        forget()
+
+    def placed(self, index: Index) -> DeviceIndex:
+        """The index on the device, copied at its first use."""
+        found = self._indexes.get(id(index))
+        if found is None:
+            bases, offsets, shift = index.arrays()
+            arrays = self.device.to_device(bases), self.device.to_device(offsets), np.uint64(shift)
+            tiles = -(-index.edges // TILE)
+            starts = self.device.array(max(1, tiles), np.uint32 if index.vertices < 2**32 else np.uint64)
+            push_kernels.tile_rows(blocks_for(tiles), arrays, np.uint64(index.vertices), np.int64(tiles), starts)
+            found = self._indexes[id(index)] = DeviceIndex(index, arrays, starts)
+        return found
+
+    def select(self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier and list it."""
+        words, base = len(state.active.words), np.uint64(state.first)
+        blocks = -(-words // BLOCK)
+        counts = self._buffer("counts", 3 * blocks, np.int64).reshape(3, blocks)
+        rests = self._buffer("rests", blocks, np.float64)
+        arrays = self.placed(index).arrays
+        self._call(
+            "select", blocks, state.pending.words, state.active.words, arrays, state.arrays, scalars,
+            np.float64(limit), base, counts, rests,
+        )  # fmt: skip
+        tallies, waiting = self._buffer("tallies", TALLIES, np.int64), np.int64(min(TALLIES, len(self._waiting)))
+        frontier_kernels.sum_up(
+            1, counts, rests, state.totals, state.device_readback, state.device_readback_rest, tallies, waiting,
+            state.device_readback_lines,
+        )  # fmt: skip
+        frontier_kernels.enumerate_marked(
+            blocks, state.active.words, arrays, base, counts, state.totals, state.vertices, state.work
+        )
+        self.device.finish()
+        for (record, each), runs in zip(self._waiting, state.host_readback_lines.tolist(), strict=False):
+            record.lines_read += runs * each
+        self._waiting.clear()
+        count, state.lines, total = (int(number) for number in state.host_readback[:3])
+        listed = 0 < count <= len(state.vertices)
+        return Frontier(count, total, listed=listed, rest=float(state.host_readback_rest[0]))
+
+    def send(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Compute what the frontier's vertices send, where the program says so and `apply` has not done it."""
+        whole, ahead, state.sent_ahead = frontier.everything, state.sent_ahead, None
+        if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
+            blocks = self._blocks_of_all(state) if whole else blocks_for(len(state.active.words))
+            self._call(
+                "send", blocks, state.active.words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
+                state.sent, np.uint64(state.first),
+            )  # fmt: skip
+
+    def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
+        known, edges = self.placed(index), self._edges_of(view)
+        values = state.arrays, scalars, _vertices_of(state)
+        active = state.active.words, np.bool_(frontier.everything)
+        if view.rows is not None:
+            self._call("push_compacted", self._tiles(view), edges, view.rows, view.offsets, known.arrays, *values)
+        elif frontier.listed:
+            self._call(
+                "push_list", self._blocks_of_lines(state), edges, known.arrays, self._listed(state, frontier), *values,
+                self._tally(view),
+            )  # fmt: skip
+        else:
+            self._call("push_rows", self._tiles(view), edges, known.arrays, known.starts, *active, *values)
+
+    def push_resend(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+        known, edges, values = self.placed(index), self._edges_of(view), (state.arrays, scalars)
+        resend = self._buffer("resend", len(state.pending.words), np.uint32)
+        self._call(
+            "select_in_view", blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words, resend, known.arrays,
+            edges, *values, np.float64(limit), np.uint64(state.first),
+        )  # fmt: skip
+        self._call(
+            "push_rows", self._tiles(view), edges, known.arrays, known.starts, resend, np.bool_(False), *values,
+            _vertices_of(state),
+        )  # fmt: skip
+
+    def select_ready(
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
+    ) -> NDArray[np.uint32]:
+        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
+        resend = self._buffer("resend", len(state.pending.words), np.uint32)
+        chunks, here = self._shared_chunks(len(ready.chunks))
+        chunks[:] = ready.chunks
+        table, seen = self._buffer("table", len(ready.table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
+        table[...] = 0
+        self._call(
+            "select_ready", blocks_for(len(resend)), state.pending.words, resend, self.placed(index).arrays, here, seen,
+            tuple(np.int64(size) for size in ready.sizes), table, state.arrays, scalars, np.float64(limit),
+            np.uint64(state.first),
+        )  # fmt: skip
+        self.device.copy_out(ready.table, table, None)
+        self.device.finish()
+        return self._to_pinned("taken", resend) if ready.table.any() else np.zeros(len(resend), np.uint32)
+
+    def _shared_chunks(self, count: int) -> tuple[Any, Any]:
+        """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""
+        known = self._shared.get(count)
+        if known is None:
+            known = self._shared[count] = self.device.shared_array(count, np.uint8)
+        return known
+
+    @property
+    def loads(self) -> int:
+        """How many kernels have been compiled or loaded so far."""
+        return loads()
+
+    def can_fuse(self, frontier: Frontier) -> bool:
+        """Whether `fused_iterations` serves the program, and this frontier, if all edges are on the device."""
+        pieces = frontier.vertices + (frontier.edges >> int(GROUP_SHIFT))
+        few = frontier.edges <= fused_kernels.MOST_EDGES and pieces <= fused_kernels.MOST_PIECES
+        return self._fits and frontier.listed and few
+
+    def fused_iterations(
+        self,
+        view: View,
+        state: DeviceState,
+        frontier: Frontier,
+        index: Index,
+        scalars: tuple[Any, ...],
+        bounds: FusedLimits,
+    ) -> FusedIterations:
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
+        apart, (readback, readback_here, limit, limit_here) = state.incoming is not None, self._fused_readback()
+        control, lowest = self._buffer("control", 32, np.int64), self._buffer("lowest", 3, np.float64)
+        control[...] = 0
+        lowest[...] = np.inf
+        most = min(bounds.iterations, fused_kernels.MOST_ITERATIONS)
+        numbers = most, min(bounds.edges, fused_kernels.MOST_EDGES), bounds.alpha, bounds.unexplored, bounds.before
+        room = min(fused_kernels.MOST_PIECES, index.vertices + (index.edges >> int(GROUP_SHIFT)) + 1)
+        pieces = self._buffer("owners", room, np.uint64), self._buffer("firsts", room, np.int64)
+        joiners = self._buffer("joiners", min(fused_kernels.MOST_EDGES, index.edges + 1), np.int64)
+        marks = state.pending.words, self._buffer("joined", len(state.pending.words), np.uint32)
+        self._call(
+            "fused_iterations apart" if apart else "fused_iterations", blocks_together(), self._edges_of(view),
+            self.placed(index).arrays, (state.vertices, np.int64(frontier.vertices)),
+            tuple(np.int64(number) for number in numbers), (np.float64(bounds.limit), np.float64(bounds.bucket)), marks,
+            (pieces, joiners), (control[:1], control[16:], lowest), (state.arrays, _vertices_of(state)), scalars,
+            (state.identity, self._shares()), (readback_here, limit_here),
+        )  # fmt: skip
+        self.device.finish()
+        done = readback[1 : 1 + 2 * int(readback[0])].reshape(-1, 2).tolist()
+        return FusedIterations(
+            [(vertices, edges) for vertices, edges in done], max(limit[0], np.nextafter(limit[1], np.inf))
+        )
+
+    def pull(
+        self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],
+        scalars: tuple[Any, ...], skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+
+        skip: of every row, this many edges have been looked at before (early exit only).
+        """
+        assert view.rows is None, "views are packed for pushes only"
+        into, out = (self.placed(index) for index in indices)
+        sources = out.arrays, state.active.words, np.bool_(frontier.everything)
+        common = into.arrays, into.starts, sources, state.arrays, scalars, state.identity, _vertices_of(state)
+        if self.author.early_exit:
+            name = "pull_first" if skip or view.record.route == "zero-copy" else "pull_first_here"
+            skipped = self._skipped(state, skip)
+            self._call(name, self._tiles(view), self._edges_of(view), skipped, *common, self._tally(view))
+            return
+        if view.record.route == "zero-copy":
+            runs = (view.e1 - 1) // LANES - view.e0 // LANES + 1
+            view.record.lines_read += runs * lines_of_run(view.neighbors)
+        self._call("pull", self._runs(view), self._edges_of(view), *common)
+
+    def record_matched(self, state: DeviceState) -> None:
+        """Remember who has a message now; `skip` then passes them over."""
+        self._buffer("resend", len(state.touched.words), np.uint32)[...] = state.touched.words
+
+    def _skipped(self, state: DeviceState, skip: int) -> tuple[Any, Any]:
+        words = state.touched.words
+        return np.int64(skip), self._buffer("resend", len(words), np.uint32) if skip else words
+
+    def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
+        """Copy what the view holds of the heads of its rows."""
+        self._call(
+            "cache_row_prefixes", blocks_for(view.v1 - view.v0), self._edges_of(view), self.placed(index).arrays,
+            self.placed(heads.index).arrays, np.int64(heads.each), heads.neighbors,
+        )  # fmt: skip
+
+    def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+        whole, words = frontier.everything, (state.touched.words, state.active.words, state.pending.words)
+        blocks = self._blocks_of_all(state) if whole else blocks_for(len(words[0]))
+        shares = self._shares_of(blocks)
+        self._call(
+            "apply", blocks, *words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
+            state.incoming, state.identity, np.uint64(state.first), state.sent, shares,
+        )  # fmt: skip
+        if whole:
+            state.sent_ahead = self._sending(scalars)
+            state.touched.clear()
+            self._fold(state, shares)
+
+    def reduce(self, state: DeviceState, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Leave the Globals' values in `state.partial`."""
+        count, blocks = state.last - state.first, self._blocks_of_all(state)
+        shares = self._shares_of(blocks)
+        self._call(
+            "reduce", blocks, self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
+            np.uint64(state.first), shares,
+        )  # fmt: skip
+        self._fold(state, shares)
+
+    def count_active(
+        self, state: DeviceState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8, both of the host."""
+        counted = self._cleared(table, chunks)
+        self._call(
+            "count_active", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted,
+        )  # fmt: skip
+        self._read(counted, (table, chunks))
+
+    def add_pending(
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], partition_edges: int,
+        values: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """Add the active vertices' pending values to `values`, float64[partitions] of the host, where rows begin."""
+        added = self._buffer("pending", len(values), np.float64)
+        added[...] = 0
+        self._call(
+            "add_pending", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            state.arrays, scalars, np.uint64(state.first), np.int64(partition_edges), added,
+        )  # fmt: skip
+        self.device.copy_out(values, added, None)
+        self.device.finish()
+
+    def count_cond(
+        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Demand of a pull, as `count_active`; skip as in `pull`."""
+        counted = self._cleared(table, chunks)
+        count = state.last - state.first
+        self._call(
+            "count_cond", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
+            np.uint64(state.first), self._skipped(state, skip), tuple(np.int64(size) for size in sizes), *counted,
+        )  # fmt: skip
+        self._read(counted, (table, chunks))
+
+    def link_first_neighbors(self, view: View, state: DeviceState, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+        self._call(
+            "link_first_neighbors", blocks_for(view.v1 - view.v0), self._edges_of(view), self.placed(index).arrays,
+            np.int64(each), state.arrays[0], np.uint64(state.first),
+        )  # fmt: skip
+
+    def link_rows(
+        self, view: View, state: DeviceState, index: Index, done_each: int, skipped: Any, symmetric: bool
+    ) -> None:
+        """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
+        forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
+        self._call(
+            "link_rows", self._tiles(view), self._edges_of(view), known.arrays, known.starts,
+            np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
+        )  # fmt: skip
+
+    def mark_outside(self, state: DeviceState, index: Index, largest: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+        self._call(
+            "mark_outside", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays[0],
+            np.uint64(largest), state.pending.words, np.uint64(state.first),
+        )  # fmt: skip
+
+    def link_listed(self, view: View, state: DeviceState, frontier: Frontier, index: Index, largest: Any) -> None:
+        """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
+        if not frontier.listed:
+            self.link_rows(view, state, index, 0, largest, True)
+            return
+        self._call(
+            "link_listed", self._blocks_of_lines(state), self._edges_of(view), self.placed(index).arrays,
+            self._listed(state, frontier), state.arrays[0], np.uint64(state.first),
+        )  # fmt: skip
+
+    def join_forests(self, state: DeviceState, other: DeviceState) -> None:
+        """Join in `state` what is joined in `other`."""
+        self._call("merge_forests", blocks_for(state.last - state.first), state.arrays[0], other.arrays[0])
+
+    def compress(self, state: DeviceState) -> None:
+        """Let every vertex point to its root."""
+        self._call("compress", blocks_for(state.last - state.first), state.arrays[0])
+
+    def largest_tree(self, state: DeviceState) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
+        forest = state.arrays[0]
+        return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
+
+    def marks(self, state: DeviceState) -> NDArray[np.uint32]:
+        """The bitmap of the active vertices, in host memory; valid until the next select."""
+        return self._to_pinned("active", state.active.words)
+
+    def _to_pinned(self, name: str, words: Any) -> NDArray[np.uint32]:
+        """A bitmap in host memory, in the place of this name."""
+        known = self._marks.get(name)
+        if known is None or len(known) < len(words):
+            known = self._marks[name] = self.device.host_array(len(words), np.uint32)
+        self.device.copy_out(known[: len(words)], words, None)
+        self.device.finish()
+        return known[: len(words)]
+
+    def mark(self, state: DeviceState, active: Any) -> None:
+        """Make these vertices (integers of the host or the device, less `first`) pending."""
+        positions = self.device.to_device(active).astype(np.uint64)
+        self._call("mark_all", blocks_for(len(positions)), positions, state.pending.words)
+
+    def _shares(self) -> Any:
+        """Every thread's share of the Globals, at what changes nothing."""
+        columns = max(1, len(self.author.totals))
+        rows = most_blocks() * BLOCK if self.author.totals else 1
+        shares = self._buffer("shares", rows * columns, np.float64).reshape(rows, columns)
+        for column, value in enumerate(self.author.partial_start):
+            shares[:, column] = float(value)
+        return shares
+
+    def _shares_of(self, blocks: int) -> Any:
+        """Every block's share of the Globals, which the blocks write."""
+        columns = max(1, len(self.author.totals))
+        return self._buffer("shares of blocks", blocks * columns, np.float64).reshape(blocks, columns)
+
+    def _fold(self, state: DeviceState, shares: Any) -> None:
+        """Add these shares up, float64[any, globals], to be read in `state.partial`; does not wait."""
+        if self.author.totals:
+            self._call("fold", 1, shares, state.partial_here)
+            state.adding = True
+
+    def _sending(self, scalars: tuple[Any, ...]) -> tuple[float, ...] | None:
+        """What `send` reads besides fields, where a sweep may do it for the next one; None where it may not."""
+        return None if self._steady is None else tuple(float(scalars[at]) for at in self._steady)
+
+    def _blocks_of_all(self, state: DeviceState) -> int:
+        """Blocks for a loop over all vertices."""
+        return blocks_for(state.last - state.first, many_blocks())
+
+    def _cleared(self, table: NDArray[Any], chunks: NDArray[Any]) -> tuple[Any, Any]:
+        counted = self._buffer("table", len(table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
+        for array in counted:
+            array[...] = 0
+        return counted
+
+    def _read(self, counted: tuple[Any, Any], places: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        for source, target in zip(counted, places, strict=True):
+            self.device.copy_out(target, source, None)
+        self.device.finish()
+
+    def _buffer(self, name: str, count: int, dtype: Any) -> Any:
+        """Scratch of the device, kept from launch to launch."""
+        known = self._buffers.get(name)
+        if known is None or len(known) < count:
+            if known is not None:
+                self.device.free(known)
+            known = self._buffers[name] = self.device.array(max(1, count), dtype)
+            known[...] = 0
+        return known[:count]
+
+    def _tally(self, view: View) -> tuple[Any, Any]:
+        """Whether a kernel counts the lines it reads, which is where they come over the link, and where it counts.
+
+        The view's record hears of it after the next select, which brings the numbers along with its own.
+        """
+        tallies = self._buffer("tallies", TALLIES, np.int64)
+        if view.record.route != "zero-copy":
+            return np.bool_(False), tallies
+        slot = min(len(self._waiting), TALLIES - 1)
+        self._waiting.append((view.record, lines_of_run(view.neighbors)))
+        return np.bool_(True), tallies[slot : slot + 1]
+
+    def _fused_readback(self) -> tuple[Any, Any, Any, Any]:
+        """Where fused iterations report what they did: for the host and for the device; then its limits, likewise."""
+        if self._readback is None:
+            most = 1 + 2 * fused_kernels.MOST_ITERATIONS
+            self._readback = *self.device.shared_array(most, np.int64), *self.device.shared_array(2, np.float64)
+        return self._readback
+
+    def _edges_of(self, view: View) -> EdgeView:
+        weights = view.weights if self.weighted else self._buffer("no weights", 1, np.uint8)
+        bounds = np.int64(view.e0), np.int64(view.e1), np.uint64(view.v0), np.uint64(view.v1)
+        return EdgeView(view.neighbors, weights, *bounds)
+
+    def _listed(self, state: DeviceState, frontier: Frontier) -> tuple[Any, Any, np.int64]:
+        """The frontier's list: its vertices, the running sum of their lines, how many there are."""
+        return state.vertices, state.work, np.int64(frontier.vertices)
+
+    def _blocks_of_lines(self, state: DeviceState) -> int:
+        """Blocks for the lines of the frontier's list."""
+        return blocks_for(-(-state.lines // push_kernels.RUN) * LANES)
+
+    def _tiles(self, view: View) -> int:
+        """Blocks for the tiles of a view."""
+        return min(most_blocks(), tiles_of(view.e0, view.e1))
+
+    def _runs(self, view: View) -> int:
+        """Blocks for runs of neighboring tiles of a view: short ones, so that reading goes on ascending."""
+        tiles = tiles_of(view.e0, view.e1)
+        return -(-tiles // max(1, min(RUN_TILES, tiles // many_blocks())))
+
+    def _call(self, name: str, blocks: int, *arguments_: Any) -> None:
+        """Launch a kernel; explain what numba cannot compile."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        try:
+            made(blocks, *arguments_)
+        except (numba.core.errors.NumbaError, AttributeError, NotImplementedError) as error:
+            # The second: a module lacks what is asked of it; the third: typed, but not for a GPU.
+            raise InputError(explain(self.author.name, str(error))) from error
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name in ("fused_iterations", "fused_iterations apart"):
+            return fused_kernels.make_fused_iterations(self.author, self.weighted, name == "fused_iterations apart")
+        if name == "pull":
+            return pull_kernels.make_pull(self.author, self.weighted, self._uses_target)
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted)
+        if name == "apply":
+            return vertex_kernels.make_apply(self.author, self._changing, self._steady is not None)
+        return _BY_VERTEX[name](self.author)
+
+
+def _vertices_of(state: DeviceState) -> VertexArrays:
+    words = state.touched.words
+    return VertexArrays(state.sent, state.target, words, words, np.uint64(state.first))
+
+
+def tiles_of(low: int, high: int) -> int:
+    """Tiles that hold the edges, or places, [low, high)."""
+    return (high - 1) // TILE - low // TILE + 1 if high > low else 0
+
+
+def lines_of_run(neighbors: Any) -> int:
+    """Lines of 128 bytes that an aligned run of LANES ids fills (one, too, under the simulator's short runs)."""
+    return max(1, LANES * int(neighbors.dtype.itemsize) // LINE_BYTES)
+
+
+_MADE: dict[str, dict[str, Kernel]] = {}
+"""Kernels of this process by what they are made of, so that a second session does not compile them again."""
+_BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
+    "push_list": push_kernels.make_push_list,
+    "push_rows": push_kernels.make_push_rows,
+    "push_compacted": push_kernels.make_push_compacted,
+    "pull_first": pull_kernels.make_pull_first,
+    "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
+}
+_BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
+    "select": frontier_kernels.make_select,
+    "send": vertex_kernels.make_send,
+    "reduce": vertex_kernels.make_reduce,
+    "fold": vertex_kernels.make_fold,
+    "count_cond": demand_kernels.make_count_cond,
+    "select_in_view": frontier_kernels.make_select_in_view,
+    "select_ready": frontier_kernels.make_select_ready,
+    "add_pending": demand_kernels.make_add_pending,
+}
+_SHARED: dict[str, Kernel] = {
+    "mark_all": frontier_kernels.mark_all,
+    "cache_row_prefixes": demand_kernels.cache_row_prefixes,
+    "count_active": demand_kernels.count_active,
+    "link_first_neighbors": union_find.link_first_neighbors,
+    "link_rows": union_find.link_rows,
+    "mark_outside": union_find.mark_outside,
+    "link_listed": union_find.link_listed,
+    "merge_forests": union_find.merge_forests,
+    "compress": union_find.compress,
+}

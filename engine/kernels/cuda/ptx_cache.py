@@ -1,0 +1,61 @@
+"""PTX of kernels, kept on disk from one process to the next, so that a second run compiles nothing.
+
+Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
+author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
+the versions of Numba, its CUDA half, Python and Penstock. Entries are kept in the user's cache, with what is compiled
+for the host (`storage/base/kernel_cache.py`). The driver keeps the machine code that it makes of PTX itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from numba.types import BaseTuple
+from penstock.engine.kernels.shared_functions import sort_in_place
+from penstock.engine.program.bindings import digest_of
+from penstock.storage.base.kernel_cache import keep, take, versions
+
+Compile = Callable[[], str]
+_PTX = ".ptx"
+
+
+def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
+    """The PTX of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
+    content = take(key_of(function, types, capability), _PTX)
+    return renewed(function, types, capability, compile_) if content is None else content.decode()
+
+
+def renewed(
+    function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile
+) -> str:
+    """The PTX by `compile_`, kept in place of what was kept: for what the driver did not accept."""
+    text = compile_()
+    keep(key_of(function, types, capability), _PTX, text.encode())
+    return text
+
+
+def key_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
+    """What an entry's content depends on, as hexadecimal digits."""
+    parts = digest_of(function), digest_of(sort_in_place), function.__qualname__, _described(types), str(capability)
+    return hashlib.sha256("\0".join((*parts, *_versions())).encode()).hexdigest()
+
+
+def _described(types: tuple[Any, ...]) -> str:
+    """The types, and the names of the parts of named tuples, which Numba's names of types leave out."""
+    names = [f"{kind} {getattr(kind, 'fields', '')}" for kind in types]
+    return str([*names, *(_described(tuple(kind)) for kind in types if isinstance(kind, BaseTuple))])
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    found = [*versions()]
+    for name in ("numba-cuda", "penstock"):
+        try:
+            found.append(metadata.version(name))
+        except metadata.PackageNotFoundError:  # Numba's own CUDA half, or a checkout that is not installed
+            found.append("")
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Kernels on the CPU cores, compiled by Numba."""

@@ -1,0 +1,93 @@
+"""What LLVM offers and Numba's CPU code does not: atomic read-modify-write, bit counting; and combiners made of it.
+
+Each atomic returns the value that stood in the array before. Indices are unsigned 64-bit; nothing is bounds-checked.
+The combiners are those of `engine/program/combiners.py`, atomic (several threads write one target) and plain (one
+does).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from penstock.engine.kernels.host.jit import inline
+from penstock.engine.kernels.shared_functions import make_combine, make_combine_alone
+from penstock.engine.program.combiners import COMBINERS
+
+
+def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Any:
+    @intrinsic
+    def operation(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+        if floating is None and isinstance(array.dtype, types.Float):
+            return None
+        signature = array.dtype(array, types.uint64, array.dtype)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array_type = signature.args[0]
+            data = context.make_array(array_type)(context, builder, arguments[0]).data
+            pointer = builder.gep(data, [arguments[1]])
+            if isinstance(array_type.dtype, types.Float):
+                name = floating
+            else:
+                name = signed if array_type.dtype.signed else unsigned
+            return builder.atomic_rmw(name, pointer, arguments[2], "monotonic")
+
+        return signature, generate
+
+    return operation
+
+
+atomic_add = _read_modify_write("add", "add", "fadd")
+atomic_min = _read_modify_write("min", "umin", "fmin")
+atomic_max = _read_modify_write("max", "umax", "fmax")
+atomic_or = _read_modify_write("or", "or", None)
+ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}
+
+
+@intrinsic
+def pop_count(typing_context: Any, word: Any) -> Any:
+    """Number of set bits of a uint64, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """Position of the lowest set bit of a non-zero uint64, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+COMBINE = {
+    name: inline(make_combine(inline(combiner.changes), ATOMICS[combiner.atomic]))
+    for name, combiner in COMBINERS.items()
+}
+"""Combine a value into an entry that several threads write; whether that changes it."""
+COMBINE_ALONE = {
+    name: inline(make_combine_alone(inline(combiner.changes), inline(combiner.merge)))
+    for name, combiner in COMBINERS.items()
+}
+"""The same where only one thread writes."""
+MERGE = {name: inline(combiner.merge) for name, combiner in COMBINERS.items()}
+
+
+def make_absorb(combine: str) -> Any:
+    """Inlined: combine into an entry that only this thread writes; whether that changes it."""
+    merge, always = MERGE[combine], combine == "sum"
+
+    @inline
+    def absorb(target, at, value):  # type: ignore[no-untyped-def]
+        old = target[at]
+        new = merge(old, value)
+        target[at] = new
+        return always or new != old
+
+    return absorb

@@ -1,0 +1,115 @@
+"""What an iteration wants of the edges: counted per partition, marked per chunk.
+
+Only runs when edges may have to travel; on a resident adjacency nobody asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import atomic_add, lowest_bit
+from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
+from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.interface import EdgeView
+from penstock.engine.program.bindings import Author
+
+SPAN = np.uint64(4096)
+
+
+@inline
+def count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks):  # type: ignore[no-untyped-def]
+    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
+    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
+        chunks[chunk] = 1
+    for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
+        low = max(start, partition * partition_edges)
+        high = min(end, (partition + 1) * partition_edges)
+        at = np.uint64(partition * 3)
+        atomic_add(table, at, np.int64(1))
+        atomic_add(table, at + ONE, high - low)
+        atomic_add(table, at + np.uint64(2), (high - 1) // line_edges - low // line_edges + 1)
+
+
+@kernel("count_active")
+def count_active(  # type: ignore[no-untyped-def]
+    active, active_summary, index, base, partition_edges, chunk_edges, line_edges, table, chunks
+):
+    """Count the marked vertices' rows (demand of a push)."""
+    for over in numba.prange(active_summary.shape[0]):
+        upper = active_summary[over]
+        while upper != 0:
+            word = (np.uint64(over) << SIX) | lowest_bit(upper)
+            upper &= upper - ONE
+            left = active[word]
+            while left != 0:
+                v = ((word << SIX) | lowest_bit(left)) + base
+                left &= left - ONE
+                start = row_start(index, v)
+                end = row_start(index, v + ONE)
+                if end > start:
+                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+
+
+def make_add_pending(author: Author, key: str) -> Any:
+    """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
+    pending = author.calls["pending"]
+
+    @kernel(key)
+    def add_pending(active, active_summary, index, fields, scalars, base, partition_edges, values):  # type: ignore[no-untyped-def]
+        for over in numba.prange(active_summary.shape[0]):
+            upper = active_summary[over]
+            while upper != 0:
+                word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                upper &= upper - ONE
+                left = active[word]
+                while left != 0:
+                    v = ((word << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    start = row_start(index, v)
+                    end = row_start(index, v + ONE)
+                    if end > start:
+                        value = np.float64(pending(fields, scalars, v, end - start, base))
+                        atomic_add(values, np.uint64(start // partition_edges), value)
+
+    return add_pending
+
+
+@kernel("cache_row_prefixes")
+def cache_row_prefixes(view, index, head_index, each, heads):  # type: ignore[no-untyped-def]
+    """Copy what edges [e0, e1) hold of the first `each` edges of rows [v0, v1) (`engine/state/row_prefix_cache.py`)."""
+    view = EdgeView(*view)
+    for row in numba.prange(view.v0, view.v1):
+        v = np.uint64(row)
+        start = row_start(index, v)
+        end = min(row_start(index, v + ONE), start + each)
+        at = row_start(head_index, v)
+        for e in range(max(start, view.e0), min(end, view.e1)):
+            heads[at + e - start] = view.neighbors[e - view.e0]
+
+
+def make_count_cond(author: Author, key: str) -> Any:
+    """Kernel: count the rows of vertices that want messages (demand of a pull).
+
+    skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
+    """
+    cond = author.calls["cond"]
+
+    @kernel(key)
+    def count_cond(  # type: ignore[no-untyped-def]
+        count, index, fields, scalars, base, skipped, partition_edges, chunk_edges, line_edges, table, chunks
+    ):
+        skip, matched = skipped
+        spans = (count + SPAN - ONE) // SPAN
+        for over in numba.prange(spans):
+            first = np.uint64(over) * SPAN
+            for at in range(first, min(first + SPAN, count)):
+                v = np.uint64(at) + base
+                start = row_start(index, v) + skip
+                end = row_start(index, v + ONE)
+                found = skip > 0 and is_marked(matched, v - base)
+                if end > start and not found and cond(fields, scalars, v, np.int64(0), base):
+                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+
+    return count_cond

@@ -1,0 +1,200 @@
+"""Two-level bitmaps of vertices: one bit a vertex, and one summary bit for each word of 64.
+
+Owns marking (atomic), selection of the next frontier from what is pending, and enumeration in
+ascending order. A word's summary bit may be set while the word is zero, never the other way round.
+Work is cut into pieces of whole summary words (4096 vertices), so no two threads write one word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import lowest_bit, pop_count
+from penstock.engine.kernels.host.demand import count_row
+from penstock.engine.kernels.host.device_functions import ONE, SIX, degree_of, row_start
+from penstock.engine.kernels.host.jit import kernel
+from penstock.engine.kernels.interface import EdgeView
+from penstock.engine.program.bindings import Author
+
+
+def make_select(author: Author, key: str) -> Any:
+    """Kernel: move what is pending and below `limit` into `active`; count vertices and edges.
+
+    Without a priority everything pending moves. counts int64[pieces, 2] (vertices, edges) per
+    piece of summary words; rest float64[pieces]: lowest priority left pending (inf if none).
+    """
+    priority = author.calls["priority"]
+    has_priority = author.has_priority
+
+    @kernel(key)
+    def select(  # type: ignore[no-untyped-def]
+        pending,
+        pending_summary,
+        active,
+        active_summary,
+        index,
+        fields,
+        scalars,
+        limit,
+        base,
+        counts,
+        rest,
+    ):
+        pieces = counts.shape[0]
+        total = pending_summary.shape[0]
+        for piece in numba.prange(pieces):
+            vertices = np.int64(0)
+            edges = np.int64(0)
+            low = np.inf
+            for over in range(total * piece // pieces, total * (piece + 1) // pieces):
+                touched = pending_summary[over] | active_summary[over]
+                kept = np.uint64(0)
+                chosen = np.uint64(0)
+                while touched != 0:
+                    at = lowest_bit(touched)
+                    touched &= touched - ONE
+                    word = (np.uint64(over) << SIX) | at
+                    bits = pending[word]
+                    taken = bits
+                    left = bits
+                    while left != 0:
+                        v = ((word << SIX) | lowest_bit(left)) + base
+                        bit = left & (~left + ONE)
+                        left &= left - ONE
+                        d = degree_of(index, v)
+                        if has_priority:
+                            p = priority(fields, scalars, v, d, base)
+                            if p >= limit:
+                                taken &= ~bit
+                                low = min(low, p)
+                                continue
+                        edges += d
+                    active[word] = taken
+                    pending[word] = bits & ~taken
+                    vertices += np.int64(pop_count(taken))
+                    if taken != 0:
+                        chosen |= ONE << at
+                    if bits & ~taken != 0:
+                        kept |= ONE << at
+                pending_summary[over] = kept
+                active_summary[over] = chosen
+            counts[piece, 0] = vertices
+            counts[piece, 1] = edges
+            rest[piece] = low
+
+    return select
+
+
+def make_enumerate(key: str) -> Any:
+    """Kernel: list the marked vertices in ascending order, with the running sum of their edges."""
+
+    @kernel(key)
+    def enumerate_marked(  # type: ignore[no-untyped-def]
+        active, active_summary, index, base, counts, vertices, work
+    ):
+        pieces = counts.shape[0]
+        total = active_summary.shape[0]
+        for piece in numba.prange(pieces):
+            at = np.int64(0)
+            edges = np.int64(0)
+            for before in range(piece):
+                at += counts[before, 0]
+                edges += counts[before, 1]
+            for over in range(total * piece // pieces, total * (piece + 1) // pieces):
+                upper = active_summary[over]
+                while upper != 0:
+                    word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                    upper &= upper - ONE
+                    left = active[word]
+                    while left != 0:
+                        v = ((word << SIX) | lowest_bit(left)) + base
+                        left &= left - ONE
+                        vertices[at] = v
+                        work[at] = edges
+                        at += 1
+                        edges += degree_of(index, v)
+            if piece == pieces - 1:
+                work[at] = edges
+
+    return enumerate_marked
+
+
+def make_select_in_view(author: Author, key: str) -> Any:
+    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it; returns how many.
+
+    Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there.
+    """
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel(key)
+    def select_in_view(pending, resend, index, view, fields, scalars, limit, base):  # type: ignore[no-untyped-def]
+        view = EdgeView(*view)
+        v0, v1 = view.v0, view.v1
+        taken = np.int64(0)
+        if v1 > v0:
+            for word in numba.prange((v0 - base) >> SIX, ((v1 - ONE - base) >> SIX) + ONE):
+                chosen = np.uint64(0)
+                left = pending[word]
+                while left != 0:
+                    v = ((np.uint64(word) << SIX) | lowest_bit(left)) + base
+                    bit = left & (~left + ONE)
+                    left &= left - ONE
+                    if v < v0 or v >= v1:
+                        continue
+                    start = row_start(index, v)
+                    end = row_start(index, v + ONE)
+                    if start < view.e0 or end > view.e1:
+                        continue
+                    if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
+                        continue
+                    chosen |= bit
+                resend[word] = chosen
+                pending[word] &= ~chosen
+                taken += np.int64(pop_count(chosen))
+        return taken
+
+    return select_in_view
+
+
+def make_select_ready(author: Author, key: str) -> Any:
+    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks.
+
+    Every word of `resend` is written. table: as `count_active` counts; seen: chunks of it.
+    """
+    priority, has_priority = author.calls["priority"], author.has_priority
+
+    @kernel(key)
+    def select_ready(  # type: ignore[no-untyped-def]
+        pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
+    ):
+        partition_edges, chunk_edges, line_edges = sizes
+        for over in numba.prange(summary.shape[0]):
+            upper = summary[over]
+            for at in range(64):
+                word = (np.uint64(over) << SIX) | np.uint64(at)
+                chosen = np.uint64(0)
+                left = np.uint64(0)
+                if upper & (ONE << np.uint64(at)) != 0:
+                    left = pending[word]
+                while left != 0:
+                    v = ((word << SIX) | lowest_bit(left)) + base
+                    bit = left & (~left + ONE)
+                    left &= left - ONE
+                    start = row_start(index, v)
+                    end = row_start(index, v + ONE)
+                    here = True
+                    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
+                        here = here and ready[chunk] != 0
+                    if not here:
+                        continue
+                    if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
+                        continue
+                    chosen |= bit
+                    if end > start:
+                        count_row(start, end, partition_edges, chunk_edges, line_edges, table, seen)
+                resend[word] = chosen
+                pending[word] &= ~chosen
+
+    return select_ready

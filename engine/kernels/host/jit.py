@@ -1,0 +1,116 @@
+"""Numba compilation with a disk cache that knows the author's functions, and the threads that kernels run on.
+
+What a kernel is closed over (the author's functions, compiled) is not in its source, so the key of its entry in the
+user's cache is a digest of the sources of all kernels and of the program.
+
+The threads of kernels are Numba's, and its OpenMP layer ends the whole process where they cannot start, and in one that
+was forked after they had started. Both are found out before, and reported.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from penstock.engine.program.bindings import bind
+from penstock.engine.program.combiners import identity_of
+from penstock.storage.base.budget import check_room
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.kernel_cache import kept
+from penstock.storage.base.threads import check_startable
+
+COMPILER_BYTES = 64 << 20
+"""What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
+
+
+def source_files() -> list[Path]:
+    """Return the files that the host's kernels are made of: theirs, those shared with a GPU's, bindings, combiners."""
+    here = Path(__file__).parent
+    elsewhere = {Path(function.__code__.co_filename) for function in (bind, identity_of)}
+    return sorted({*here.glob("*.py"), *here.parent.glob("*.py")} | elsewhere)
+
+
+@functools.cache
+def _sources() -> bytes:
+    """Digest of the files that the host's kernels are made of."""
+    digest = hashlib.sha256()
+    for path in source_files():
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function that only kernels call (never cached on its own)."""
+    return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+
+
+class Kernel:
+    """A kernel in two versions, each compiled when first called: on all threads, and on the caller's alone.
+
+    Waking threads costs more than a small iteration's whole work, and much more on a busy machine.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: str) -> None:
+        self._function, self._key = function, key
+
+    @functools.cached_property
+    def parallel(self) -> Any:
+        """The version for `prange` on all threads."""
+        return self._compiled(parallel=True)
+
+    @functools.cached_property
+    def serial(self) -> Any:
+        """The version that stays on the caller's thread."""
+        return self._compiled(parallel=False)
+
+    def _compiled(self, *, parallel: bool) -> Any:
+        check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
+        compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
+        function = self._function
+        name = f"{self._key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
+        return kept(compiled, lambda: hashlib.sha256(_sources() + name.encode()).hexdigest())
+
+
+def kernel(key: str) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a kernel closed over compiled functions; `key` names what it is closed over."""
+    return lambda function: Kernel(function, key)
+
+
+FORKED = (
+    "this process was forked from one whose kernels had run, and their threads are not in it; begin processes with "
+    "multiprocessing's 'spawn' or 'forkserver', or fork before the first run"
+)
+
+
+class _Known:
+    """What is known of this process: whether kernels' threads can start; whether it was forked from where they had."""
+
+    startable = False
+    forked = False
+
+
+def check_workers(threads: int) -> None:
+    """Make sure that kernels can run on so many threads.
+
+    Raises InputError in a process that was forked too late, RunError where no further threads can start.
+    """
+    if _Known.forked:
+        raise InputError(FORKED)
+    if not _Known.startable:
+        check_startable(threads - 1, "penstock-kernel")
+        _Known.startable = True
+
+
+def _after_fork() -> None:
+    try:
+        _Known.forked = _Known.forked or numba.threading_layer() == "omp"
+    except ValueError:  # no threads have started
+        return
+
+
+os.register_at_fork(after_in_child=_after_fork)

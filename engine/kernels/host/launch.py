@@ -1,0 +1,415 @@
+"""The kernels of one program on the CPU cores: Numba, parallel over edges.
+
+Owns how work is cut for the host. `reference/vertex.py` has the same methods in plain Python and says what
+is right; a GPU's kernels will have them too. Each kernel is compiled at its first use and cached.
+Only one thread of a process may be in here at a time (Numba's workqueue layer insists).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host import demand as demand_kernels
+from penstock.engine.kernels.host import frontier as frontier_kernels
+from penstock.engine.kernels.host import fused as fused_kernels
+from penstock.engine.kernels.host import pull as pull_kernels
+from penstock.engine.kernels.host import push as push_kernels
+from penstock.engine.kernels.host import union_find
+from penstock.engine.kernels.host import vertices as vertex_kernels
+from penstock.engine.kernels.host.jit import Kernel, check_workers, inline
+from penstock.engine.kernels.interface import ReadyRows
+from penstock.engine.program.bindings import Author, bind
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.storage.base.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.engine.state.state import Bitmap, State
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.view import View
+
+LARGEST_BLOCK = 65536
+SMALLEST_BLOCK = 2048
+SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
+NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
+
+
+def _pair(marks: Bitmap) -> tuple[Any, Any]:
+    return marks.words, marks.summary
+
+
+def _vertices_of(state: State) -> tuple[Any, ...]:
+    """The parts of `VertexArrays`."""
+    return state.sent, state.target, state.touched.words, state.touched.summary, np.uint64(state.first)
+
+
+def kernel_index(index: Index) -> tuple[Any, Any, Any]:
+    """An index as kernels take it: bases, offsets, shift."""
+    bases, offsets, shift = index.arrays()
+    return bases, offsets, np.uint64(shift)
+
+
+class HostKernels:
+    """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads.
+
+    over_links: whether `fused_iterations` may read edges over a link; what is emulated would not tell how many.
+    """
+
+    over_links = False
+
+    def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
+        self.author: Author = bind(program, vertex_dtype, inline, plain=False)
+        self.weighted = weighted
+        self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
+        self._fits = fused_kernels.fits(program, self.author)
+        self._small = 0  # how many small frontiers were pushed one at a time
+        self._key = f"{self.author.fingerprint}{weighted}"
+        self._made = _MADE.setdefault(self._key, {})
+
+    def use(self) -> None:
+        """Take the threads that this device may use; call before a run of kernels. Raises as `check_workers`."""
+        check_workers(self.threads)
+        numba.set_num_threads(self.threads)
+
+    def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier and list it."""
+        pending, active = state.pending, state.active
+        small = state.walked < SMALL
+        pieces = 1 if small else min(self.threads * 4, len(pending.summary))
+        counts = np.zeros((pieces, 2), dtype=np.int64)
+        rest = np.empty(pieces, dtype=np.float64)
+        base = np.uint64(state.first)
+        arrays = kernel_index(index)
+        values = (state.arrays, scalars) if self.author.has_priority else ((), ())
+        self._call(
+            "select", small, pending.words, pending.summary, active.words, active.summary, arrays,
+            *values, limit, base, counts, rest,
+        )  # fmt: skip
+        vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
+        listed = 0 < vertices < len(state.work)
+        if listed:
+            marks = active.words, active.summary
+            self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
+        return Frontier(vertices, edges, listed=listed, rest=float(rest[0] if pieces == 1 else rest.min()))
+
+    def can_fuse(self, frontier: Frontier) -> bool:
+        """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
+        few = max(frontier.edges, frontier.vertices) <= fused_kernels.MOST_EDGES
+        return self._fits and self._small >= fused_kernels.PATIENCE and frontier.listed and few
+
+    def fused_iterations(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
+    ) -> FusedIterations:
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
+        apart = state.incoming is not None
+        readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
+        number, limit = self._call(
+            "fused_iterations apart" if apart else "fused_iterations", True, self._edges_of(view), kernel_index(index),
+            (state.vertices, state.work), frontier.vertices, fused_kernels.numbers_of(bounds, len(readback)),
+            (*_pair(state.pending), *state.lows), _pair(state.active), state.arrays, scalars, state.identity,
+            _vertices_of(state), readback,
+        )  # fmt: skip
+        done = [(vertices, edges) for vertices, edges in readback[:number].tolist()]
+        state.walked = sum(done[-1])
+        return FusedIterations(done, limit)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def marks(self, state: State) -> NDArray[np.uint64]:
+        """The bitmap of the active vertices, in host memory; valid until the next select."""
+        return state.active.words
+
+    def mark(self, state: State, active: NDArray[Any]) -> None:
+        """Make these vertices (less `first`) pending."""
+        state.pending.add(active)
+
+    def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Compute what the frontier's vertices send, where the program says so."""
+        state.walked = frontier.edges + frontier.vertices
+        if self.author.has_send:
+            marks = state.active.words, state.active.summary
+            self._call(
+                "send", state.walked < SMALL, *marks, frontier.everything, kernel_index(index),
+                state.arrays, scalars, state.sent, np.uint64(state.first),
+            )  # fmt: skip
+
+    def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
+        edges, arrays = self._edges_of(view), kernel_index(index)
+        values = state.arrays, scalars, _vertices_of(state)
+        active = state.active.words, frontier.everything
+        if view.rows is not None:
+            cut = self._cut(view.e1)
+            self._call("push_compacted", cut[0] == 1, edges, view.rows, view.offsets, arrays, *cut, *values)
+        elif frontier.listed:
+            first, last = self._listed_part(view, state, frontier)
+            if first < last:
+                cut = self._cut(min(frontier.edges, view.e1 - view.e0))
+                self._small += cut[0] == 1
+                listed = state.vertices, state.work, first, last
+                self._call("push_list", cut[0] == 1, edges, arrays, listed, *cut, *values)
+        else:
+            cut = self._cut(view.e1 - view.e0)
+            self._call("push_rows", cut[0] == 1, edges, arrays, *active, *cut, *values)
+
+    def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+        edges, arrays, values = self._edges_of(view), kernel_index(index), (state.arrays, scalars)
+        taken = self._call(
+            "select_in_view", view.v1 - view.v0 < SMALL, state.pending.words, state.resend_bitmap, arrays, edges,
+            *values, float(limit), np.uint64(state.first),
+        )  # fmt: skip
+        if taken:
+            cut = self._cut(view.e1 - view.e0)
+            resend = state.resend_bitmap, False
+            self._call("push_rows", cut[0] == 1, edges, arrays, *resend, *cut, *values, _vertices_of(state))
+
+    def select_ready(
+        self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
+    ) -> NDArray[np.uint64]:
+        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
+        ready.table[:] = 0
+        pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
+        seen = np.zeros(len(ready.chunks), np.uint8)
+        small = len(pending.words) + state.walked < SMALL
+        self._call(
+            "select_ready", small, pending.words, pending.summary, state.resend_bitmap, kernel_index(index),
+            ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit), np.uint64(state.first),
+        )  # fmt: skip
+        return state.resend_bitmap
+
+    def pull(
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
+        skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+
+        skip: of every row, this many edges have been looked at before (early exit only).
+        """
+        assert view.rows is None, "views are packed for pushes only"
+        into, out = indices
+        threads, block = self._cut(view.e1 - view.e0)
+        blocks = -(-(view.e1 - view.e0) // block)
+        partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
+        state.walked = max(state.walked, view.e1 - view.e0)
+        vertices = _vertices_of(state)
+        self._call(
+            "pull", threads == 1, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
+            kernel_index(out), state.active.words, frontier.everything, threads, block, state.arrays, scalars,
+            state.identity, vertices, partials,
+        )  # fmt: skip
+        self._call("reduce_partials", True, partials, *vertices[1:])
+
+    def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+        assert state.incoming is not None
+        self._fill_partial(state)
+        touched, active, following = state.touched, state.active, state.pending
+        self._call(
+            "apply", state.walked < SMALL, touched.words, touched.summary, active.words, active.summary,
+            following.words, following.summary, frontier.everything, kernel_index(index), state.arrays,
+            scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
+        )  # fmt: skip
+
+    def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Leave the Globals' shares of the present values in `state.partial`."""
+        self._fill_partial(state)
+        count = state.last - state.first
+        base = np.uint64(state.first)
+        self._call("reduce", count < SMALL, kernel_index(index), state.arrays, scalars, count, base, state.partial)
+
+    def count_active(
+        self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:  # fmt: skip
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8.
+
+        sizes: edges of a partition, of a chunk, of a 128-byte line.
+        """
+        marks = state.active.words, state.active.summary
+        base = np.uint64(state.first)
+        self._call("count_active", state.walked < SMALL, *marks, kernel_index(index), base, *sizes, table, chunks)
+
+    def add_pending(
+        self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
+    ) -> None:
+        """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
+        marks = state.active.words, state.active.summary
+        self._call(
+            "add_pending", state.walked < SMALL, *marks, kernel_index(index), state.arrays, scalars,
+            np.uint64(state.first), partition_edges, values,
+        )  # fmt: skip
+
+    def count_cond(
+        self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
+    ) -> None:  # fmt: skip
+        """Demand of a pull, as `count_active`; skip as in `pull`."""
+        count, base = state.last - state.first, np.uint64(state.first)
+        self._call(
+            "count_cond", count < SMALL, np.uint64(count), kernel_index(index), state.arrays, scalars, base,
+            self._skipped(state, skip), *sizes, table, chunks,
+        )  # fmt: skip
+
+    def record_matched(self, state: State) -> None:
+        """Remember who has a message now; `skip` then passes them over."""
+        state.resend_bitmap[:] = state.touched.words
+
+    def _skipped(self, state: State, skip: int) -> tuple[int, Any]:
+        return skip, state.resend_bitmap if skip else state.touched.words
+
+    def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
+        """Copy what the view holds of the heads of its rows."""
+        self._call(
+            "cache_row_prefixes", view.v1 - view.v0 < SMALL, self._edges_of(view), kernel_index(index),
+            kernel_index(heads.index), heads.each, heads.neighbors,
+        )  # fmt: skip
+
+    def link_first_neighbors(self, view: View, state: State, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+        self._call(
+            "link_first_neighbors", view.v1 - view.v0 < SMALL, self._edges_of(view), kernel_index(index), each,
+            state.arrays[0], np.uint64(state.first),
+        )  # fmt: skip
+
+    def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
+        """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
+        forest = state.arrays[0], np.uint64(state.first)
+        threads, block = self._cut(view.e1 - view.e0)
+        self._call(
+            "link_rows", threads == 1, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric,
+            threads, block, *forest,
+        )  # fmt: skip
+
+    def mark_outside(self, state: State, index: Index, largest: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+        outside = np.flatnonzero(state.arrays[0] != largest)
+        starts = index.starts(state.first, state.last + 1)
+        state.pending.add(outside[starts[outside + 1] > starts[outside]])
+
+    def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
+        """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
+        self.link_rows(view, state, index, 0, np.uint64(largest), True)
+
+    def join_forests(self, state: State, other: State) -> None:
+        """Join in `state` what is joined in `other`."""
+        self._call("merge_forests", len(state.arrays[0]) < SMALL, state.arrays[0], other.arrays[0])
+
+    def compress(self, state: State) -> None:
+        """Let every vertex point to its root."""
+        self._call("compress", len(state.arrays[0]) < SMALL, state.arrays[0])
+
+    def largest_tree(self, state: State) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
+        return union_find.most_frequent(state.arrays[0])
+
+    def _fill_partial(self, state: State) -> None:
+        if self.author.totals:
+            state.partial[:] = self.author.partial_start
+
+    def _listed_part(self, view: View, state: State, frontier: Frontier) -> tuple[int, int]:
+        """Which entries of the frontier's list lie in the view's rows."""
+        listed = state.vertices[: frontier.vertices]
+        first = int(np.searchsorted(listed, view.v0)) if view.v0 > state.first else 0
+        last = int(np.searchsorted(listed, view.v1)) if view.v1 < state.last else frontier.vertices
+        return first, last
+
+    def _edges_of(self, view: View) -> tuple[Any, ...]:
+        """The parts of an `EdgeView`."""
+        weights = view.weights if self.weighted else NO_WEIGHTS
+        return view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
+
+    def _cut(self, edges: int) -> tuple[int, int]:
+        """How many threads share so many edges, and in blocks of how many."""
+        if edges < SMALL:
+            return 1, SMALL
+        return self.threads, max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
+
+    def _call(self, name: str, small: bool, *arguments: Any) -> Any:
+        """Run a kernel, on one thread where the work is small; explain what Numba cannot compile."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        try:
+            return (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
+        except (
+            numba.core.errors.NumbaError,
+            AttributeError,
+        ) as error:  # the latter: a module lacks what is asked of it
+            if isinstance(error.__cause__ or error.__context__, MemoryError):
+                raise MemoryError(f"compiling the kernel {name}") from error
+            raise InputError(explain(self.author.name, str(error))) from error
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        if name in ("fused_iterations", "fused_iterations apart"):
+            return fused_kernels.make_fused_iterations(
+                self.author, self.weighted, name == "fused_iterations apart", self._key
+            )
+        key = self._made_of(name)
+        shared = _MADE.setdefault(key, {})
+        if name not in shared:
+            shared[name] = _BY_VERTEX[name](self.author, key)
+        return shared[name]
+
+    def _made_of(self, name: str) -> str:
+        """What a kernel is made of: a few call nothing of the author's, and serve all programs alike."""
+        if name == "reduce_partials":
+            return f"reduce_partials {self.author.combine}"
+        if name == "select" and not self.author.has_priority:
+            return "select"
+        return self._key
+
+
+_MADE: dict[str, dict[str, Kernel]] = {}
+"""Kernels of this process by what they are made of, so that a second session does not load them again."""
+_BY_EDGE = {
+    "push_list": push_kernels.make_push_list,
+    "push_rows": push_kernels.make_push_rows,
+    "push_compacted": push_kernels.make_push_compacted,
+    "pull": pull_kernels.make_pull,
+}
+_BY_VERTEX = {
+    "select": frontier_kernels.make_select,
+    "send": vertex_kernels.make_send,
+    "apply": vertex_kernels.make_apply,
+    "reduce": vertex_kernels.make_reduce,
+    "reduce_partials": pull_kernels.make_reduce_partials,
+    "count_cond": demand_kernels.make_count_cond,
+    "select_in_view": frontier_kernels.make_select_in_view,
+    "select_ready": frontier_kernels.make_select_ready,
+    "add_pending": demand_kernels.make_add_pending,
+}
+_SHARED: dict[str, Kernel] = {
+    "enumerate": frontier_kernels.make_enumerate("enumerate"),
+    "count_active": demand_kernels.count_active,
+    "cache_row_prefixes": demand_kernels.cache_row_prefixes,
+    "link_first_neighbors": union_find.link_first_neighbors,
+    "link_rows": union_find.link_rows,
+    "merge_forests": union_find.merge_forests,
+    "compress": union_find.compress,
+}
+
+
+def explain(program: str, trouble: str) -> str:
+    """One sentence, for the author of `program`, out of Numba's many about what it cannot compile."""
+    lines = [line.strip() for line in trouble.splitlines() if line.strip()]
+    files = [line for line in lines if line.startswith("File ")]
+    places = [line for line in files if "penstock adapter" not in line and "engine/kernels" not in line]
+    telling = ("No implementation", "Invalid", "Cannot", "NameError", "Untyped", "Unknown attribute", "undefined")
+    at = next((at for at, line in enumerate(lines) if any(word in line for word in telling)), 0)
+    cause = lines[at]
+    if cause.endswith("signature:") and at + 1 < len(lines):  # what was called stands in the next line
+        cause = f"there is no {lines[at + 1].removeprefix('>>> ')}"
+    why = next((f": {line.partition('TypingError: ')[2]}" for line in lines if "TypingError: " in line), "")
+    where = f" ({places[-1].rstrip(':')})" if places else ""
+    return f"program {program}: Numba cannot compile one of its functions: {cause}{why}{where}"

@@ -1,0 +1,135 @@
+"""The host's kernels for programs on whole rows: messages kept apart, corners of triangles, vectors.
+
+The same as `launch.py` otherwise. `reference/rows.py` says what is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.kernels.host import rows, triangles, vectors
+from penstock.engine.kernels.host.jit import Kernel
+from penstock.engine.kernels.host.launch import SMALL, HostKernels, kernel_index
+from penstock.engine.state.row_blocks import offsets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.state.oriented_rows import OrientedRows
+    from penstock.engine.state.row_blocks import RowBlock
+    from penstock.engine.state.state import State
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.view import View
+
+
+class HostRowKernels(HostKernels):
+    """Compiled kernels for one program on whole rows."""
+
+    def collect(
+        self, view: View, state: State, block: RowBlock, walk: int, out: Index, scalars: tuple[Any, ...],
+        buffer: NDArray[Any],
+    ) -> None:  # fmt: skip
+        """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
+        edges = self._part(view, block, walk)
+        threads, cut = self._cut(len(edges[0]))
+        self._call(
+            "collect", threads == 1, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
+            np.uint64(state.first), offsets(block), walk > 0, threads, cut, buffer,
+        )  # fmt: skip
+
+    def apply_rows(
+        self, state: State, following: tuple[Any, ...], block: RowBlock, out: Index, scalars: tuple[Any, ...],
+        buffer: NDArray[Any],
+    ) -> None:  # fmt: skip
+        """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
+        span = np.uint64(block.first), np.uint64(block.last)
+        self._call(
+            "apply_rows", block.messages < SMALL, span, kernel_index(out), state.arrays, following, scalars,
+            np.uint64(state.first), offsets(block), buffer, state.partial,
+        )  # fmt: skip
+
+    def clear_partial(self, state: State) -> None:
+        """Set the Globals' shares to what changes nothing."""
+        self._fill_partial(state)
+
+    def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
+        """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
+        edges = self._part(view, block, walk)
+        threads, cut = self._cut(len(edges[0]))
+        self._call(
+            "copy_rows", threads == 1, edges, kernel_index(block.indexes[walk]), offsets(block), walk > 0, threads, cut,
+            buffer,
+        )  # fmt: skip
+
+    def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
+        """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
+        self._call("count_neighbors", block.messages < SMALL, *self._sets(block), buffer, neighbors)
+
+    def keep(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: OrientedRows) -> None:
+        """Append to `kept` the edges that belong to the block's rows."""
+        counts = np.zeros(block.last - block.first, dtype=np.int64)
+        sets, small = self._sets(block), block.messages < SMALL
+        self._call("count_kept", small, *sets, buffer, neighbors, counts)
+        starts, targets, arcs = kept.extend(counts)
+        self._call("keep_rows", small, *sets, buffer, neighbors, starts, targets, arcs)
+
+    def intersect(
+        self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]
+    ) -> None:
+        """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
+        threads, small = self.threads, len(ones.targets) < SMALL
+        self._call(
+            "intersect", small, ones.arrays, others.arrays, each, scalars, state.incoming, np.uint64(state.first),
+            1 if small else threads, 64,
+        )  # fmt: skip
+
+    def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
+        """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
+        assert state.incoming is not None
+        threads, block = self._cut(view.e1 - view.e0)
+        blocks, base = -(-(view.e1 - view.e0) // block), np.uint64(state.first)
+        values = np.zeros((blocks, state.incoming.shape[1]), dtype=state.incoming.dtype)
+        partials = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)
+        into, out = indices
+        state.walked = max(state.walked, view.e1 - view.e0)
+        self._call(
+            "pull_vectors", threads == 1, self._edges_of(view), kernel_index(into), kernel_index(out), threads, block,
+            state.arrays, scalars, state.incoming, base, partials,
+        )  # fmt: skip
+        self._call("reduce_vector_partials", True, partials, state.incoming, base)
+
+    def _part(self, view: View, block: RowBlock, walk: int) -> tuple[Any, ...]:
+        """The parts of an `EdgeView` of the edges of the view that belong to the block."""
+        first, last = block.edges(walk)
+        low = max(first, view.e0)
+        high = max(low, min(last, view.e1))
+        neighbors, weights, *_ = self._edges_of(view)
+        here = slice(low - view.e0, high - view.e0)
+        weights = weights[here] if self.weighted else weights
+        return neighbors[here], weights, low, high, np.uint64(block.first), np.uint64(block.last)
+
+    def _sets(self, block: RowBlock) -> tuple[Any, ...]:
+        """First row, positions, and where the second walk's neighbors begin in each row."""
+        positions = offsets(block)
+        first = block.indexes[0].degrees(block.first, block.last)
+        return np.uint64(block.first), positions, positions[:-1] + first
+
+    def _make(self, name: str) -> Kernel:
+        if name in _SHARED:
+            return _SHARED[name]
+        if name in _BY_EDGE:
+            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        if name in _BY_VERTEX:
+            return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
+        return super()._make(name)
+
+
+_BY_EDGE = {"collect": rows.make_collect, "pull_vectors": vectors.make_pull_vectors}
+_BY_VERTEX = {"apply_rows": rows.make_apply_rows, "intersect": triangles.make_intersect}
+_SHARED: dict[str, Kernel] = {
+    "copy_rows": rows.copy_rows,
+    "count_neighbors": triangles.count_neighbors,
+    "count_kept": triangles.count_kept,
+    "keep_rows": triangles.keep_rows,
+    "reduce_vector_partials": vectors.reduce_vector_partials,
+}

@@ -1,0 +1,103 @@
+"""Loops over edges that gather: pull along in-edges; blocks of edges as in `push.py`.
+
+The partial results of a row that a block cuts are combined in the order of the blocks, so that even floating sums do
+not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import MERGE, atomic_add, make_absorb
+from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, is_marked, mark, row_start
+from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.interface import EdgeView, VertexArrays
+from penstock.engine.program.bindings import Author
+
+
+def make_pull(author: Author, weighted: bool, key: str) -> Any:
+    """Kernel: every vertex of the view's rows for which `cond` holds gathers messages from its in-neighbors.
+
+    `index` is that of the in-adjacency, `out_index` gives the sources' degrees. A row that began before its block
+    leaves its partial result in partials (vertex, value, found), one a block, for `reduce_partials`. skipped: how many
+    of a row's edges an earlier view held, and a bitmap of the vertices that found a message among them (early exit
+    only).
+    """
+    edge, cond = author.calls["edge"], author.calls["cond"]
+    merge, absorb = MERGE[author.combine], make_absorb(author.combine)
+    has_send, early_exit = author.has_send, author.early_exit
+
+    @inline
+    def gather(view, v, first, last, sources, fields, scalars, identity, vertices):  # type: ignore[no-untyped-def]
+        out_index, active, whole = sources
+        sent, base = vertices.sent, vertices.base
+        total = identity
+        found = False
+        for e in range(first - view.e0, last - view.e0):
+            u = np.uint64(view.neighbors[np.uint64(e)])
+            if whole or is_marked(active, u - base):
+                message = sent[u - base] if has_send else sent[0]
+                w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
+                value = sent.dtype.type(edge(fields, scalars, message, u, v, w, degree_of(out_index, u), base))
+                total = merge(total, value)
+                found = True
+                if early_exit:
+                    break
+        return total, found
+
+    @kernel(key)
+    def pull(  # type: ignore[no-untyped-def]
+        view, index, skipped, out_index, active, whole, threads, block, fields, scalars, identity, vertices, partials
+    ):
+        view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        skip, matched = skipped
+        partial_vertices, partial_values, partial_found = partials
+        blocks = (view.e1 - view.e0 + block - 1) // block
+        counter = np.zeros(1, dtype=np.int64)
+        for _ in numba.prange(threads):
+            sources = out_index, active, whole
+            while True:
+                number = atomic_add(counter, np.uint64(0), np.int64(1))
+                if number >= blocks:
+                    break
+                low = view.e0 + number * block
+                high = min(low + block, view.e1)
+                v = find_row(index, view.v0, view.v1, low)
+                start = row_start(index, v)
+                partial_found[number] = False
+                while start < high and v < view.v1:
+                    end = row_start(index, v + ONE)
+                    at, first = v - vertices.base, max(start + skip, low)
+                    over = skip > 0 and is_marked(matched, at)
+                    if end > first and not over and cond(fields, scalars, v, np.int64(0), vertices.base):
+                        total, found = gather(
+                            view, v, first, min(end, high), sources, fields, scalars, identity, vertices
+                        )  # fmt: skip
+                        if found and start < low:
+                            partial_vertices[number] = v
+                            partial_values[number] = total
+                            partial_found[number] = True
+                        elif found and absorb(vertices.target, at, total) and not whole:
+                            mark(vertices.touched, vertices.summary, at)
+                    start = end
+                    v += ONE
+
+    return pull
+
+
+def make_reduce_partials(author: Author, key: str) -> Any:
+    """Kernel: combine the partials that `pull` left into `target`, in the order of the blocks."""
+    absorb = make_absorb(author.combine)
+
+    @kernel(key)
+    def reduce_partials(partials, target, touched, summary, base):  # type: ignore[no-untyped-def]
+        partial_vertices, partial_values, partial_found = partials
+        for number in range(partial_found.shape[0]):
+            if partial_found[number]:
+                at = np.uint64(partial_vertices[number]) - base
+                if absorb(target, at, partial_values[number]):
+                    mark(touched, summary, at)
+
+    return reduce_partials

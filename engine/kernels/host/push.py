@@ -1,0 +1,145 @@
+"""Loops over edges that send: from the listed frontier, over rows, along compacted rows.
+
+Work is cut into blocks of equal numbers of *edges*, never of vertices, and threads take blocks from
+a shared counter; so one vertex with ten million edges is shared by all threads. A row cut by a
+block (or by a partition) has its partial results combined.
+
+Row v owns edges [start(v), start(v+1)). Messages go into `target` (the accumulators, or the field itself when the
+program is self-combining and runs asynchronously). Entries take an EdgeView and VertexArrays as plain tuples and name
+their parts first: a NamedTuple costs Numba's dispatch 6 us a call.
+
+A compacted view holds gathered rows one after another, with an index of their own
+(`transfer/staging/compacted_layout.py`). Every row in it is active, and no bitmap is read. A row's degree comes from
+the graph's index, since one row may be split over several views. Views are compacted for pushes only: a pull reads
+every vertex that still wants messages, and little of its row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import COMBINE, atomic_add
+from penstock.engine.kernels.host.device_functions import (
+    ONE,
+    degree_of,
+    find_part,
+    find_row,
+    is_marked,
+    mark,
+    row_start,
+)
+from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.interface import EdgeView, VertexArrays
+from penstock.engine.program.bindings import Author
+
+
+def make_relax(author: Author, weighted: bool) -> Any:
+    """Inlined: send along edges [first, last) of row `u` of degree `d`; the loop inside every push."""
+    edge, cond = author.calls["edge"], author.calls["cond"]
+    combine = COMBINE[author.combine]
+    has_send = author.has_send
+
+    @inline
+    def relax(view, u, first, last, d, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+        target, base = vertices.target, vertices.base
+        message = vertices.sent[u - base] if has_send else vertices.sent[0]
+        for e in range(first - view.e0, last - view.e0):
+            v = np.uint64(view.neighbors[np.uint64(e)])
+            if cond(fields, scalars, v, np.int64(0), base):
+                w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
+                value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
+                if combine(target, v - base, value):
+                    mark(vertices.touched, vertices.summary, v - base)
+
+    return relax
+
+
+def make_push_list(author: Author, weighted: bool, key: str) -> Any:
+    """Kernel: push from listed vertices: ascending, the running sum of their edges, the first and the last of them."""
+    relax = make_relax(author, weighted)
+
+    @kernel(key)
+    def push_list(view, index, listed, threads, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+        view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        active, work, first, last = listed
+        begin = work[first]
+        blocks = (work[last] - begin + block - 1) // block
+        counter = np.zeros(1, dtype=np.int64)
+        for _ in numba.prange(threads):
+            while True:
+                number = atomic_add(counter, np.uint64(0), np.int64(1))
+                if number >= blocks:
+                    break
+                low = begin + number * block
+                high = min(low + block, work[last])
+                i = np.searchsorted(work[first : last + 1], low, side="right") + first - 1
+                while i < last and work[i] < high:
+                    u = np.uint64(active[i])
+                    start = row_start(index, u)
+                    degree = work[i + 1] - work[i]
+                    begins = max(start + max(low - work[i], 0), view.e0)
+                    ends = min(start + min(high - work[i], degree), view.e1)
+                    relax(view, u, begins, ends, degree, fields, scalars, vertices)
+                    i += 1
+
+    return push_list
+
+
+def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
+    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`)."""
+    relax = make_relax(author, weighted)
+
+    @kernel(key)
+    def push_rows(view, index, active, whole, threads, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+        view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        blocks = (view.e1 - view.e0 + block - 1) // block
+        counter = np.zeros(1, dtype=np.int64)
+        for _ in numba.prange(threads):
+            while True:
+                number = atomic_add(counter, np.uint64(0), np.int64(1))
+                if number >= blocks:
+                    break
+                low = view.e0 + number * block
+                high = min(low + block, view.e1)
+                u = find_row(index, view.v0, view.v1, low)
+                start = row_start(index, u)
+                while start < high and u < view.v1:
+                    end = row_start(index, u + ONE)
+                    if whole or is_marked(active, u - vertices.base):
+                        relax(view, u, max(start, low), min(end, high), end - start, fields, scalars, vertices)
+                    start = end
+                    u += ONE
+
+    return push_rows
+
+
+def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
+    """Kernel: push along the rows of a compacted view, which start at `offsets`."""
+    relax = make_relax(author, weighted)
+
+    @kernel(key)
+    def push_compacted(  # type: ignore[no-untyped-def]
+        view, rows, offsets, index, threads, block, fields, scalars, vertices
+    ):
+        view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        blocks = (view.e1 + block - 1) // block
+        counter = np.zeros(1, dtype=np.int64)
+        for _ in numba.prange(threads):
+            while True:
+                number = atomic_add(counter, np.uint64(0), np.int64(1))
+                if number >= blocks:
+                    break
+                low = number * block
+                high = min(low + block, view.e1)
+                i = find_part(offsets, np.int64(0), rows.shape[0] - 1, low)
+                begins = low
+                while begins < high:
+                    u = np.uint64(rows[i])
+                    ends = min(np.int64(offsets[i + 1]), high)
+                    relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
+                    begins = ends
+                    i += 1
+
+    return push_compacted

@@ -1,0 +1,113 @@
+"""Disjoint-set forest kernels: the combiner `union`.
+
+A forest is an array of parents; a root is its own parent and is the smallest id of its tree, for
+links always hang the larger root under the smaller. The answer does not depend on order or threads.
+Sampling and the skipping of the largest tree are Afforest's (Sutton, Ben-Nun, Barak, IPDPS 2018).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import atomic_add, atomic_min
+from penstock.engine.kernels.host.device_functions import ONE, find_row, row_start
+from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.interface import EdgeView
+
+PIECE = 16384
+
+
+@inline
+def link(forest, a, b):  # type: ignore[no-untyped-def]
+    """Join the trees of `a` and `b` (uint64 indices)."""
+    low, high = np.uint64(forest[a]), np.uint64(forest[b])
+    while low != high:
+        if low > high:
+            low, high = high, low
+        parent = np.uint64(forest[high])
+        if parent == low:
+            return
+        if parent == high:
+            before = np.uint64(atomic_min(forest, high, forest.dtype.type(low)))
+            if before == high:
+                return
+            parent = before
+        high = np.uint64(forest[parent])
+        low = np.uint64(forest[low])
+
+
+@kernel("link_first_neighbors")
+def link_first_neighbors(view, index, neighbors_each, forest, base):  # type: ignore[no-untyped-def]
+    """Link each row with its first `neighbors_each` neighbors that the view holds."""
+    view = EdgeView(*view)
+    pieces = (np.int64(view.v1 - view.v0) + PIECE - 1) // PIECE
+    for piece in numba.prange(pieces):
+        first = view.v0 + np.uint64(piece * PIECE)
+        for row in range(first, min(first + np.uint64(PIECE), view.v1)):
+            u = np.uint64(row)
+            start = row_start(index, u)
+            end = min(row_start(index, u + ONE), start + neighbors_each, view.e1)
+            for e in range(max(start, view.e0) - view.e0, end - view.e0):
+                link(forest, u - base, np.uint64(view.neighbors[np.uint64(e)]) - base)
+
+
+@kernel("link_rows")
+def link_rows(  # type: ignore[no-untyped-def]
+    view, index, done_each, skipped, symmetric, threads, block, forest, base
+):
+    """Link every edge of the view, but for the first `done_each` of a row and the tree `skipped`.
+
+    An edge inside the tree rooted at `skipped` cannot change anything; where the graph is stored
+    symmetric, whole rows of that tree are passed over (the other end sees the edge too).
+    """
+    view = EdgeView(*view)
+    blocks = (view.e1 - view.e0 + block - 1) // block
+    counter = np.zeros(1, dtype=np.int64)
+    for _ in numba.prange(threads):
+        while True:
+            number = atomic_add(counter, np.uint64(0), np.int64(1))
+            if number >= blocks:
+                break
+            low = view.e0 + number * block
+            high = min(low + block, view.e1)
+            u = find_row(index, view.v0, view.v1, low)
+            start = row_start(index, u)
+            while start < high and u < view.v1:
+                end = row_start(index, u + ONE)
+                first, last = max(start + done_each, low), min(end, high)
+                inside = np.uint64(forest[u - base]) == skipped
+                if first < last and not (inside and symmetric):
+                    for e in range(first - view.e0, last - view.e0):
+                        v = np.uint64(view.neighbors[np.uint64(e)]) - base
+                        if not (inside and np.uint64(forest[v]) == skipped):
+                            link(forest, u - base, v)
+                start = end
+                u += ONE
+
+
+@kernel("compress")
+def compress(forest):  # type: ignore[no-untyped-def]
+    """Let every vertex point to its root."""
+    for v in numba.prange(forest.shape[0]):
+        root = np.uint64(forest[v])
+        while np.uint64(forest[root]) != root:
+            root = np.uint64(forest[root])
+        forest[v] = root
+
+
+@kernel("merge_forests")
+def merge_forests(forest, other):  # type: ignore[no-untyped-def]
+    """Join in `forest` whatever `other` has joined."""
+    for v in numba.prange(forest.shape[0]):
+        link(forest, np.uint64(v), np.uint64(other[v]))
+
+
+def most_frequent(forest: Any, samples: int = 1024) -> tuple[int, float]:
+    """The root met most often among evenly spread vertices, and how often; forest compressed; (-1, 0) if empty."""
+    if len(forest) == 0:
+        return -1, 0.0
+    step = max(1, len(forest) // samples)
+    roots, counts = np.unique(forest[step // 2 :: step], return_counts=True)
+    return int(roots[np.argmax(counts)]), float(counts.max() / counts.sum())

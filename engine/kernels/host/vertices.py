@@ -1,0 +1,150 @@
+"""Loops over vertices: what a vertex sends, what it becomes, what the globals add up to.
+
+Work goes by spans of 4096 vertices (one summary word), each owned by one thread. Globals are summed
+span by span in a fixed order, so that they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.host.atomics import lowest_bit
+from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of
+from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.program.bindings import Author
+
+SPAN = np.uint64(4096)
+
+
+def make_send(author: Author, key: str) -> Any:
+    """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
+    send = author.calls["send"]
+
+    @kernel(key)
+    def send_all(  # type: ignore[no-untyped-def]
+        active, active_summary, whole, index, fields, scalars, sent, base
+    ):
+        count = np.uint64(sent.shape[0])
+        for over in numba.prange(active_summary.shape[0]):
+            first = np.uint64(over) * SPAN
+            if whole:
+                for at in range(first, min(first + SPAN, count)):
+                    v = np.uint64(at) + base
+                    d = degree_of(index, v)
+                    sent[np.uint64(at)] = send(fields, scalars, v, d, base)
+                continue
+            upper = active_summary[over]
+            while upper != 0:
+                word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                upper &= upper - ONE
+                left = active[word]
+                while left != 0:
+                    at = (word << SIX) | lowest_bit(left)
+                    left &= left - ONE
+                    d = degree_of(index, at + base)
+                    sent[at] = send(fields, scalars, at + base, d, base)
+
+    return send_all
+
+
+def make_apply(author: Author, key: str) -> Any:
+    """Kernel: run `vertex` where messages arrived, reset the accumulators, mark who is active next.
+
+    Touched vertices, active ones too where `vertex` asks `is_active`, or all vertices if `whole`.
+    partial float64[spans, globals]: each span's share of the Globals of those vertices.
+    `touched` is cleared; `following` (whose words may hold bits already) gains the next frontier.
+    """
+    vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
+    is_next, accumulate = author.calls["active"], author.calls["accumulate"]
+    uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
+
+    @inline
+    def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
+        old = load(fields, v, base)
+        store(fields, v, base, vertex(fields, scalars, incoming[v - base], was_active, v, d, base))
+        incoming[v - base] = identity
+        if totals > 0:
+            accumulate(partial, over, fields, old, scalars, v, d, base)
+        return is_next(fields, old, scalars, v, d, base)
+
+    @kernel(key)
+    def apply(  # type: ignore[no-untyped-def]
+        touched,
+        touched_summary,
+        active,
+        active_summary,
+        following,
+        following_summary,
+        whole,
+        index,
+        fields,
+        scalars,
+        incoming,
+        identity,
+        base,
+        partial,
+    ):
+        count = np.uint64(incoming.shape[0])
+        for over in numba.prange(touched_summary.shape[0]):
+            first = np.uint64(over) * SPAN
+            if whole:
+                touched_summary[over] = np.uint64(0)
+                for word in range(first >> SIX, (min(first + SPAN, count) + LOW) >> SIX):
+                    touched[np.uint64(word)] = np.uint64(0)
+                    start = np.uint64(word) << SIX
+                    chosen = np.uint64(0)
+                    for at in range(start, min(start + np.uint64(64), count)):
+                        v = np.uint64(at) + base
+                        d = degree_of(index, v)
+                        if renew(fields, scalars, incoming, identity, True, v, d, base, partial, over):
+                            chosen |= ONE << (np.uint64(at) & LOW)
+                    if chosen != 0 and not everywhere:
+                        following[np.uint64(word)] |= chosen
+                        following_summary[over] |= ONE << (np.uint64(word) & LOW)
+                continue
+            upper = touched_summary[over]
+            if uses_activity:
+                upper |= active_summary[over]
+            touched_summary[over] = np.uint64(0)
+            chosen = following_summary[over]
+            while upper != 0:
+                bit = upper & (~upper + ONE)
+                word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                upper &= upper - ONE
+                left = touched[word]
+                if uses_activity:
+                    left |= active[word]
+                next_word = following[word]
+                while left != 0:
+                    place = left & (~left + ONE)
+                    v = ((word << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    was_active = active[word] & place != 0
+                    d = degree_of(index, v)
+                    if renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):
+                        next_word |= place
+                touched[word] = np.uint64(0)
+                following[word] = next_word
+                if next_word != 0:
+                    chosen |= bit
+            following_summary[over] = chosen
+
+    return apply
+
+
+def make_reduce(author: Author, key: str) -> Any:
+    """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
+    load, accumulate = author.calls["load"], author.calls["accumulate"]
+
+    @kernel(key)
+    def reduce(index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
+        for over in numba.prange(partial.shape[0]):
+            first = np.uint64(over) * SPAN
+            for at in range(first, min(first + SPAN, np.uint64(count))):
+                v = np.uint64(at) + base
+                d = degree_of(index, v)
+                accumulate(partial, over, fields, load(fields, v, base), scalars, v, d, base)
+
+    return reduce

@@ -1,0 +1,1 @@
+"""The kernels in plain Python: the definition of what is right."""

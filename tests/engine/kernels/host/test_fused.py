@@ -1,0 +1,267 @@
+"""Many iterations in one call on a core: the records and answers of one iteration at a time, wherever it must end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution.loop import Loop
+from penstock.engine.kernels.host import fused
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.program.bindings import bind
+from penstock.engine.program.program import Program
+from penstock.engine.programs.betweenness import AddDependencies, Betweenness, CountPaths
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.kcore import Coreness
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.scc import ReachForward
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+from penstock.engine.state.result import Result
+from penstock.engine.state.state import State, state_bytes
+from penstock.storage.base.timeline import Timeline
+from support.graphs import in_memory, shape, skewed, weighed
+from support.oracles import EdgeList
+from support.program_cases import Patient, Wandering, check, program_of
+from support.several_devices import Session
+
+UINT32 = np.dtype(np.uint32)
+
+
+def grid(side: int, *, directed: bool = False) -> EdgeList:
+    at = np.arange(side * side).reshape(side, side)
+    ends = [(at[:, :-1].ravel(), at[:, 1:].ravel()), (at[:-1].ravel(), at[1:].ravel())]
+    sources, targets = (np.concatenate(those) for those in zip(*ends, strict=True))
+    return weighed(EdgeList(side * side, sources, targets, None, directed), "uint8")
+
+
+GRAPHS = {
+    "grid": grid(9),
+    "downhill": grid(9, directed=True),
+    "path": weighed(shape("path"), "uint8"),
+    "skewed": weighed(EdgeList(80, *skewed(80, 300, 8), None, False), "uint8"),
+}
+
+
+@contextmanager
+def stretches(**limits: int) -> Iterator[list[int]]:
+    """With the first frontier already, and within these limits; a list that takes the iterations of every call."""
+    found: list[int] = []
+    stretch = HostKernels.fused_iterations
+
+    def counted(*arguments: Any) -> Any:
+        done = stretch(*arguments)
+        found.append(len(done.frontiers))
+        return done
+
+    with mock.patch.multiple(fused, PATIENCE=0, **limits), mock.patch.object(HostKernels, "fused_iterations", counted):
+        yield found
+
+
+def told(result: Result) -> list[tuple[int, str, int, int]]:
+    return [(record.number, record.direction, record.vertices, record.edges) for record in result.records]
+
+
+def run(edges: EdgeList, make: Callable[[], Program], **options: Any) -> Result:
+    with Session(in_memory(edges), **options) as session:
+        return session.run(make())
+
+
+def same(edges: EdgeList, make: Callable[[], Program], limits: dict[str, int], **options: Any) -> list[int]:
+    """Run it with stretches and without: the same bits, the same records; returns the iterations of every stretch."""
+    ours = run(edges, make, **options)
+    with stretches(**limits) as lengths:
+        result = run(edges, make, **options)
+    assert told(result) == told(ours)
+    assert result.converged == ours.converged
+    for name, values in ours.fields.items():
+        assert np.array_equal(result.fields[name], values), name
+    return lengths
+
+
+@pytest.mark.parametrize("mode", ["auto", "sync"])
+@pytest.mark.parametrize("name", ["bfs", "sssp"])
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_one_call_does_it_all(kind: str, name: str, mode: str) -> None:
+    """Of SSSP, changes of bucket too."""
+    edges = GRAPHS[kind]
+    with stretches() as lengths:
+        result = run(edges, lambda: program_of(name, edges), mode=mode, direction="push")
+    check(name, edges, result.fields)
+    assert lengths == [result.iterations]
+    assert all(len(record.tasks) == 1 and record.tasks[0].edges == record.edges for record in result.records)
+
+
+@st.composite
+def trials(draw: Any) -> tuple[EdgeList, Callable[[], Program], dict[str, int], dict[str, Any]]:
+    """A graph, a program, where its stretches must end, and how it runs."""
+    vertices = draw(st.integers(1, 150))
+    ends = st.lists(st.integers(0, vertices - 1), max_size=2 * vertices)
+    sources, targets = draw(ends), draw(ends)
+    count = min(len(sources), len(targets))
+    pairs = np.array([sources[:count], targets[:count]], dtype=np.int64)
+    path = np.stack([np.arange(vertices - 1), np.arange(1, vertices)])
+    both = np.concatenate([pairs, path[:, : draw(st.integers(0, vertices))]], axis=1)
+    edges = weighed(EdgeList(vertices, *both, None, draw(st.booleans())), "uint8")
+    source, most = draw(st.integers(0, vertices - 1)), draw(st.sampled_from([2, 5, 2**62]))
+    makers: list[Callable[[], Program]] = [lambda: BFS(source)]
+    makers += [lambda delta=delta: SSSP(source, delta) for delta in (None, 1, 7.5, 400.0)]
+    maker = draw(st.sampled_from(makers))
+
+    def make() -> Program:
+        program = maker()
+        program.max_iter = most
+        return program
+
+    limits = {
+        "MOST_ITERATIONS": draw(st.sampled_from([1, 4, 1024])),
+        "MOST_EDGES": draw(st.sampled_from([1, 3, 20, 1 << 14])),
+    }
+    options = {"mode": draw(st.sampled_from(["auto", "sync"])), "direction": draw(st.sampled_from(["auto", "push"]))}
+    return edges, make, limits, options
+
+
+@settings(max_examples=60, deadline=None)
+@given(trials())
+def test_wherever_it_ends_nobody_can_tell(trial: Any) -> None:
+    edges, make, limits, options = trial
+    lengths = same(edges, make, limits, **options)
+    assert all(0 < length <= limits["MOST_ITERATIONS"] for length in lengths)
+
+
+@pytest.mark.parametrize("limits", [{}, {"MOST_ITERATIONS": 3}, {"MOST_EDGES": 20}], ids=str)
+def test_who_waits_for_a_turn_and_reads_the_limit(limits: dict[str, int]) -> None:
+    """Betweenness: everybody waits from the start, sends, and asks what is due. Coreness: `is_active` besides."""
+    for kind in ("grid", "skewed"):
+        edges = GRAPHS[kind]
+        for make in (lambda: Betweenness([0, 5]), Coreness):
+            lengths = same(edges, make, limits, direction="push")
+            assert lengths
+
+
+def test_it_ends_before_a_pull() -> None:
+    """Where few vertices are left, a frontier of many edges pulls."""
+    edges = EdgeList(200, *skewed(200, 3000, 8), None, False)
+    with stretches() as lengths:
+        result = run(edges, lambda: program_of("bfs", edges))
+    check("bfs", edges, result.fields)
+    pulls = sum(record.direction == "pull" for record in result.records)
+    assert 0 < pulls < result.iterations
+    assert 0 < sum(lengths) <= result.iterations - pulls
+
+
+def test_large_buckets_are_left_to_the_loop() -> None:
+    """Buckets begin too large for a call, so that one ends with its bucket, and the loop moves the limit."""
+    given, stretch = [], HostKernels.fused_iterations
+
+    def noted(*arguments: Any) -> Any:
+        given.append(arguments[-1].bucket)
+        return stretch(*arguments)
+
+    with mock.patch.object(HostKernels, "fused_iterations", noted):
+        lengths = same(GRAPHS["grid"], lambda: SSSP(0, delta=40), {"MOST_EDGES": 12}, mode="sync", direction="push")
+    assert len(lengths) > 1
+    assert {0.0, 40} == set(given)
+
+
+def test_a_program_must_have_had_small_frontiers_before() -> None:
+    """Of this session; then the kernel pays, and the next run begins with it."""
+    edges = shape("path")
+    with stretches() as lengths, mock.patch.object(fused, "PATIENCE", 100), Session(in_memory(edges)) as session:
+        for _ in range(2):
+            assert session.run(BFS(0)).iterations == 400
+    assert lengths == [300, 400]
+
+
+def test_only_edges_in_memory_of_one_device() -> None:
+    edges = shape("path")
+    for options in ({"devices": 2}, {"device": "emulated", "device_edge_memory": 400, "partition_bytes": 100}):
+        with stretches() as lengths:
+            run(edges, lambda: program_of("bfs", edges), direction="push", **options)
+        assert not lengths
+
+
+@pytest.mark.parametrize(
+    ("program", "fitting"),
+    [
+        (BFS(0), True),
+        (SSSP(0), True),
+        (CountPaths(0), True),
+        (AddDependencies(1), True),
+        (Coreness(), True),
+        (ReachForward(0), True),
+        (PageRank(), False),
+        (WCC(), False),
+        (Patient(0), False),
+        (Wandering(0), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_fits(program: Program, fitting: bool) -> None:
+    author = bind(program, UINT32, lambda function: function, plain=False)
+    assert fused.fits(program, author) is fitting
+
+
+def test_a_checkpoint_keeps_whole_stretches(tmp_path: Path) -> None:
+    """While iterations of a call are told one by one, the state is that of the last one already."""
+    graph, made = in_memory(shape("path", directed=False)), []
+    with stretches(MOST_ITERATIONS=7) as lengths, Session(graph, direction="push") as session:
+        for number, record in enumerate(session.steps(BFS(0), Checkpoints(tmp_path, 1)), 1):
+            if record.checkpoint is not None:
+                made.append(number)
+            if number == 30:
+                break
+        assert made == [7, 14, 21, 28]
+        assert lengths == [7] * 5
+    with Session(graph, direction="push") as session:
+        result = session.run(BFS(0), Checkpoints(tmp_path, resume=True))
+    assert (result.before, result.iterations) == (28, 400)
+    assert result.fields["level"].tolist() == list(range(400))
+
+
+def test_a_watched_run_shows_the_call_and_every_iteration() -> None:
+    timeline = Timeline()
+    with stretches(), Session(in_memory(shape("path")), timeline=timeline, direction="push") as session:
+        result = session.run(BFS(0))
+    spans = list(timeline.spans())
+    assert [span.name for span in spans if span.name.startswith("fused")] == ["fused_iterations resident"]
+    shown = [(span.seconds, span.work.items) for span in spans if span.track == "iterations"]
+    assert shown == [(record.seconds, record.edges) for record in result.records]
+    began = [record.began for record in result.records]
+    assert began == sorted(began)
+
+
+def test_the_bounds_of_priorities_are_counted_as_memory() -> None:
+    """Of programs that have any: as much as one more bitmap."""
+    for program, kept in ((BFS(0), False), (SSSP(0), True)):
+        author = bind(program, UINT32, lambda function: function, plain=False)
+        state = State(program, author, 0, 10000, UINT32)
+        with mock.patch("penstock.engine.state.state.author_function", return_value=None):
+            bare = state_bytes(program, 10000, UINT32, apart=False)
+        more = state_bytes(program, 10000, UINT32, apart=False) - bare
+        assert more == kept * sum(lows.nbytes for lows in state.lows)
+
+
+def test_waiting_for_the_frontier_is_the_first_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU that is where the kernels of the iteration before are waited for."""
+    select, selected = Loop._select, []
+
+    def slowly(loop: Loop) -> Any:
+        selected.append(time.sleep(0.01))
+        return select(loop)
+
+    monkeypatch.setattr(Loop, "_select", slowly)
+    with stretches(), Session(in_memory(GRAPHS["grid"]), device="cpu", threads=1) as session:
+        result = session.run(BFS(0))
+    assert sum(record.seconds for record in result.records) >= 0.01 * (len(selected) - 1)  # the last one found nobody
+    ends = [record.began + record.seconds for record in result.records if record.began]
+    assert all(record.began >= end - 1e-9 for record, end in zip(result.records[1:], ends, strict=False))

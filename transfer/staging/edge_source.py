@@ -1,0 +1,114 @@
+"""Where the edges come from that a device does not hold: one protocol, and what it is asked for.
+
+There are three sources: `LocalReader`, for a device that reads host memory, into which edges are read from disk unless
+the graph is in memory; and for a device behind a link `PinnedReader` (host_to_device.py), where page-locked host memory
+holds every edge, and `StagedReader` (staged_reader.py), where edges come from disk by way of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+from penstock.storage.read.partition_cache import HostCache
+from penstock.transfer.devices.device import DeviceArray, Event
+from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
+from penstock.transfer.values.residency import Bools, Residency
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+
+LinkSpan = tuple[Event, Event]
+"""The device's events before and after a copy."""
+
+
+class EdgeSource(Protocol):
+    """What brings edges to where a device's kernels read them."""
+
+    @property
+    def staged(self) -> bool:
+        """Whether edges come from disk by way of host memory that does not hold all of them."""
+
+    @property
+    def cache(self) -> HostCache | None:
+        """The cache in host memory by way of which edges come, None where there is none."""
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:
+        """Start bringing chunks of a request to arrays whose item 0 is its first edge, and note them in its record.
+
+        Returns None while there is no room on the way.
+        """
+
+    def freed(self, event: Event) -> AbstractContextManager[None]:
+        """Let the targets of what is fetched meanwhile be written after the event.
+
+        Without it, and for None, they are written after all kernels launched so far.
+        """
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
+        """Return what a demand reads from disk into host memory, whose cache chooses what it keeps; None: nothing.
+
+        absent: chunks of the demand that the device lacks, bool[chunks]. present: partitions of which it holds some,
+        bool[p].
+        """
+
+    def close(self) -> None:
+        """Give back what was lent, and drop what was kept in place."""
+
+
+class LinkSource(EdgeSource, Protocol):
+    """The source of a device behind a link: the same, and host memory from which rows are gathered or read in place."""
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return which chunks are in host memory for as long as a walk lasts, bool[chunks]."""
+
+    def hold(self, request: EdgeRequest) -> Transfer | None:
+        """Start bringing a request to host memory, where it stays until release; None while there is no room."""
+
+    def in_place(self, request: EdgeRequest) -> Transfer | None:
+        """The same, in arrays by which kernels of the device read host memory over the link."""
+
+    def after(self) -> Event:
+        """Return the event after which the targets of what is fetched now may be written."""
+
+    def copy_async(self, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None) -> tuple[int, LinkSpan]:
+        """Start copying (target, source) arrays to the device; the bytes, and the events before and after.
+
+        free: the event after which the targets may be written, None: when every kernel launched so far is done.
+        """
+
+
+class ChunkReader(Protocol):
+    """What transfer asks of a reader of disks (storage/read/reader.py)."""
+
+    def fetch(
+        self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: NDArray[Any], weights: NDArray[Any] | None
+    ) -> CopyHandle:
+        """Start bringing chunks into arrays whose first item is edge `first_edge`."""
+
+
+class LocalReader:
+    """Edges of a device that reads host memory: they are read from disk or, without a reader, all in memory."""
+
+    staged = False
+    cache = None
+
+    def __init__(self, reader: ChunkReader | None = None) -> None:
+        self._reader = reader
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle:
+        """Start reading and decoding chunks. Raises RuntimeError for a graph that is in memory."""
+        if self._reader is None:
+            raise RuntimeError(f"{len(chunks)} chunks of a graph in memory are to be read")
+        handle = self._reader.fetch(request.adjacency, chunks, request.e0, *arrays)
+        request.record.chunks_read += len(chunks)
+        return handle
+
+    def freed(self, event: Event) -> AbstractContextManager[None]:
+        """Do nothing: its kernels are done when they return."""
+        return nullcontext()
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+        """Return None: nothing is staged."""
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the reader closes it."""
