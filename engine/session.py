@@ -95,7 +95,7 @@ class Session:
 
     def close(self) -> None:
         """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
-        with self._turns.last():
+        with self._turns.closing():
             self._dropped()
             self._indexes.clear()
 
@@ -142,7 +142,7 @@ class Session:
         return self._in_turn(program, checkpoints)
 
     def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
-        with self._turns.mine():
+        with self._turns.acquired():
             return (yield from self._formed(program, checkpoints))
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
@@ -170,7 +170,7 @@ class Session:
         of them, each has the room to itself.
         """
         setting = self._setting_of(checkpoints=False)
-        with self._turns.mine():
+        with self._turns.acquired():
             try:
                 alone = [
                     plan_memory(self.graph, one.form(self.graph, self.config.mode), setting)[1] for one in programs
@@ -188,7 +188,7 @@ class Session:
         checkpoints: whether the run would keep some.
         """
         program = program.form(self.graph, self.config.mode)
-        with self._turns.mine():
+        with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
             told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))

@@ -152,7 +152,7 @@ def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
 def _together(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
     """Add up the partitions of every task, float64[groups, 5]: one launch, one copy."""
     firsts = np.array([group.first for group in groups])
-    counts = np.diff(np.r_[firsts, len(rows)])
+    counts = np.array([group.last - group.first for group in groups])
     seconds = np.add.reduceat(rows, firsts, axis=0)
     seconds[:, KERNEL] -= (counts - 1) * rates.kernel_latency
     names = np.array([group.route for group in groups])
