@@ -61,6 +61,7 @@ class HostKernels:
     """
 
     over_links = False
+    loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
         self.author: Author = bind(program, vertex_dtype, inline, plain=False)
