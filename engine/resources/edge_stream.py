@@ -1,6 +1,6 @@
-"""A lane: the way of one device to the edges of one direction.
+"""The stream of one direction's edges to one device.
 
-Owns the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
+It has the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
 the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
     from penstock.transfer.calibration.feedback import Basis, Feedback
+    from penstock.transfer.devices.device import Event
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.prefetch_queue import PrefetchQueue
     from penstock.transfer.values.rates import Rates
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
+    from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import View
 
-LINE_BYTES = 128
-SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
@@ -52,7 +54,7 @@ class EdgeStream:
 
     pipeline: Pipeline
     direction: Direction
-    key: Any
+    key: AdjacencyDirection
     index: Index
     feedback: Feedback
     with_weights: bool
@@ -142,7 +144,7 @@ class EdgeStream:
         self._basis = self.feedback.basis
         return rates
 
-    def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Any) -> None:
+    def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Event) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
         free: the event behind which none reads what the last walk brought. Without further `views`, `drain` it.
@@ -258,7 +260,7 @@ class EdgeStream:
         """Of walk: those of one kind have kernels that take alike."""
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
-    def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
+    def _first_ones(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
         """Edges that pulls read before they leave early, and the short requests for them, per partition.
 
         density: share of edges that come from active vertices; the first active one is found after 1 / density.
