@@ -27,7 +27,6 @@ from penstock.engine.kernels.reference.rows import ReferenceRowKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
-    PlannedRun,
     RunRequirements,
     RunSetting,
     check_program_on,
@@ -96,7 +95,7 @@ class Session:
 
     def close(self) -> None:
         """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
-        with self._turns.last():
+        with self._turns.closing():
             self._dropped()
             self._indexes.clear()
 
@@ -143,13 +142,13 @@ class Session:
         return self._in_turn(program, checkpoints)
 
     def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
-        with self._turns.mine():
+        with self._turns.acquired():
             return (yield from self._formed(program, checkpoints))
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         program = program.form(self.graph, self.config.mode)
         self._setting = self._setting_of(checkpoints=checkpoints is not None)
-        self._planned = plan_memory(self.graph, program, self._setting).needs
+        _, self._planned = plan_memory(self.graph, program, self._setting)
         with checkpoints or nullcontext():
             if checkpoints is not None:
                 program = checkpoints.begin(program, self.graph, self.config)
@@ -171,10 +170,10 @@ class Session:
         of them, each has the room to itself.
         """
         setting = self._setting_of(checkpoints=False)
-        with self._turns.mine():
+        with self._turns.acquired():
             try:
                 alone = [
-                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting).needs for one in programs
+                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting)[1] for one in programs
                 ]
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
@@ -189,12 +188,11 @@ class Session:
         checkpoints: whether the run would keep some.
         """
         program = program.form(self.graph, self.config.mode)
-        with self._turns.mine():
-            found = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
-            told = forecast(
-                self.graph, self.config, self._device, PlannedRun(found.asks, self._with_others(found.needs))
-            )
-        return replace(told, program=type(program).__name__, phases=has_phases(program) and len(found.asks) > 0)
+        with self._turns.acquired():
+            asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            first = asks[0] if asks else None
+            told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+        return replace(told, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""

@@ -1,5 +1,5 @@
-"""Storage keeps: files, formats, conversion, caches. It knows no device and no algorithm."""
+"""Storage: files, formats, conversion, caches. It depends on no device and on no algorithm."""
 
 import logging
 
-logging.getLogger("penstock").addHandler(logging.NullHandler())  # what is logged goes where somebody sends it
+logging.getLogger("penstock").addHandler(logging.NullHandler())  # logging is for the application to configure

@@ -20,7 +20,11 @@ from penstock.tools.cli import cli
 from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
-READMES = [README, *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs"))]
+READMES = [
+    README,
+    *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs")),
+    ROOT / "storage" / "faults.md",
+]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 

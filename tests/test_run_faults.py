@@ -1,7 +1,7 @@
 """Faults of everything but the disk, injected into whole runs: one error, nothing hangs, nothing is left behind.
 
 Out of device memory at every allocation in turn (LAGraph's brutal malloc), an exception in a reading thread, a user's
-program that raises or makes NaN, outputs that cannot be written. storage/README.md lists all faults and their tests.
+program that raises or makes NaN, outputs that cannot be written. storage/faults.md lists all faults and their tests.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.routes import cel
-from penstock.transfer.staging.edge_source import AdjacencyArrays, EdgeSource
+from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import Residency
-from penstock.transfer.values.task import Demand, Direction, Plan, TaskRecord
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Direction, Plan, TaskRecord
 from penstock.transfer.values.view import View
 
 _log = logging.getLogger("penstock.transfer.pipeline")

@@ -65,7 +65,6 @@ class PrefetchQueue:
             self._shown = arrived[1]
         elif self._here:
             self._shown = self._start(self._here.popleft()[1])
-        self._advance()
         return self._shown
 
     def read_ahead(self) -> None:
@@ -89,36 +88,48 @@ class PrefetchQueue:
             if not queue:
                 continue
             number, task = queue[0]
-            transfer = self._start(task)
+            transfer = self._start(task) if self._has_room(task) else None
             if transfer is not None:
                 queue.popleft()
                 self._coming.append((number, transfer))
                 return True
         return False
 
+    def _has_room(self, task: Task) -> bool:
+        """Whether there is a slab for a task that needs one, or the cache has a place for it."""
+        if self._directory.staging.slabs.free or not ROUTES[task.route].uses_slabs:
+            return True
+        return self._directory.is_cached(task.partitions[0], task.partitions[-1])
+
     def _start(self, task: Task) -> Transfer | None:
         return ROUTES[task.route].start(task, self.demand, self._directory)
-
-    def _advance(self) -> None:
-        """Let what is coming go as far as it can before the consumer is at work, so that copies run beside kernels.
-
-        The rows that `cel` adds travel right behind the next carrier, so carriers do not go ahead of them.
-        """
-        if not self._follows:
-            for _, transfer in self._coming:
-                if transfer.advances:
-                    transfer.ready()
 
     def _arrived(self) -> tuple[int, Transfer] | None:
         """Return which started task goes next, None when it is the turn of a resident one."""
         if not self._coming:
             return None
+        ready = self._poll()
         if self._ordered:
             return None if self._here and self._here[0][0] < self._coming[0][0] else self._coming[0]
-        ready = next((started for started in self._coming if started[1].ready()), None)
         if ready is not None or self._here:
             return ready
         return next((started for started in self._coming if started[0] not in self._reads), self._coming[0])
+
+    def _poll(self) -> tuple[int, Transfer] | None:
+        """Find the first transfer that is ready, and let the others go as far as they can.
+
+        So their copies run beside kernels. The rows that `cel` adds travel right behind the next carrier, and carriers
+        do not go ahead of them.
+        """
+        ready = None
+        for started in self._coming:
+            transfer = started[1]
+            if ready is None and not self._ordered:
+                if transfer.ready():
+                    ready = started
+            elif transfer.advances and not self._follows:
+                transfer.ready()
+        return ready
 
     def _release_shown(self) -> None:
         shown, self._shown = self._shown, None

@@ -25,8 +25,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.format.graph import Graph
-from penstock.storage.read.decode_probe import PLACES, chunks_of, decode_rates, made_chunks
-from penstock.storage.read.disk_probe import BLOCK_BYTES, measure
+from penstock.storage.read.probes import BLOCK_BYTES, PLACES, decode_rates, disk_rate, made_chunks, stored_chunks
 from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
 from penstock.transfer.calibration.copy_probe import copy_rates
 from penstock.transfer.devices import cuda
@@ -236,7 +235,7 @@ def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples
     for in_flight in QUEUES:
         if in_flight > 1 and in_flight * BLOCK_BYTES > effort.arena_bytes:
             break
-        rate = measure(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
+        rate = disk_rate(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
         if rate.bytes:
             samples.append(RateSample(in_flight, rate.bytes, rate.seconds))
     return tuple(samples)
@@ -247,7 +246,7 @@ def decode_rates_of(material: Material, effort: Effort, clock: TimeBudget) -> Sa
 
     Raises InputError where there is neither.
     """
-    chunks = [] if material.graph is None else chunks_of(material.graph, CHUNKS)
+    chunks = [] if material.graph is None else stored_chunks(material.graph, CHUNKS)
     if not chunks and effort.seconds is not None:
         raise InputError("no graph file is named whose chunks could be decoded")
     held = PLACES * BLOCK_BYTES  # what a thread decodes into

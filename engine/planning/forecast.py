@@ -37,7 +37,7 @@ from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-    from penstock.engine.planning.requirements import PlannedRun
+    from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -135,12 +135,13 @@ UNBOUNDED = 1 << 60
 """Iterations that no program means."""
 
 
-def forecast(graph: Graph, config: Config, device: Device | None, found: PlannedRun) -> Forecast:
-    """Foretell a run of the first program of `found`; its needs: those for which the equipment would be made.
+def forecast(
+    graph: Graph, config: Config, device: Device | None, asks: RunRequirements | None, needs: MemoryRequest
+) -> Forecast:
+    """Predict a run of a program that asks for this, None for one that runs no other; needs: of the equipment.
 
     Raises InputError where a budget cannot work, as the run would.
     """
-    needs, asks = found.needs, found.asks[0] if found.asks else None
     paper = _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, needs, device)
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"

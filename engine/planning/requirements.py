@@ -93,27 +93,21 @@ class RunRequirements:
     needs: MemoryRequest
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """What a run asks for in all: program by program, the first one first; and the needs of all of them together."""
-
-    asks: tuple[RunRequirements, ...]
-    needs: MemoryRequest
-
-
-def plan_memory(graph: Graph, program: Program, setting: RunSetting) -> PlannedRun:
-    """What running a program asks for; the program as its `form` has it.
+def plan_memory(
+    graph: Graph, program: Program, setting: RunSetting
+) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
+    """What a run asks for, program by program, the first one first, and in all; the program as its `form` has it.
 
     Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
     """
 
-    def attempt(setting: RunSetting) -> PlannedRun:
+    def attempt(setting: RunSetting) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
         asks = tuple(_all_requirements(graph, program, setting))
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
         )
         memory_for(graph, setting.config, needs, setting.device_bytes)
-        return PlannedRun(asks, needs)
+        return asks, needs
 
     return retried(setting, attempt)
 

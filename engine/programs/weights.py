@@ -80,8 +80,8 @@ class Spreading(Program):
     everywhere = True
 
     def __init__(self, whole: Any) -> None:
-        self.damping, self.tol, self.max_iter = whole.damping, whole.tol, whole.max_iter
-        self.needs_weights = whole.needs_weights
+        self.damping, self.max_iter, self.needs_weights = whole.damping, whole.max_iter, whole.needs_weights
+        self.tol: float = whole.tol
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether the last sweep changed little enough."""

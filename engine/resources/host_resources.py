@@ -17,7 +17,7 @@ from penstock.engine.resources.ownership import owners
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.read.partition_cache import Allocate, Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Allocate, Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
@@ -228,7 +228,7 @@ def make_cache(
     extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
-    return HostCache(extents, Arena(divided.partition_edges, graph.vertex_dtype, weights, slots), allocate)
+    return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate)
 
 
 def size_of(adjacency: Adjacency) -> AdjacencySize:

@@ -175,12 +175,12 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def register_debris(path: Path) -> None:
-    """Note that ``path`` must not outlive this process; call it before making it."""
+    """Register ``path``, which must not outlive this process; call this before making it."""
     _debris[path.absolute()] = os.getpid()
 
 
 def remove_debris(path: Path) -> None:
-    """Remove ``path`` if it is there, and forget it."""
+    """Remove ``path`` if it exists, and unregister it."""
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -190,12 +190,12 @@ def remove_debris(path: Path) -> None:
 
 
 def keep_debris(path: Path) -> None:
-    """Forget that ``path`` was debris: it is finished, or has its final name now."""
+    """Unregister ``path``: it is finished, or has its final name now."""
     _debris.pop(path.absolute(), None)
 
 
 def sweep_debris() -> None:
-    """Remove everything that this process registered and nobody removed; for a command's end."""
+    """Remove everything that this process registered and that is still there; for the end of a command."""
     for path, owner in list(_debris.items()):
         if owner == os.getpid():
             with suppress(OSError):
@@ -203,7 +203,7 @@ def sweep_debris() -> None:
 
 
 def _rename(partial: Path, target: Path, *, force: bool) -> None:
-    """Rename; without ``force`` only onto a free name, as far as the file system can promise it."""
+    """Rename; without ``force`` only onto a free name, as far as the file system can."""
     if not force:
         try:
             os.link(partial, target)

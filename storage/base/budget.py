@@ -14,7 +14,7 @@ import psutil
 from penstock.storage.base.errors import InputError
 
 DEFAULT_SHARE = 0.7
-"""The share of the free memory that a run takes when not told; the rest is for the page cache."""
+"""The share of the free memory that a run takes by default; the rest is for the page cache."""
 
 LIBRARY_BYTES = 192 << 20
 """Address space that SciPy's and LLVM's libraries take when they are first used; where it is refused, some of them

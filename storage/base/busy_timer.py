@@ -1,12 +1,11 @@
 """The time in which at least one thread was inside a block, each moment counted once.
 
-Seconds summed over threads say what was spent; these say how long it took, so that bytes over them is a rate.
+Seconds summed over threads say what was spent; these are how long it took, so that bytes over them is a rate.
 """
 
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 
 class BusyTimer:
@@ -21,7 +20,7 @@ class BusyTimer:
 
     @property
     def seconds(self) -> float:
-        """Seconds so far in which anyone was inside."""
+        """Seconds so far in which at least one thread was inside."""
         with self._lock:
             return self._seconds + (self._now() - self._since if self._inside else 0.0)
 
@@ -31,9 +30,7 @@ class BusyTimer:
                 self._since = self._now()
             self._inside += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:

@@ -2,7 +2,8 @@
 
 The lock is flock(2) on a file in the folder, so that the kernel releases it however its holder ends; what a killed
 holder leaves is the file, which locks nothing. On NFS, Linux makes flock a lock of the server, which holds between
-hosts. A file system without locks is used without one, and a warning says so. The file tells who holds the lock.
+hosts. A file system without locks is used without one, and a warning says so. The file names the process that holds
+the lock.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class FolderLock:
         close, self._close = self._close, None
         if close is not None:
             with suppress(OSError):
-                self._file.unlink()  # while it is locked: whoever waits for it finds out that it is gone
+                self._file.unlink()  # while it is locked: a process that waits for it then sees that it is gone
             close()
 
     @contextmanager
@@ -132,24 +133,23 @@ class FolderLock:
             return False
 
     def _write_holder(self, handle: int) -> None:
-        told = {
+        holder = {
             "process": os.getpid(),
             "host": platform.node(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         try:
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(told).encode(), 0)
+            os.pwrite(handle, json.dumps(holder).encode(), 0)
         except OSError as error:  # the lock holds all the same
-            _log.warning("%s does not say who holds it: %s", self._file, error.strerror)
+            _log.warning("%s does not name its holder: %s", self._file, error.strerror)
 
 
 def _holder(handle: int) -> str:
-    """`, process 12 on host a since 2026-...`; nothing where the file does not tell."""
+    """`, process 12 on host a since 2026-...`; nothing where the file does not name it."""
     try:
-        told = json.loads(os.read(handle, 4096))  # just opened: from its start
-        return f", process {int(told['process'])} on host {str(told['host'])!r} since {str(told['since'])!r}".replace(
-            "'", ""
-        )
+        holder = json.loads(os.read(handle, 4096))  # just opened: from its start
+        process, host, since = int(holder["process"]), str(holder["host"]), str(holder["since"])
+        return f", process {process} on host {host!r} since {since!r}".replace("'", "")
     except (OSError, ValueError, TypeError, KeyError):
         return ""

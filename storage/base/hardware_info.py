@@ -47,7 +47,7 @@ def module_version(name: str, root: Path = Path("/")) -> str | None:
 
 
 def disk_of(path: Path) -> str:
-    """Return a name for the disk (or network file system) that a file or folder lies on, such as ``259:1``."""
+    """Return a name for the disk (or network file system) that a file or folder is on, such as ``259:1``."""
     device = path.stat().st_dev
     return f"{os.major(device)}:{os.minor(device)}"
 

@@ -9,9 +9,11 @@ then compiles for itself.
 import functools
 import hashlib
 import logging
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -22,27 +24,81 @@ import numpy as np
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-from penstock.storage.base.blob_cache import BlobCache
+from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.user_cache import kernel_folder
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
 _HOST = ".kernel"
+_DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
+
+
+class BlobCache:
+    """Entries `<key><suffix>` of `folder`, at most `most` of them; key: letters and digits.
+
+    An entry appears whole (written beside its name, then renamed) and begins with a digest of its content, so that a
+    torn or damaged one counts as absent. A folder that cannot be read or written is an empty cache: every entry can be
+    made anew. The least recently used entries are removed to make room.
+    """
+
+    def __init__(self, folder: Path, suffix: str, most: int) -> None:
+        self.folder = folder
+        self.suffix = suffix
+        self.most = most
+
+    def get(self, key: str) -> bytes | None:
+        """Return what was put under `key`; None where there is nothing, or nothing whole."""
+        try:
+            entry = self._path(key).read_bytes()
+        except OSError:
+            return None
+        with suppress(OSError):  # a folder that may only be read
+            os.utime(self._path(key))
+        digest, content = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+        return content if hashlib.sha256(content).digest() == digest else None
+
+    def put(self, key: str, content: bytes) -> bool:
+        """Keep `content` under `key`, in place of what was there; return whether that was possible."""
+        target = self._path(key)
+        partial = partial_name(target)
+        try:
+            partial.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(partial, target)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink()
+            return False
+        self._make_room()
+        return True
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{self.suffix}"
+
+    def _make_room(self) -> None:
+        """Remove those not taken for longest, above `most`; another process may do the same at the same time."""
+        entries = [path for path in self.folder.glob(f"*{self.suffix}") if not path.name.startswith(".")]
+        if len(entries) <= self.most:
+            return
+        with suppress(OSError):
+            entries.sort(key=lambda path: path.stat().st_mtime_ns)
+        for path in entries[: len(entries) - self.most]:
+            with suppress(OSError):
+                path.unlink()
 
 
 def take(key: str, suffix: str) -> bytes | None:
     """Return what was kept under `key`; None where there is nothing, or nothing whole."""
     try:
-        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).take(key)
+        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).get(key)
     except InputError:  # no home: `keep` says so
         return None
 
 
 def keep(key: str, suffix: str, content: bytes) -> None:
-    """Keep `content` under `key`, where the folder can be written; says once where it cannot."""
+    """Keep `content` under `key`, where the folder can be written; logs once where it cannot."""
     try:
         folder = kernel_folder()
         folder.mkdir(parents=True, exist_ok=True)

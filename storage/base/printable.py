@@ -1,4 +1,4 @@
-"""Text of an input as it may be printed: what a terminal would obey, or a reader could not see, is escaped."""
+"""Text of an input in printable form: terminal control sequences and invisible characters are escaped."""
 
 from __future__ import annotations
 

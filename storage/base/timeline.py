@@ -54,7 +54,7 @@ class Span:
 
 
 class Timeline:
-    """The last `most` spans of a run. `iteration`: which one is under way; whoever counts iterations sets it."""
+    """The last `most` spans of a run. `iteration`: which one is under way; the loop sets it."""
 
     def __init__(self, most: int = MOST) -> None:
         self.iteration = 0
@@ -78,18 +78,18 @@ class Timeline:
         return max(0, self._added - self._most)
 
     def track(self, group: str, name: str) -> int:
-        """Return the number of a track, which is new where nobody has asked for it."""
+        """Return the number of a track, which is made at the first call."""
         with self._lock:
             return self._tracks.setdefault((group, name), len(self._tracks))
 
     def here(self, group: str) -> int:
         """Return the calling thread's own track in a group, named by the order in which its threads came."""
-        mine: dict[str, int] = self._here.__dict__
-        if group not in mine:
+        own: dict[str, int] = self._here.__dict__
+        if group not in own:
             with self._lock:
                 number = 1 + sum(known == group and name.startswith("thread ") for known, name in self._tracks)
-                mine[group] = self._tracks.setdefault((group, f"thread {number}"), len(self._tracks))
-        return mine[group]
+                own[group] = self._tracks.setdefault((group, f"thread {number}"), len(self._tracks))
+        return own[group]
 
     def level(self, name: str, moment: float, value: int) -> None:
         """Add that a number is `value` from `moment` on."""
@@ -107,7 +107,7 @@ class Timeline:
             self._added += 1
 
     def spans(self) -> Iterator[Span]:
-        """Yield what the ring holds, oldest entries first; nobody may add meanwhile."""
+        """Yield what the ring holds, oldest entries first; no thread may add meanwhile."""
         tracks, names = list(self._tracks), list(self._names)
         for number in range(self.dropped, self._added):
             began, seconds, size, items, first, parts, iteration, track, name = _SPAN.unpack_from(

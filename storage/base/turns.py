@@ -9,16 +9,16 @@ from penstock.storage.base.errors import InputError
 
 
 class ExclusiveUse:
-    """The turns of one object: one thread at a time, until it is closed, in the process that made it.
+    """Lets one thread at a time use an object, until it is closed, in the process that made it.
 
-    name: what messages call it.
+    name: the object, for messages.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._process = os.getpid()
-        self._turn = threading.Lock()
-        self._whose: int | None = None
+        self._lock = threading.Lock()
+        self._owner: int | None = None
         self._closed = False
 
     def check(self) -> None:
@@ -32,28 +32,28 @@ class ExclusiveUse:
             raise InputError(f"this {self._name} is closed; open another one")
 
     @contextmanager
-    def mine(self) -> Iterator[None]:
-        """Wait for the turn and have it. Raises InputError as `check`, and in the thread that has the turn already."""
+    def acquired(self) -> Iterator[None]:
+        """Wait for exclusive use and have it for a block. Raises InputError as `check`, and in a thread that has it."""
         self.check()
-        if self._whose == threading.get_ident():
+        if self._owner == threading.get_ident():
             raise InputError(
                 f"this {self._name} is in the middle of a run: end it, or close its steps(), before another one begins"
             )
-        with self._turn:
+        with self._lock:
             self.check()
-            self._whose = threading.get_ident()
+            self._owner = threading.get_ident()
             try:
                 yield
             finally:
-                self._whose = None
+                self._owner = None
 
     @contextmanager
-    def last(self) -> Iterator[None]:
-        """Have the last turn: wait for the other threads, and let none follow. A run of this thread is cut off."""
-        if os.getpid() != self._process or self._whose == threading.get_ident():
+    def closing(self) -> Iterator[None]:
+        """Wait for the other threads, and let none follow. A run of this thread is cut off."""
+        if os.getpid() != self._process or self._owner == threading.get_ident():
             self._closed = True
             yield
             return
-        with self._turn:
+        with self._lock:
             self._closed = True
             yield

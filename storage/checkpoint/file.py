@@ -4,7 +4,7 @@
 
 A frame is zstd over at most 1 MiB of an array's items. The header names every array with its dtype and shape, and the
 length and xxh3 of each frame; the last 24 bytes hold the header's own. So every byte is either compared or under a
-checksum, arrays of any size are written in one go, from bounded memory, and nothing is believed before it was verified.
+checksum, arrays of any size are written in one go, from bounded memory, and nothing is used before it was verified.
 There is no pickle: a checkpoint holds numbers and texts, and cannot hold code.
 """
 
@@ -34,7 +34,7 @@ FRAME_BYTES = 1 << 20
 LEVEL = -1
 """zstd's fastest: sparse bitmaps and levels shrink a lot, ranks hardly, and neither costs more than writing would."""
 WRITING_BYTES = 16 << 20
-"""What writing takes at most of memory: frames before and behind the compressors, and those (measured: 12.4 MiB)."""
+"""The most memory that writing takes: frames before and after compression, and the compressors (measured: 12.4 MiB)."""
 _TRAILER = struct.Struct("<QQI4s")
 _END = b"KEPT"
 _KINDS = "biuf"

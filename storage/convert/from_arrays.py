@@ -35,15 +35,28 @@ def from_edges(
 ) -> Graph:
     """Make a graph in memory of edges in any order.
 
-    sources, targets: ids (edges,), whole numbers or strings; or only ``sources``, pairs of shape (edges, 2) as
-    igraph's ``get_edgelist`` gives them. weights: numbers (edges,). vertices: ids (vertices,): exactly these exist,
-    isolated ones included; or a number, how many there are at least, if ids are vertices. options: those of
-    `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``bipartite``,
-    ``hub_sort``, ``direction`` (default both), ``threads``.
+    Parameters
+    ----------
+    sources, targets : array_like of int or str, (edges,)
+        Ids from 0 to 2^64 - 1, or strings; or only ``sources``, pairs of shape (edges, 2) as igraph's
+        ``get_edgelist`` gives them.
+    weights : array_like of numbers, (edges,), optional
+        One weight per edge.
+    vertices : int or array_like, optional
+        The ids (vertices,) that exist, isolated ones included; or, where ids are vertices, how many there are at least.
+    **options
+        Those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``,
+        ``bipartite``, ``hub_sort``, ``direction`` (by default both), ``threads``.
 
-    Raises:
-        InputError: arrays that are no edges, an edge with an id that ``vertices`` does not list, or an option that does
-            not exist.
+    Returns
+    -------
+    Graph
+        In memory; its results name vertices by the ids given.
+
+    Raises
+    ------
+    InputError
+        The arrays are no edges, an edge has an id that ``vertices`` does not list, or an option does not exist.
     """
     ends = _ends(sources, targets)
     values = None if weights is None else as_weights(_weights(np.asarray(weights)), "weights", "edges", 0)
@@ -77,13 +90,26 @@ def from_table(
 ) -> Graph:
     """Make a graph in memory of a table with an edge in every row.
 
-    table: a DataFrame of pandas or polars (a LazyFrame is collected), a Table of pyarrow, a relation of duckdb or
-    anything else with an Arrow C stream, or a mapping of names to arrays. source, target, weight: names or positions
-    of its columns; without source and target they are the first two, as `convert` takes them. options: as `from_edges`.
+    Parameters
+    ----------
+    table : DataFrame, Table, relation or mapping
+        Of pandas or polars (a LazyFrame is collected), of pyarrow, of duckdb; anything else with an Arrow C stream; or
+        a mapping of names to arrays.
+    source, target, weight : str or int, optional
+        Names or positions of columns; without source and target they are the first two, as `convert` takes them.
+    **options
+        As for `from_edges`.
 
-    Raises:
-        InputError: a column that is not there, or does not hold ids or weights; columns whose names say that others
-            than the first two are source and target.
+    Returns
+    -------
+    Graph
+        In memory.
+
+    Raises
+    ------
+    InputError
+        A column is missing, or does not hold ids or weights; or the names of the columns say that others than the first
+        two are source and target.
     """
     table = _materialized(table)
     names = _names(table)
@@ -99,11 +125,24 @@ def from_table(
 def from_scipy(matrix: Any, *, weights: bool = True, **options: Any) -> Graph:
     """Make a graph in memory of a sparse matrix: entry (u, v) is an edge u → v, its value the weight.
 
-    matrix: any of scipy.sparse; a rectangular one has as many vertices as its longer side (see ``bipartite``). weights:
-    False drops the values, as a matrix of booleans has none. options: as `from_edges`.
+    Parameters
+    ----------
+    matrix : sparse matrix or array of scipy
+        In any format; a rectangular one has as many vertices as its longer side (see ``bipartite``).
+    weights : bool
+        False drops the values; a matrix of booleans has none.
+    **options
+        As for `from_edges`.
 
-    Raises:
-        InputError: no sparse matrix, or values that are no weights.
+    Returns
+    -------
+    Graph
+        In memory.
+
+    Raises
+    ------
+    InputError
+        The matrix is not sparse, or its values are no weights.
     """
     if not hasattr(matrix, "tocoo"):
         raise InputError(f"{type(matrix).__name__} is no sparse matrix of scipy; from_edges takes arrays of edges")
@@ -205,7 +244,7 @@ def _array(values: ArrayLike) -> NDArray[Any]:
 
 
 def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]:
-    """The distinct strings, ascending by their bytes, and the ends as their numbers."""
+    """Return the distinct strings, ascending by their bytes, and the ends as their numbers."""
     names, numbers = np.unique(np.concatenate(ends), return_inverse=True)
     kind = np.uint32 if len(names) < 1 << 32 else np.uint64
     first = len(ends[0])
@@ -213,7 +252,7 @@ def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tu
 
 
 def _listed(vertices: ArrayLike, strings: bool, *, edges: int) -> NDArray[Any]:
-    """The listed ids, ascending, each once."""
+    """Return the listed ids, ascending, each once."""
     found = np.asarray(vertices)
     if found.ndim != 1:
         raise InputError(f"vertices have shape {found.shape}; give their ids in one dimension, or how many there are")
@@ -248,7 +287,7 @@ def _exactly(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _column(table: Any, name: str | int) -> NDArray[Any]:
-    """A column as a NumPy array, whoever's table it is."""
+    """Return a column of any of these tables as a NumPy array."""
     known = _names(table)
     if isinstance(name, int) and not isinstance(name, bool) and name not in known:
         if not 0 <= name < len(known):
@@ -262,7 +301,7 @@ def _column(table: Any, name: str | int) -> NDArray[Any]:
 
 
 def _materialized(table: Any) -> Any:
-    """A table whose columns can be taken: what is lazy is computed, what only streams is read."""
+    """Return a table whose columns can be taken: compute what is lazy, read what only streams."""
     if hasattr(table, "collect_schema") and hasattr(table, "collect"):  # a LazyFrame of polars
         table = table.collect()
     if hasattr(table, "__arrow_c_stream__") and not hasattr(table, "to_numpy"):

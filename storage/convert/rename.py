@@ -5,12 +5,13 @@ for the ways to number, hub_order.py for the order of hubs.
 """
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.renumber.hub_order import DegreeCount, hub_order, inverse
 from penstock.storage.convert.renumber.id_mapping import (
     BipartiteIds,
@@ -19,35 +20,18 @@ from penstock.storage.convert.renumber.id_mapping import (
     KeptIds,
     ListedIds,
     NamedIds,
-    Original,
     Unlisted,
 )
 from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import NewIds, SpillFiller, Steps
-from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.core.source import RowSource
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import bad_line
 from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputEdges:
-    """What reading came to: where the edges are, of which vertices and with what weights; their original ids
-    if ids were changed; of two sides, how many sources."""
-
-    store: Spill | RowSource
-    vertices: int
-    input_edges: int
-    weights: WeightExtent | None
-    original: Original = None
-    left: int | None = None
 
 
 def read_and_rename(space: Workspace) -> InputEdges:

@@ -119,7 +119,7 @@ def _choose(steps: Any, count: int, id_bits: int, mask: Any, least: int, forward
     """Return (step, width) of the cheapest of three windows on the differences.
 
     From the least difference (nothing below); from the least forward one (backward jumps are
-    exceptions); and around zero (roads, where neighbors lie on both sides).
+    exceptions); and around zero (roads, where neighbors are on both sides).
     """
     histogram = np.zeros(65, np.int64)
     narrowest = max(0, id_bits - 32)
@@ -216,9 +216,22 @@ def _residuals(items: Any, first: int, count: int, id_bits: int, mask: Any, work
 
 @jit
 def pack(items: Any, words: Any, differences: bool) -> Any:
-    """Pack unsigned ``items`` into ``words`` (payload_words long); return the words used.
+    """Pack a chunk of items; return the number of words used.
 
-    ``differences``: pack each item's difference to the one before (ids), not itself (weights).
+    Parameters
+    ----------
+    items : ndarray of uint8, uint16, uint32 or uint64, (edges,)
+        Ids (uint32 or uint64, below 2^63) or values (at most 32 bits).
+    words : ndarray of uint32, (payload_words(edges, itemsize),)
+        Is filled with the payload.
+    differences : bool
+        Whether to pack each item's difference to the one before (ids) or the item itself (weights, degrees).
+
+    References
+    ----------
+    M. Zukowski, S. Heman, N. Nes, P. Boncz: Super-Scalar RAM-CPU Cache Compression. ICDE 2006.
+    D. Lemire, L. Boytsov: Decoding billions of integers per second through vectorization. SPE 45 (1), 2015.
+    A. Afroozeh, P. Boncz: The FastLanes Compression Layout. PVLDB 16 (9), 2023.
     """
     edges = len(items)
     wide = items.itemsize == 8

@@ -1,9 +1,9 @@
 """Chunk frames: zstd and xxh3, from an array to checksummed bytes and back.
 
 A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it. It holds the chunk's items as they are
-(``plain``), their differences (``delta``) or bitpack.py's payload (``packed``, and ``bits`` without differences),
-always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the compressed bytes and is verified
-first: a damaged frame never reaches the decompressor.
+(``plain``), their differences to the item before, whatever the row (``delta``), or bitpack.py's payload (``packed``,
+and ``bits`` without differences), always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the
+compressed bytes and is verified first: a damaged frame never reaches the decompressor.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ import numpy as np
 import xxhash
 import zstandard
 from numpy.typing import NDArray
-from penstock.storage.encoding import bitpack, delta, unpack
+from penstock.storage.base.jit import jit
+from penstock.storage.encoding import bitpack, unpack
 
 LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
-"""zstd level of each encoding: see the table in README.md."""
+"""zstd level of each encoding: see measurements.md."""
 PLAIN_WEIGHT_LEVEL = -1
 """For weights that cannot be bit-packed: coding their bytes by entropy would decode at 1.5 GB/s."""
 
@@ -32,7 +33,19 @@ def checksum(data: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How an array becomes frames: items of ``kind``, ``chunk_items`` a frame, zstd ``level``."""
+    """How an array becomes frames.
+
+    Attributes
+    ----------
+    encoding : {"packed", "bits", "delta", "plain"}
+        What the payload holds.
+    kind : dtype
+        Of the items.
+    chunk_items : int
+        Items of a full frame; a shorter one is padded with zeros.
+    level : int
+        zstd's.
+    """
 
     encoding: str
     kind: np.dtype[Any]
@@ -59,16 +72,40 @@ def frame_bound(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
 
 
 def compress(data: Any, level: int) -> bytes:
-    """Return one zstd frame that says how many bytes it holds."""
+    """Return one zstd frame, with the number of its bytes in its header."""
     return zstandard.ZstdCompressor(level=level).compress(np.ascontiguousarray(data).data)
 
 
 def content_bytes(frame: Any) -> int:
-    """Return the bytes that a frame says it holds, -1 if it does not say. Raises FrameError."""
+    """Return the size of the content that a frame's header gives, -1 if it gives none. Raises FrameError."""
     try:
         return int(zstandard.frame_content_size(frame))
     except zstandard.ZstdError as error:
-        raise FrameError(f"zstd says: {error}") from error
+        raise FrameError(f"zstd: {error}") from error
+
+
+@jit
+def _differences(ids: Any, out: Any) -> None:
+    """Fill ``out`` with the differences of ``ids``, both uint32 or both uint64; the first from 0."""
+    before = ids.dtype.type(0)
+    for i in range(len(ids)):
+        out[i] = ids[i] - before
+        before = ids[i]
+
+
+@jit
+def _sums(deltas: Any, out: Any) -> int:
+    """Fill ``out`` with running sums and return the largest, -1 for none and -2 beyond 2^63."""
+    kind = deltas.dtype.type
+    now = kind(0)
+    largest = kind(0)
+    for i in range(len(out)):
+        now = kind(now + deltas[i])
+        out[i] = now
+        largest = max(largest, now)
+    if len(out) == 0:
+        return -1
+    return int(largest) if int(largest) >= 0 else -2
 
 
 class Encoder:
@@ -80,7 +117,7 @@ class Encoder:
         self._payload = np.zeros(coding.payload_bytes, np.uint8)
 
     def encode(self, items: NDArray[Any]) -> bytes:
-        """Return the frame of at most ``chunk_items`` items."""
+        """Return the frame of at most ``chunk_items`` items, an array of the coding's dtype."""
         used = self._fill(items)
         self._payload[used:] = 0
         return self._compressor.compress(self._payload.data)
@@ -93,7 +130,7 @@ class Encoder:
             return 4 * int(bitpack.pack(items, words, encoding == "packed"))
         target = self._payload.view(self._coding.kind)[: len(items)]
         if encoding == "delta":
-            delta.differences(items, target)
+            _differences(items, target)
         else:
             target[:] = items
         return items.nbytes
@@ -107,10 +144,25 @@ class Decoder:
         self._scratch = np.empty(0, np.uint8)
 
     def decode(self, frame: Any, encoding: str, out: NDArray[Any], chunk_items: int, limit: int | None) -> None:
-        """Decode a frame whose checksum was verified into ``out`` (its items, contiguous).
+        """Decode a frame whose checksum was verified.
 
-        ``limit`` is one more than the largest value allowed (None: any). Raises FrameError when
-        the frame does not hold exactly one chunk of such items.
+        Parameters
+        ----------
+        frame : bytes-like
+            One zstd frame.
+        encoding : {"packed", "bits", "delta", "plain"}
+            What its payload holds.
+        out : ndarray, (items,)
+            Contiguous; is filled with the items. Its dtype is the array's.
+        chunk_items : int
+            Items of a full frame.
+        limit : int or None
+            One more than the largest value allowed; None: any.
+
+        Raises
+        ------
+        FrameError
+            The frame does not hold exactly one chunk of such items.
         """
         size = payload_bytes(encoding, out.dtype, chunk_items)
         if encoding in ("packed", "bits"):
@@ -123,7 +175,7 @@ class Decoder:
         elif encoding == "delta":
             deltas = self._buffer(size).view(out.dtype)
             self.decompress(frame, deltas)
-            largest = delta.sums(deltas, out)
+            largest = _sums(deltas, out)
         else:
             whole = out.nbytes == size
             payload = out if whole else self._buffer(size)
@@ -150,6 +202,6 @@ class Decoder:
             reader = self._decompressor.stream_reader(frame)
             done = reader.readinto(payload.view(np.uint8))
         except zstandard.ZstdError as error:
-            raise FrameError(f"zstd says: {error}") from error
+            raise FrameError(f"zstd: {error}") from error
         if done != payload.nbytes:
             raise FrameError(f"it decompresses to {done} bytes, not {payload.nbytes}")

@@ -60,10 +60,19 @@ def _sound(words: Any, edges: int, w: int, values: int) -> Any:
 
 @jit
 def unpack(words: Any, out: Any) -> Any:
-    """Decode a payload into ``out``, uint32 or uint64 of the exact number of edges.
+    """Decode a payload of ids.
 
-    Returns the largest id decoded (-1 for no edges), or -2 for a malformed payload; ids are
-    below 2^63.
+    Parameters
+    ----------
+    words : ndarray of uint32
+        The payload.
+    out : ndarray of uint32 or uint64, (edges,)
+        Is filled with the ids, as many as the payload holds.
+
+    Returns
+    -------
+    int
+        The largest id (-1 for no edges), or -2 for a malformed payload; ids are below 2^63.
     """
     edges = len(out)
     wide = out.itemsize == 8
@@ -104,9 +113,19 @@ def unpack(words: Any, out: Any) -> Any:
 
 @jit
 def unpack_values(words: Any, out: Any) -> Any:
-    """Decode a payload of values into ``out``, uint8, uint16 or uint32 of their exact number.
+    """Decode a payload of values.
 
-    Returns -1, or -2 for a malformed payload.
+    Parameters
+    ----------
+    words : ndarray of uint32
+        The payload.
+    out : ndarray of uint8, uint16 or uint32, (items,)
+        Is filled with the values, as many as the payload holds.
+
+    Returns
+    -------
+    int
+        -1, or -2 for a malformed payload.
     """
     edges = len(out)
     if not _sound(words, edges, 1, VALUES):

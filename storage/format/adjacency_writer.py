@@ -13,22 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, checksum, compress
+from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, compress
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.chunk_encoder import ChunkEncoder
-from penstock.storage.format.file_set import FileSet, Rows, table_of
-from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN, ArraySpec
-
-
-def _spec(path: str, stream: ChunkEncoder, table: NDArray[np.uint64]) -> ArraySpec:
-    return ArraySpec(
-        path=path,
-        dtype=stream.coding.kind.name,
-        items=stream.items,
-        chunk_items=stream.coding.chunk_items,
-        encoding=stream.coding.encoding,
-        table_checksum=checksum(table),
-    )
+from penstock.storage.format.file_set import FileSet
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
 
 
 class ChunkedArray:
@@ -38,7 +27,6 @@ class ChunkedArray:
         self._files, self._path = files, path
         coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
         self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
-        self._rows: Rows = []
         files.create(files.manifest, path, coding)
 
     def append(self, items: NDArray[Any]) -> None:
@@ -53,14 +41,11 @@ class ChunkedArray:
             raise ValueError(f"{self._path} has {self._stream.items} items, not {items}")
         self._stream.finish()
         self._write()
-        table = table_of(self._rows)
-        self._files.add(_spec(self._path, self._stream, table), table)
+        self._files.add(self._path, self._stream.coding, items)
 
     def _write(self) -> None:
         while self._stream.ready:
-            frame = self._stream.take()
-            self._rows.append((len(frame.data), frame.checksum))
-            self._files.place(self._files.manifest, self._path, frame)
+            self._files.place(self._files.manifest, self._path, self._stream.take())
 
 
 class _DegreeBlock(NamedTuple):
@@ -73,15 +58,15 @@ class _DegreeBlock(NamedTuple):
     total: int
 
 
-def _hold(degrees: NDArray[Any]) -> _DegreeBlock:
+def _compress(degrees: NDArray[Any]) -> _DegreeBlock:
     largest = int(degrees.max())
     narrow = degrees.astype(schema.count_dtype(largest))
     return _DegreeBlock(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
 
 
-def _release(held: _DegreeBlock) -> NDArray[Any]:
-    degrees = np.empty(held.vertices, held.kind)
-    Decoder().decompress(held.data, degrees)
+def _decompress(block: _DegreeBlock) -> NDArray[Any]:
+    degrees = np.empty(block.vertices, block.kind)
+    Decoder().decompress(block.data, degrees)
     return degrees
 
 
@@ -91,32 +76,26 @@ class CompressedDegrees:
     def __init__(self, pool: Executor, ahead: int) -> None:
         self.vertices = self.total = self.largest = 0
         self._pool, self._ahead = pool, ahead
-        self._working: deque[Future[_DegreeBlock]] = deque()
-        self._pieces: list[_DegreeBlock] = []
+        self._blocks: deque[Future[_DegreeBlock]] = deque()
 
     def append(self, degrees: NDArray[Any]) -> None:
         """Add the degrees of the next rows. The array is kept for a while, not copied."""
         for first in range(0, len(degrees), CHUNK_VERTICES):
-            self._working.append(self._pool.submit(_hold, degrees[first : first + CHUNK_VERTICES]))
-            self._collect(self._ahead)
+            self._blocks.append(self._pool.submit(_compress, degrees[first : first + CHUNK_VERTICES]))
+            if len(self._blocks) > self._ahead:
+                self._blocks[-1 - self._ahead].result()
 
     def finish(self) -> None:
-        """Wait until all are held; then vertices, total and largest are theirs."""
-        self._collect(0)
+        """Wait until all are compressed; then vertices, total and largest are theirs."""
+        blocks = [block.result() for block in self._blocks]
+        self.vertices = sum(block.vertices for block in blocks)
+        self.total = sum(block.total for block in blocks)
+        self.largest = max((block.largest for block in blocks), default=0)
 
     def release(self) -> Iterator[NDArray[Any]]:
-        """Yield all degrees in order, forgetting them."""
-        pieces, self._pieces = deque(self._pieces), []
-        drawn = (pieces.popleft() for _ in range(len(pieces)))
-        yield from ordered_map(self._pool, _release, drawn, self._ahead)
-
-    def _collect(self, most: int) -> None:
-        while len(self._working) > most:
-            held = self._working.popleft().result()
-            self._pieces.append(held)
-            self.largest = max(self.largest, held.largest)
-            self.total += held.total
-            self.vertices += held.vertices
+        """Yield all degrees in order, and drop them."""
+        blocks = (self._blocks.popleft().result() for _ in range(len(self._blocks)))
+        yield from ordered_map(self._pool, _decompress, blocks, self._ahead)
 
 
 class WeightStats:
@@ -160,7 +139,6 @@ class AdjacencyWriter:
             self._streams[path] = ChunkEncoder(coding, files.pool, files.threads + 1)
             for shard in files.shards:
                 files.create(shard, path, coding)
-        self._rows: dict[str, Rows] = {path: [] for path in self._streams}
         self._group = 0
         self._degrees = CompressedDegrees(files.pool, files.threads + 1)
         self._range = WeightStats()
@@ -189,23 +167,22 @@ class AdjacencyWriter:
     def finish(self) -> None:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
         edges = {stream.items for stream in self._streams.values()}
-        held = self._degrees
-        held.finish()
-        if edges != {held.total} or held.vertices != self._vertices:
+        rows = self._degrees
+        rows.finish()
+        if edges != {rows.total} or rows.vertices != self._vertices:
             raise ValueError(
-                f"{held.vertices} degrees that sum up to {held.total} for {self._vertices} vertices and {edges} edges"
+                f"{rows.vertices} degrees that sum up to {rows.total} for {self._vertices} vertices and {edges} edges"
             )
         for stream in self._streams.values():
             stream.finish()
         self._write_groups()
         self._write_group(self._ready())
         for path, stream in self._streams.items():
-            table = table_of(self._rows[path])
-            self._files.add(_spec(path, stream, table), table)
-        kind = schema.count_dtype(held.largest)
+            self._files.add(path, stream.coding, stream.items)
+        kind = schema.count_dtype(rows.largest)
         encoding = schema.values_encoding(kind)
         array = ChunkedArray(self._files, f"{self._direction}/{schema.DEGREES}", kind, encoding)
-        for degrees in held.release():
+        for degrees in rows.release():
             array.append(degrees)
         array.finish(self._vertices)
         self.edges = edges.pop()
@@ -224,7 +201,5 @@ class AdjacencyWriter:
         places = stripe.group_stripes(self._group, chunks, len(shards))
         for path, stream in self._streams.items():
             for place in places:
-                frame = stream.take()
-                self._rows[path].append((len(frame.data), frame.checksum))
-                self._files.place(shards[place], path, frame)
+                self._files.place(shards[place], path, stream.take())
         self._group += 1

@@ -17,7 +17,7 @@ from penstock.storage.format.schema import narrow_weights, vertex_dtype
 
 @jit
 def _first_unsorted(offsets: Any, neighbors: Any) -> int:
-    """Return the first row whose neighbors fall somewhere, -1 if none does."""
+    """Return the first row whose neighbors do not ascend, -1 if all do."""
     for v in range(len(offsets) - 1):
         for e in range(offsets[v] + 1, offsets[v + 1]):
             if neighbors[e] < neighbors[e - 1]:

@@ -13,7 +13,6 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from types import TracebackType
 
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.read_plan import PAGE, ReadRange
@@ -88,9 +87,7 @@ class DirectFile:
     def __enter__(self) -> "DirectFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def read(self, wanted: ReadRange, buffer: memoryview) -> None:
@@ -146,6 +143,14 @@ class DirectFile:
             self._free_at = max(now, self._free_at) + size / self._throttle
             pause = self._free_at - now
         time.sleep(pause)
+
+
+def open_direct_file(held: OpenFile, *, direct: bool, throttle: float | None = None) -> DirectFile:
+    """Return a `DirectFile`. Raises RunError where it cannot be opened."""
+    try:
+        return DirectFile(held, direct=direct, throttle=throttle)
+    except OSError as error:
+        raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
 
 
 class SeekableFile:

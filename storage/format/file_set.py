@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +70,7 @@ class FileSet:
         self._force = False
         self._tag = ""
         self._superseded: dict[Path, int] = {}
+        self._rows: dict[str, list[tuple[int, int]]] = {}
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
         self._stack = ExitStack()
@@ -119,7 +119,8 @@ class FileSet:
             self._placer.call(lambda: file.create(path, coding))
 
     def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
-        """Append a frame to an array of one of the files, soon. Raises RunError for this or an earlier one."""
+        """Append the next frame of an array to one of the files, soon. Raises RunError for this or an earlier one."""
+        self._rows.setdefault(array, []).append((len(frame.data), frame.checksum))
 
         def write() -> None:
             with writing(self.path):
@@ -128,11 +129,16 @@ class FileSet:
         with writing(self.path):
             self._placer.put(file.path, len(frame.data), write)
 
-    def add(self, spec: ArraySpec, table: NDArray[np.uint64]) -> None:
-        """Note a finished array and its chunk table."""
-        self.specs.append(spec)
+    def add(self, path: str, coding: Coding, items: int) -> None:
+        """Add a finished array, all of whose frames were placed in order, to the header and its table to the file."""
+        table = np.array(self._rows.pop(path, []), np.uint64).reshape(-1, 2)
+        self.specs.append(
+            ArraySpec(
+                path, coding.kind.name, items, coding.chunk_items, coding.encoding, table_checksum=checksum(table)
+            )
+        )
         if len(table):
-            self._tables[spec.path] = table
+            self._tables[path] = table
 
     def commit(self, header: Header) -> None:
         """Finish the files, read them back, and give them their names, the manifest last.
@@ -179,14 +185,6 @@ class FileSet:
             file.abandon()
 
 
-Rows = list[tuple[int, int]]
-
-
-def table_of(rows: Rows) -> NDArray[Any]:
-    """Return the chunk table, uint64 (chunks, 2), of (length, checksum) pairs."""
-    return np.array(rows, np.uint64).reshape(-1, 2)
-
-
 def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:
     """Read what was written for the graph file ``path``. Raises RunError where it is not what a graph file is."""
     try:
@@ -194,7 +192,7 @@ def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:
         found = hdf5.read_manifest(held)
         files = [OpenFile(shard) for shard in shards]
         opened = assemble(held, found, [(file, read_shard(file, found.header)) for file in files])
-        everything = sum(file.size for file in opened.held) <= READ_BACK_BYTES
+        everything = sum(file.size for file in opened.open_files) <= READ_BACK_BYTES
         for frames in opened.frames.values():
             chunks = range(frames.spec.chunks)
             for chunk in chunks if everything or len(chunks) < 3 else (chunks[0], chunks[-1]):

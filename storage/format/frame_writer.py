@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class FrameWriter:
-    """Writes in one thread what others hand over. Use `finish` when all is handed over, and always `close`."""
+    """Writes in one thread what others queue. Call `finish` when all is queued, and always `close`."""
 
     def __init__(self, ahead: int) -> None:
         self._ahead = ahead
@@ -29,7 +29,7 @@ class FrameWriter:
         self._flusher = ThreadPool(1, "flush")
 
     def put(self, path: Path, size: int, place: Callable[[], None]) -> None:
-        """Have ``place`` called, which writes ``size`` bytes to the file ``path``; wait while too many wait.
+        """Queue ``place``, which writes ``size`` bytes to the file ``path``; wait while too many wait.
 
         Raises:
             Exception: what an earlier ``place`` raised.
@@ -45,7 +45,7 @@ class FrameWriter:
             self._unflushed[path] = 0
 
     def call(self, work: Callable[[], T]) -> T:
-        """Have `work` done in the thread that writes, behind all that waits there; return what it returns."""
+        """Run `work` in the thread that writes, after all that waits there; return what it returns."""
         return self._writer.submit(work).result()
 
     def finish(self) -> None:
@@ -55,7 +55,7 @@ class FrameWriter:
         self._wait_for_flush()
 
     def drop(self) -> None:
-        """Forget what has not begun to be written."""
+        """Drop what is still queued."""
         while self._placing:
             self._placing.popleft().cancel()
 

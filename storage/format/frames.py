@@ -42,12 +42,12 @@ class StoredIds(Protocol):
 class Frames:
     """The frames of one array, in chunk order.
 
-    ``shard`` int64 (chunks,) numbers ``held``; ``offsets`` and ``lengths`` int64 are bytes in that file;
+    ``shard`` int64 (chunks,) numbers ``open_files``; ``offsets`` and ``lengths`` int64 are bytes in that file;
     ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any.
     """
 
     spec: ArraySpec
-    held: tuple[OpenFile, ...]
+    open_files: tuple[OpenFile, ...]
     shard: NDArray[np.int64]
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -62,11 +62,11 @@ class Frames:
     @property
     def files(self) -> tuple[Path, ...]:
         """The names of the files, the manifest's first."""
-        return tuple(held.path for held in self.held)
+        return tuple(file.path for file in self.open_files)
 
     def name(self, chunk: int) -> str:
         """Say which chunk of which file this is, for messages."""
-        file = self.held[int(self.shard[chunk])].path
+        file = self.open_files[int(self.shard[chunk])].path
         return f"chunk {chunk} of {self.spec.path} in {file} (offset {int(self.offsets[chunk])})"
 
     def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
@@ -89,7 +89,7 @@ class Frames:
         """Read one frame, in the caller's thread. Raises RunError."""
         length = int(self.lengths[chunk])
         frame = bytearray(length)
-        with DirectFile(self.held[int(self.shard[chunk])]) as file:
+        with DirectFile(self.open_files[int(self.shard[chunk])]) as file:
             file.read(ReadRange(0, int(self.offsets[chunk]), length, length, ()), memoryview(frame))
         return frame
 
@@ -144,10 +144,10 @@ class StringIdFrames:
 
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
-    """What opening found: the header, the files (manifest first) held open, the frames of every array."""
+    """What opening found: the header, the files (manifest first) open, the frames of every array."""
 
     header: Header
-    held: tuple[OpenFile, ...]
+    open_files: tuple[OpenFile, ...]
     frames: dict[str, Frames]
 
 
@@ -183,7 +183,7 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
 def assemble(
     held: OpenFile, manifest: hdf5.Manifest, shards: Sequence[tuple[OpenFile, dict[str, FrameLocations]]]
 ) -> OpenedGraph:
-    """Put together what a manifest and its shards say. Raises DamagedError where they do not agree."""
+    """Put together what a manifest and its shards hold. Raises DamagedError where they do not agree."""
     header = manifest.header
     files = (held, *(file for file, _ in shards))
     parts = [places for _, places in shards]
@@ -198,12 +198,12 @@ def _way_out(reason: str) -> str:
 
 
 def striped(spec: ArraySpec) -> bool:
-    """Whether an array lies in the shards of a striped graph, and not in its manifest."""
+    """Whether an array is in the shards of a striped graph, and not in its manifest."""
     return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
 
 
 def read_shard(held: OpenFile, header: Header) -> dict[str, FrameLocations]:
-    """Return where the frames in a shard lie. Raises FileError, OSError."""
+    """Return where the frames of a shard are. Raises FileError, OSError."""
     return hdf5.read_shard(held, header, [spec for spec in header.arrays if striped(spec)])
 
 

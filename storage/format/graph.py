@@ -35,8 +35,24 @@ from penstock.storage.format.schema import (
 class Adjacency:
     """The edges of one direction, row by row: the targets of every source (out), or the reverse (in).
 
-    ``arrays`` is (neighbors, weights or None) of a graph in memory; ``neighbors`` and ``weights`` are the
-    frames of a graph on disk. ``chunk_edges`` edges make a chunk, but the last.
+    Attributes
+    ----------
+    direction : {"out", "in"}
+        Whether row v holds the targets or the sources of vertex v.
+    edges, vertices : int
+        Number of neighbors stored, and of rows.
+    neighbor_dtype : dtype
+        uint32, or uint64 beyond 2^32 vertices.
+    weight_dtype : dtype or None
+        uint8, uint16, uint32, float32 or float64; None without weights.
+    encoding : {"packed", "delta", "plain"}
+        Of the neighbors on disk.
+    chunk_edges : int
+        Edges of every chunk but the last.
+    arrays : tuple of ndarray or None
+        Neighbors (edges,) and weights (edges,) or None of a graph in memory; None for a graph on disk.
+    neighbors, weights, degrees : Frames or None
+        Where the chunks of a graph on disk are; None for a graph in memory.
     """
 
     direction: str
@@ -58,7 +74,7 @@ class Adjacency:
         return -(-self.edges // self.chunk_edges)
 
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
-        """Return what reading each chunk costs, int64 (chunks,): bytes on disk, or in memory."""
+        """Return the bytes of each chunk on disk (in memory: of its arrays), int64 (chunks,)."""
         if self.neighbors is None:
             weight = self.weight_dtype if with_weights else None
             item = self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
@@ -81,7 +97,7 @@ class Adjacency:
             self._index = None
 
     def _load_index(self) -> Index:
-        assert self.degrees is not None, "a graph in memory has its index from birth"
+        assert self.degrees is not None, "a graph in memory is made with its index"
         index = from_degrees(self.vertices, self._degrees)
         if index.edges != self.edges:
             raise self._unequal(str(index.edges))
@@ -111,8 +127,35 @@ class Adjacency:
 class Graph:
     """A graph on disk or in memory; immutable.
 
-    ``edges`` counts the entries of the out-adjacency, ``input_edges`` the edges as given: an undirected
-    edge is stored in the rows of both its ends (a self-loop once), and ``into`` then *is* ``out``.
+    `Graph.open` reads a graph file and `Graph.from_arrays` takes CSR arrays; `from_edges`, `from_table` and
+    `from_scipy` convert what other libraries hold.
+
+    Attributes
+    ----------
+    path : Path or None
+        The graph file (of a striped graph the manifest); None in memory.
+    vertices : int
+        Number of vertices; internal ids are 0 to vertices - 1.
+    edges : int
+        Entries of the out-adjacency: an undirected edge is stored in the rows of both its ends, a self-loop once.
+    input_edges : int
+        Edges as they were given.
+    directed : bool
+        Whether edges have a direction.
+    out, into : Adjacency
+        Out-edges and in-edges by row. ``into`` is ``out`` for an undirected graph, and None where it is not stored.
+    provenance : dict
+        Where the graph comes from: source, size, options, software version.
+    graph_id : str
+        32 hexadecimal digits, the same in all files of the graph.
+    open_files : tuple of OpenFile
+        The files, the manifest first, open as long as this object: a run keeps them when they are replaced.
+    original : StoredIds or ndarray or None
+        The ids of the input, read by `original_ids`; None where they are the internal ids.
+    weight_range : tuple of float or None
+        Smallest, mean and largest weight; None without weights.
+    left : int or None
+        Of a bipartite graph, how many vertices, from 0 on, are sources, the others being targets; else None.
     """
 
     path: Path | None
@@ -124,13 +167,10 @@ class Graph:
     into: Adjacency | None
     provenance: dict[str, Any]
     graph_id: str
-    held: tuple[OpenFile, ...] = ()
-    """The files, the manifest first, open for as long as the graph is: nobody can take them away from a run."""
+    open_files: tuple[OpenFile, ...] = ()
     original: StoredIds | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
-    """Smallest, mean and largest weight; None without weights."""
     left: int | None = None
-    """Of a bipartite graph, how many vertices, from 0 on, are sources; the others are targets. None: it is none."""
 
     @property
     def without_edges(self) -> int | None:
@@ -150,11 +190,28 @@ class Graph:
 
     @staticmethod
     def open(path: Path | str, *, stripes: Sequence[Path | str] = ()) -> "Graph":
-        """Open a graph file; ``stripes`` are folders in which to look for its shards first.
+        """Open a graph file.
 
-        Raises:
-            InputError: the file is missing, foreign or newer.
-            DamagedError: it is half-written, truncated or damaged, or a shard is missing.
+        Parameters
+        ----------
+        path : Path or str
+            The graph file; of a striped graph the manifest.
+        stripes : sequence of Path or str
+            Folders in which to look for shards first.
+
+        Returns
+        -------
+        Graph
+            With its header and chunk tables read and checked, and no edge read.
+
+        Raises
+        ------
+        InputError
+            The file is missing, is no graph file, or has a newer format version.
+        DamagedError
+            The file is half-written, truncated or damaged, or a shard is missing.
+        RunError
+            The disk failed.
         """
         place = Path(path)
         opened = open_frames(place, [Path(folder) for folder in stripes])
@@ -162,6 +219,7 @@ class Graph:
         assert out is not None, "a header without an out-adjacency is refused"
         header = opened.header
         into = _adjacency(opened, "in") if header.directed else out
+        names = opened.frames.get(NAME_ENDS)
         return Graph(
             path=place,
             vertices=header.vertices,
@@ -172,8 +230,8 @@ class Graph:
             into=into,
             provenance=header.provenance,
             graph_id=header.graph_id,
-            held=opened.held,
-            original=_original(opened),
+            open_files=opened.open_files,
+            original=StringIdFrames(names, opened.frames[NAME_TEXT]) if names else opened.frames.get(ORIGINAL_ID),
             weight_range=header.weight_range,
             left=header.left,
         )
@@ -190,13 +248,32 @@ class Graph:
     ) -> "Graph":
         """Make a graph in memory from CSR arrays: row v is ``neighbors[offsets[v]:offsets[v + 1]]``.
 
-        ``offsets`` (vertices + 1,) integers rising from 0; ``neighbors`` (edges,) integers below vertices,
-        ascending in every row; ``weights`` (edges,) numbers. ``into`` is the same of the in-edges.
-        With ``directed=False`` the arrays must hold every edge in both its rows. ``original_id`` are numbers or
-        strings (vertices,).
+        Arrays are copied only where they have another dtype than the graph.
 
-        Raises:
-            InputError: arrays that are not such a graph.
+        Parameters
+        ----------
+        offsets : array_like of int, (vertices + 1,)
+            Where each row begins, ascending from 0 to the number of edges.
+        neighbors : array_like of int, (edges,)
+            Ids below the number of vertices, ascending in every row.
+        weights : array_like of numbers, (edges,), optional
+            One weight per edge.
+        into : tuple of offsets, neighbors and weights, optional
+            The same arrays of the in-edges, which programs that pull need.
+        directed : bool
+            False: the arrays hold every edge in the rows of both its ends, and ``into`` is not needed.
+        original_id : array_like of numbers or strings, (vertices,), optional
+            What results call the vertices.
+
+        Returns
+        -------
+        Graph
+            In memory.
+
+        Raises
+        ------
+        InputError
+            The arrays are not such a graph.
         """
         rows = csr_input.CsrArrays.checked(offsets, neighbors, weights, "out")
         out = _in_memory(rows, "out")
@@ -245,27 +322,29 @@ class Graph:
     @property
     def files(self) -> tuple[Path, ...]:
         """The names of the graph's files, the manifest's first; none of a graph in memory."""
-        return tuple(held.path for held in self.held)
+        return tuple(file.path for file in self.open_files)
 
     @property
     def file_bytes(self) -> int:
         """Bytes of all the graph's files; 0 for a graph in memory."""
-        return sum(held.size for held in self.held)
+        return sum(file.size for file in self.open_files)
 
     def original_ids(self) -> NDArray[Any] | None:
-        """Return the input's id of every vertex, (vertices,); None where they are 0..vertices-1.
+        """Return the input's id of every vertex.
 
-        Ids that were strings are an array of NumPy's StringDType, in the order of their UTF-8 bytes unless hubs come
-        first. On the two sides of a bipartite graph the same id may occur.
+        Returns
+        -------
+        ndarray, (vertices,), or None
+            uint32, uint64, or NumPy's StringDType in the order of the UTF-8 bytes unless hubs come first; None where
+            the ids are 0 to vertices - 1. On the two sides of a bipartite graph the same id may occur.
+
+        Raises
+        ------
+        RunError
+            The ids cannot be read, or are damaged.
         """
         original = self.original
         return original if original is None or isinstance(original, np.ndarray) else original.whole()
-
-
-def _original(opened: OpenedGraph) -> StoredIds | None:
-    if NAME_ENDS in opened.frames:
-        return StringIdFrames(opened.frames[NAME_ENDS], opened.frames[NAME_TEXT])
-    return opened.frames.get(ORIGINAL_ID)
 
 
 def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:

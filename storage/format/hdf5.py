@@ -34,7 +34,7 @@ ROWS = 1 << 20
 """Rows of a table that are compared at once."""
 _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
 _IDENTITY = "penstock_identity"
-"""The same as `_GRAPH`, which is for other tools: that lies in a heap without a checksum, and a byte changed there
+"""The same as `_GRAPH`, which is for other tools: that is in a heap without a checksum, and a byte changed there
 makes the library (2.0) loop for ever."""
 _HEADER, _HEADER_CHECKSUM = "penstock_header", "penstock_header_checksum"
 _TROUBLE = (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -50,7 +50,7 @@ class ForeignError(FileError):
 
 @dataclass(frozen=True, slots=True)
 class FrameLocations:
-    """Where the frames of one array lie in one file: int64 byte offsets and lengths, in order."""
+    """Where the frames of one array are in one file: int64 byte offsets and lengths, in order."""
 
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -187,7 +187,7 @@ def read_manifest(held: OpenFile) -> Manifest:
 
 
 def read_shard(held: OpenFile, header: Header, specs: list[ArraySpec]) -> dict[str, FrameLocations]:
-    """Return where a shard's frames of the given arrays lie. Raises FileError, OSError."""
+    """Return where a shard's frames of the given arrays are. Raises FileError, OSError."""
 
     def read(file: Any) -> dict[str, FrameLocations]:
         if not _is_of(file, held, header.graph_id):
@@ -280,12 +280,12 @@ def _is_here(file: Any, path: str) -> bool:
         if not file.id.links.exists(name):
             return False
         if file.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
-            raise FileError(f"it is damaged: {path} lies behind a link")
+            raise FileError(f"it is damaged: {path} is behind a link")
     return True
 
 
 def _dataset(file: Any, path: str) -> Any:
-    """A dataset of this very file, whose bytes lie nowhere else."""
+    """A dataset of this very file, whose bytes are in no other file."""
     if not _is_here(file, path):
         raise FileError(f"it is damaged: {path} is missing")
     dataset = file[path]
@@ -295,7 +295,7 @@ def _dataset(file: Any, path: str) -> Any:
 
 
 def _whole(file: Any, path: str, kind: str) -> Any:
-    """A dataset of this kind of dtype stored in one piece, which lies in its file, and so cannot be larger."""
+    """A dataset of this kind of dtype stored in one piece, which is inside its file, and so cannot be larger."""
     dataset = _dataset(file, path)
     stored, place = dataset.id.get_storage_size(), dataset.id.get_offset()
     whole = place is not None and place + stored <= file.id.get_filesize()
@@ -328,7 +328,7 @@ def _form(encoding: str, kind: np.dtype[Any], chunk_items: int) -> tuple[tuple[i
 
 
 def _places(file: Any, spec: ArraySpec) -> FrameLocations:
-    """Ask once where every chunk of a dataset lies, when it is sure that there are no more than the header says."""
+    """Return where every chunk of a dataset is; refuse first a dataset with more chunks than the header has."""
     dataset = _dataset(file, spec.path)
     chunk, kind = _form(spec.encoding, spec.kind, spec.chunk_items)
     same = dataset.chunks == chunk and dataset.dtype == kind and dataset.shape[1:] == chunk[1:]

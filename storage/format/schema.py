@@ -1,6 +1,6 @@
-"""What a graph file says about itself: the header, its arrays, the dtypes that it allows.
+"""The metadata of a graph file: the header, its arrays, the dtypes that it allows.
 
-A header is checked field by field before anything is allocated or opened on its word: values that no writer of this
+A header is checked field by field before anything is allocated or opened because of it: values that no writer of this
 version makes are refused. It is JSON, which h5dump shows in readable form; it is checksummed, because every other
 checksum hangs from it (as in Merkle's tree: header, tables, chunks).
 """
@@ -51,7 +51,14 @@ def count_dtype(largest: int) -> np.dtype[Any]:
 def weight_dtype(low: float, high: float, *, integral: bool, single: bool) -> np.dtype[Any]:
     """Return the narrowest allowed dtype for weights between ``low`` and ``high``.
 
-    ``integral``: all are whole numbers; ``single``: all are exact in float32.
+    Parameters
+    ----------
+    low, high : float
+        The smallest and the largest weight.
+    integral : bool
+        Whether all are whole numbers.
+    single : bool
+        Whether all are exact in float32.
     """
     if integral and low >= 0 and high <= 0xFFFFFFFF:
         return count_dtype(int(high))
@@ -78,8 +85,17 @@ def check_whole_weights(weights: NDArray[Any], name: str) -> None:
 def narrow_weights(weights: NDArray[Any], name: str) -> NDArray[Any]:
     """Return weights in an allowed dtype, the narrowest where theirs is not one already.
 
-    Raises:
-        InputError: whole numbers that no allowed dtype holds.
+    Parameters
+    ----------
+    weights : ndarray of numbers, (edges,)
+        Booleans, integers or floats of any width.
+    name : str
+        What to call them in an error.
+
+    Raises
+    ------
+    InputError
+        They are whole numbers that no allowed dtype holds.
     """
     if weights.dtype in WEIGHT_DTYPES or len(weights) == 0:
         return weights if weights.dtype in WEIGHT_DTYPES else weights.astype(np.uint8)
@@ -101,7 +117,21 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """One chunked array of the file: ``items`` of ``dtype``, ``chunk_items`` a chunk."""
+    """One chunked array of the file.
+
+    Attributes
+    ----------
+    path : str
+        Its name in the file, such as ``out/neighbors``.
+    dtype : str
+        NumPy's name of the items' dtype; little-endian.
+    items, chunk_items : int
+        Number of items, and of those of every chunk but the last.
+    encoding : {"packed", "delta", "plain", "bits"}
+        How a chunk's items become the payload of a frame: see `packing` and `delta`.
+    table_checksum : int
+        xxh3 (64 bits) of the chunk table.
+    """
 
     path: str
     dtype: str
@@ -159,7 +189,11 @@ class ShardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Everything a graph file says about itself but the data and the tables of chunks."""
+    """Everything about a graph but the data and the tables of chunks.
+
+    The fields are those of `Graph`; ``stripe_run`` is the number of neighboring chunks that stay together on one
+    stripe. In the file the header is JSON, and its checksum is an attribute beside it.
+    """
 
     graph_id: str
     vertices: int
@@ -172,7 +206,6 @@ class Header:
     provenance: dict[str, Any] = field(default_factory=dict)
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
-    """Of a bipartite graph, how many vertices are sources: those from 0 on; the others are targets."""
 
     def array(self, path: str) -> ArraySpec | None:
         """Return the array of that path, None where the graph has none."""
@@ -184,7 +217,7 @@ class Header:
 
     @staticmethod
     def from_json(text: str) -> "Header":
-        """Return the header that the text says; raises HeaderError for anything odd."""
+        """Parse a header; raises HeaderError for anything odd."""
         try:
             fields = json.loads(text)
             fields["shards"] = tuple(ShardEntry(**entry) for entry in fields["shards"])

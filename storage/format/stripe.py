@@ -12,12 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def group_order(group: int, stripes: int) -> list[int]:
-    """Return the stripes in the order in which a group's runs go to them."""
-    keys = [_mixed(group * 0x9E3779B97F4A7C15 + stripe) for stripe in range(stripes)]
-    return sorted(range(stripes), key=keys.__getitem__)
-
-
 def _mixed(value: int) -> int:
     """SplitMix64's finalizer (Steele, Lea and Flood)."""
     mask = (1 << 64) - 1
@@ -29,7 +23,8 @@ def _mixed(value: int) -> int:
 
 def group_stripes(group: int, chunks: int, stripes: int) -> NDArray[np.int64]:
     """Return the stripe of each of a group's chunks: equal neighboring shares, one more at most."""
-    order = np.array(group_order(group, stripes), np.int64)
+    keys = [_mixed(group * 0x9E3779B97F4A7C15 + stripe) for stripe in range(stripes)]
+    order = np.array(sorted(range(stripes), key=keys.__getitem__), np.int64)
     return order[np.arange(chunks) * stripes // max(1, chunks)]
 
 
@@ -51,7 +46,7 @@ def shard_name(manifest: Path, stripe: int, tag: str = "") -> str:
 
 
 def candidates(manifest: Path, name: str, recorded: str, stripes: Sequence[Path]) -> Iterable[Path]:
-    """Yield where a shard may lie: the stripes given, where it was written, beside the manifest."""
+    """Yield where a shard may be: the stripes given, where it was written, beside the manifest."""
     seen: set[Path] = set()
     for directory in (*stripes, Path(recorded), manifest.parent):
         path = directory / name

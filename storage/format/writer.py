@@ -24,13 +24,48 @@ class GraphWriter:
     """A graph file being written; a context manager.
 
     Leaving the block normally finishes the files, reads them back and gives them their names, the manifest last;
-    leaving it with any exception before that removes everything, and a graph that was there stays. ``input_edges`` (an
-    attribute, by default the edges stored) says how many edges the input had, ``left`` how many vertices, from 0 on,
-    are sources of a bipartite graph (None: it is none), ``without_edges`` how many have no edge (None: unknown).
+    leaving it with any exception before that removes everything, and a graph that was there stays.
 
-    ``vertex_dtype`` is uint32 or uint64, ``weight_dtype`` one of schema.WEIGHT_DTYPES or None;
-    ``threads`` encode. Raises InputError for a target that may not be written, RunError when the
-    disk fails, UnsyncedError when it does so once the graph is in its place.
+    Parameters
+    ----------
+    path : Path or str
+        The graph file; of a striped graph the manifest.
+    vertices : int
+        Number of vertices.
+    directed : bool
+        Whether edges have a direction.
+    vertex_dtype : dtype
+        Of the neighbors: uint32 or uint64.
+    weight_dtype : dtype or None
+        One of `schema.WEIGHT_DTYPES`; None without weights.
+    stripes : sequence of Path or str
+        Folders of the shards, one each.
+    force : bool
+        Whether a graph of that name may be replaced.
+    provenance : mapping, optional
+        Where the graph comes from, for the header.
+    encoding : {"packed", "delta", "plain"}
+        Of the neighbors.
+    threads : int
+        How many encode.
+
+    Attributes
+    ----------
+    input_edges : int or None
+        How many edges the input had; None: as many as are stored.
+    left : int or None
+        How many vertices, from 0 on, are sources of a bipartite graph; None: it is none.
+    without_edges : int or None
+        How many vertices have no edge; None: unknown.
+
+    Raises
+    ------
+    InputError
+        The file may not be written.
+    RunError
+        The disk failed or is full; a graph of that name is as it was.
+    UnsyncedError
+        The disk failed once the graph was in its place.
     """
 
     def __init__(
@@ -133,11 +168,8 @@ class GraphWriter:
             self._files.abandon(failure)
             raise
 
-    def _counted(self) -> dict[str, int]:
-        return {schema.WITHOUT_EDGES: self.without_edges or 0}
-
     def _finished(self) -> schema.Header:
-        """Check that the parts make a graph, and say what it is."""
+        """Check that the parts make a graph, and return the header."""
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
         if "out" not in edges or len(set(edges.values())) != 1 or edges["out"] < 0:
             raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")
@@ -147,6 +179,7 @@ class GraphWriter:
             self._names[0].finish(self._vertices)
             self._names[1].finish(self._name_bytes)
         total = edges["out"]
+        counted = {} if self.without_edges is None else {schema.WITHOUT_EDGES: self.without_edges}
         header = schema.Header(
             graph_id=self._files.graph_id,
             vertices=self._vertices,
@@ -156,7 +189,7 @@ class GraphWriter:
             stripe_run=STRIPE_RUN,
             shards=self._files.shard_entries,
             arrays=tuple(self._files.specs),
-            provenance=self._provenance if self.without_edges is None else self._provenance | self._counted(),
+            provenance=self._provenance | counted,
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
         )

@@ -37,7 +37,7 @@ def write_edges(
     """Write all edges of a source to ``path`` in the format its name asks for; return the bytes.
 
     ``.txt .tsv .el .wel``: lines ``source<TAB>target[<TAB>weight]``; the same with ``.gz``: gzip;
-    ``.bin``: little-endian pairs of the ids' width. ``progress`` hears how many edges are written.
+    ``.bin``: little-endian pairs of the ids' width. ``progress`` is called with the number of edges written.
 
     Raises:
         InputError: another name, weights asked into pairs, or a target that cannot be written.

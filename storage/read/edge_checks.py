@@ -68,7 +68,7 @@ def _first_on_one_side(rows: Any, neighbors: Any, left: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChecks:
-    """What a chunk says: its first and last edge as (row, neighbor, weight), the edge that is out of order and the one
+    """Of one chunk: its first and last edge as (row, neighbor, weight), the edge that is out of order and the one
     that stays on its side (-1: none), sums of (row, neighbor) and of (neighbor, row), smallest and largest weight."""
 
     first: tuple[int, int, float]

@@ -1,7 +1,7 @@
 """The comparison of encodings: bytes per edge, speed of one core, and the seconds of a sweep.
 
-Every encoding of neighbors is measured with the code that stores it, at several zstd levels. README.md shows the table
-and says why ``packed`` at zstd's fastest level is the default.
+Every encoding of neighbors is measured with the code that stores it, at several zstd levels. measurements.md has
+the table, decisions/encoding.md why ``packed`` at zstd's fastest level is the default.
 """
 
 import time

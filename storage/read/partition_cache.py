@@ -33,49 +33,38 @@ class Extent:
     edges: int
     chunk_edges: int
 
-    def partitions(self, partition_edges: int) -> int:
-        """Return how many partitions it is cut into."""
-        return -(-self.edges // partition_edges)
-
     @property
     def chunks(self) -> int:
-        """Return how many chunks it has."""
+        """How many chunks it has."""
         return -(-self.edges // self.chunk_edges)
-
-
-@dataclass(frozen=True, slots=True)
-class Arena:
-    """How a cache's memory is cut: slots of one partition, and the types of its arrays.
-
-    `slots` None means one for every partition. `weight_dtype` None: no room for weights is taken.
-    """
-
-    partition_edges: int
-    neighbor_dtype: DTypeLike
-    weight_dtype: DTypeLike | None = None
-    slots: int | None = None
 
 
 class HostCache:
     """Partitions of one or two adjacencies in host memory.
 
-    A partition is known by its entry, `entry(direction, number)`; `starts`, `use` and `pins` are
-    arrays with one item per entry. `starts` is the arena position (in edges) of a placed
+    The arena has ``slots`` places of ``partition_edges`` edges each (None: one for every partition), and room for
+    weights where ``weight_dtype`` is given. A partition is known by its entry, `entry(direction, number)`; `starts`,
+    `use` and `pins` are arrays with one item per entry. `starts` is the arena position (in edges) of a placed
     partition, else -1. `changes`: how often what is held has changed.
     """
 
-    def __init__(self, extents: Sequence[Extent], arena: Arena, allocate: Allocate = aligned_empty) -> None:
-        step = arena.partition_edges
-        self.partition_edges = step
+    def __init__(
+        self,
+        extents: Sequence[Extent],
+        partition_edges: int,
+        neighbor_dtype: DTypeLike,
+        weight_dtype: DTypeLike | None = None,
+        slots: int | None = None,
+        allocate: Allocate = aligned_empty,
+    ) -> None:
+        self.partition_edges = partition_edges
         self.extents = {extent.direction: extent for extent in extents}
-        self._first: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
+        self._entries: dict[str, slice] = {}
         entries = 0
         for extent in extents:
-            self._first[extent.direction] = entries
-            self._counts[extent.direction] = extent.partitions(step)
-            entries += extent.partitions(step)
-        self.slots = entries if arena.slots is None else min(arena.slots, entries)
+            first, entries = entries, entries - (-extent.edges // partition_edges)
+            self._entries[extent.direction] = slice(first, entries)
+        self.slots = entries if slots is None else min(slots, entries)
         self.whole = self.slots == entries
         self.starts: Ints = np.full(entries, NOWHERE, dtype=np.int64)
         self.use = np.zeros(entries, dtype=np.float64)
@@ -86,17 +75,15 @@ class HostCache:
         self.changes = 0
         self._slots = SlotPool(0 if self.whole else self.slots)
         self._slot_of: dict[int, int] = {}
-        edges = self._place_all() if self.whole else self.slots * step
-        self._neighbors = allocate(edges, arena.neighbor_dtype)
-        kept = arena.weight_dtype
-        self._weights = None if kept is None else allocate(edges, kept)
+        edges = self._place_all() if self.whole else self.slots * partition_edges
+        self._neighbors = allocate(edges, neighbor_dtype)
+        self._weights = None if weight_dtype is None else allocate(edges, weight_dtype)
 
     def _place_all(self) -> int:
         position = 0
-        for direction, extent in self.extents.items():
-            places = position + np.arange(self._counts[direction]) * self.partition_edges
-            self.starts[self.entries(direction)] = places
-            position += extent.edges
+        for direction, entries in self._entries.items():
+            self.starts[entries] = position + np.arange(entries.stop - entries.start) * self.partition_edges
+            position += self.extents[direction].edges
         return position
 
     @property
@@ -123,12 +110,11 @@ class HostCache:
 
     def entry(self, direction: str, number: int) -> int:
         """Return the entry of a partition."""
-        return self._first[direction] + number
+        return int(self._entries[direction].start) + number
 
     def entries(self, direction: str) -> slice:
-        """Return where the entries of one adjacency lie."""
-        first = self._first[direction]
-        return slice(first, first + self._counts[direction])
+        """Return the entries of one adjacency."""
+        return self._entries[direction]
 
     def held(self, direction: str) -> NDArray[np.uint8]:
         """Return per chunk of an adjacency what is here: bits NEIGHBORS and WEIGHTS, uint8[chunks]."""
@@ -152,14 +138,14 @@ class HostCache:
     def arrays(
         self, direction: str, first: int, count: int, with_weights: bool
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the arena's arrays of `count` placed partitions that lie one after another.
+        """Return the arena's arrays of `count` placed partitions, one after another.
 
         Their length is the edges of those partitions. ValueError when a partition has no place,
-        when they do not lie in order, or when weights are wanted of a cache without them.
+        when they are not in order, or when weights are wanted of a cache without them.
         """
         run = self.starts[self.entry(direction, first) : self.entry(direction, first + count)]
         if not contiguous(run, self.partition_edges):
-            raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) lie at {run}")
+            raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) are at {run}")
         if with_weights and self._weights is None:
             raise ValueError("weights are wanted of a cache that was made without them")
         e0 = first * self.partition_edges
@@ -189,9 +175,9 @@ class HostCache:
             self.starts[entry] = slot * self.partition_edges
 
     def _forget(self, entry: int) -> None:
-        for direction, first in self._first.items():
-            number = entry - first
-            if 0 <= number < self._counts[direction]:
+        for direction, entries in self._entries.items():
+            if entries.start <= entry < entries.stop:
+                number = entry - entries.start
                 step = self.partition_edges // self.extents[direction].chunk_edges
                 self._held[direction][number * step : (number + 1) * step] = 0
         self._complete.clear()

@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.direct_io import DirectFile, OpenFile
+from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
@@ -34,12 +33,12 @@ DECODER_BYTES = 3 << 20
 
 
 _LOST = RunError("a reading thread ended in the middle of a read; run again")
-"""The outcome of a job whose thread could not even say what went wrong."""
+"""The outcome of a job whose thread reported nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One chunk of a job: where its frame lies in the read, and where its items go."""
+    """One chunk of a job: where its frame is in the read, and where its items go."""
 
     frames: Frames
     chunk: int
@@ -55,14 +54,14 @@ class _Job:
 
 
 class Reader:
-    """Reads a graph's chunks with threads of its own; a context manager, shared by a process.
+    """Reads the chunks of a graph on disk with threads of its own; a context manager, shared by a process.
 
     ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe;
-    ``direct_io`` bypasses the page cache where the file system allows (``direct`` says whether it
-    does); ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
+    ``direct_io`` bypasses the page cache where the file system allows;
+    ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
     every read and every decoding, a track for each thread.
 
-    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing is left behind.
+    Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing stays open.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Reader:
         self._buffer_bytes = _longest_read(graph)
         try:
             for number in _edge_files(graph):
-                self._files[number] = _disk_file(graph.held[number], direct_io, throttle)
+                self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
             spare = -(-self._decode_threads // max(1, len(self._files)))
             each = reads_in_flight + spare
             buffers = self._buffers(each * len(self._files))
@@ -119,11 +118,6 @@ class Reader:
         self._threads.append(thread)
 
     @property
-    def direct(self) -> bool:
-        """Whether every read bypasses the page cache."""
-        return bool(self._files) and all(file.direct for file in self._files.values())
-
-    @property
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
         return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
@@ -150,11 +144,9 @@ class Reader:
         wanted = [(adjacency.neighbors, neighbors)]
         if weights is not None:
             wanted.append((adjacency.weights, weights))
-        if adjacency.arrays is not None:
-            return _copied(adjacency, chunks, first_edge, (neighbors, weights))
         pieces: list[tuple[Frames, int, NDArray[Any]]] = []
         for frames, slab in wanted:
-            assert frames is not None, "weights are asked of a graph that has none"
+            assert frames is not None, "the graph is in memory, or has no weights"
             _check_slab(frames, chunks, first_edge, slab)
             for chunk in chunks.tolist():
                 first = chunk * frames.spec.chunk_items - first_edge
@@ -197,9 +189,6 @@ class Reader:
             if thread is not threading.current_thread():  # a Session that is collected there closes it
                 thread.join()
         self._threads.clear()
-        self._close_files()
-
-    def _close_files(self) -> None:
         for file in self._files.values():
             file.close()
         self._files.clear()
@@ -207,16 +196,11 @@ class Reader:
     def __enter__(self) -> "Reader":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _work(self, file: DirectFile, jobs: queue.SimpleQueue[_Job | None], buffer: memoryview) -> None:
-        """One thread: the jobs of one stripe, until told to stop. Whatever it meets goes to the job's `PendingRead`."""
+        """One thread: the jobs of one stripe, until the queue has a None. Errors go to the job's `PendingRead`."""
         while (job := jobs.get()) is not None:
             if job.pending.begin():
                 outcome: ReadRecord | BaseException = _LOST
@@ -259,16 +243,9 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
     timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
 
 
-def _disk_file(held: OpenFile, direct: bool, throttle: float | None) -> DirectFile:
-    try:
-        return DirectFile(held, direct=direct, throttle=throttle)
-    except OSError as error:
-        raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
-
-
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
-    return list(range(1, len(graph.held))) if len(graph.held) > 1 else list(range(len(graph.held)))
+    return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
 
 
 def _longest_read(graph: Graph) -> int:
@@ -294,25 +271,3 @@ def _check_slab(frames: Frames, chunks: NDArray[np.int64], first_edge: int, slab
         raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {first_edge}")
     if end - first_edge > len(slab):
         raise ValueError(f"a slab of {len(slab)} edges for edges {first_edge}..{end}")
-
-
-def _copied(
-    adjacency: Adjacency,
-    chunks: NDArray[np.int64],
-    first_edge: int,
-    slabs: tuple[NDArray[Any], NDArray[Any] | None],
-) -> PendingRead:
-    """Serve a graph in memory: copy, and return a `PendingRead` that is done."""
-    assert adjacency.arrays is not None
-    begun = time.perf_counter()
-    for array, slab in zip(adjacency.arrays, slabs, strict=True):
-        if slab is None or array is None:
-            continue
-        for chunk in chunks.tolist():
-            first = chunk * adjacency.chunk_edges
-            last = min(first + adjacency.chunk_edges, adjacency.edges)
-            slab[first - first_edge : last - first_edge] = array[first:last]
-    pending = PendingRead(1)
-    pending.begin()
-    pending.end(ReadRecord(0, len(chunks), 0.0, time.perf_counter() - begun))
-    return pending

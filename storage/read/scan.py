@@ -18,7 +18,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.direct_io import DirectFile
+from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import WAY_OUT, Frames
 from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
 
@@ -57,12 +57,12 @@ class Scan:
 
     def __enter__(self) -> "Scan":
         """Open the files. Raises RunError."""
-        for number, held in enumerate(self._arrays[0].held):
+        for number, file in enumerate(self._arrays[0].open_files):
             try:
-                self._files[number] = self._stack.enter_context(DirectFile(held, direct=self._direct))
-            except OSError as error:
+                self._files[number] = self._stack.enter_context(open_direct_file(file, direct=self._direct))
+            except RunError:
                 self._stack.close()
-                raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
+                raise
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -160,7 +160,7 @@ class Scan:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, without the way out, which is told once."""
+    """The message of an error without the way out, which the caller adds once."""
     text = str(error)
     for way in (WAY_OUT, "check the disk", "convert the input again"):
         text = text.removesuffix(f"; {way}")

@@ -25,7 +25,7 @@ from penstock.storage.read.edge_checks import EdgeChecks, check_edges
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
 
 MOST_PROBLEMS = 100
-"""Problems that are told one by one; the others are counted."""
+"""Problems that are listed one by one; the others are counted."""
 Progress = Callable[[str, int, int], None]
 """progress(array, bytes read so far of all, bytes in all)."""
 

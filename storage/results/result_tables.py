@@ -54,7 +54,7 @@ def write(path: Path, columns: Columns, *, force: bool = False, format: str | No
 
 
 def writer_for(path: Path, format: str | None = None) -> Callable[[Path, Columns], None]:
-    """The function that writes `format`, or that which `path` asks for. Raises InputError naming the formats."""
+    """Return the function that writes `format`, or the one that `path` asks for. Raises InputError."""
     if format is None:
         format = _SUFFIXES.get(path.suffix.lower())
         if format is None:
@@ -83,7 +83,7 @@ def _save_parquet(path: Path, columns: Columns) -> None:
 
 
 def _save_hdf5(path: Path, columns: Columns) -> None:
-    """One dataset a column; the file is read back."""
+    """Write one dataset a column, and read the file back."""
     values = {name: array for name, (array, _) in columns.items()}
     file = DriverFile(path)
     try:
@@ -101,18 +101,18 @@ def _save_hdf5(path: Path, columns: Columns) -> None:
 
 
 def _save_npy(path: Path, columns: Columns) -> None:
-    """The first field's values as a bare array."""
+    """Write the first field's values as a bare array."""
     values = columns[_first_field(columns)][0]
     if values.dtype.kind == "T":
         values = values.astype(f"U{max(1, int(np.strings.str_len(values).max(initial=1)))}")
     values = np.ascontiguousarray(values)
     with path.open("wb") as file:
         npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
-        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save does not say why a disk refuses
+        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save hides the error of the disk
 
 
 def _save_graphalytics(path: Path, columns: Columns) -> None:
-    """The first field as `id value` lines, ids ascending: the output of LDBC Graphalytics, specification 1.0.
+    """Write the first field as `id value` lines, ids ascending: LDBC Graphalytics, specification 1.0.
 
     A vertex that was not reached has 9223372036854775807 for a level, and infinity for a distance.
     """

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.session import Session
 from penstock.storage.base.timeline import Timeline
 from penstock.tools.report.read_metrics import read
-from penstock.tools.run.metrics import metering
+from penstock.tools.run.metrics import open_metrics
 from penstock.transfer.devices import cuda
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList
@@ -25,7 +25,7 @@ def test_spans_of_a_gpu_lie_in_the_run_and_do_not_overlap(tmp_path: Path, route:
     timeline, path = Timeline(), tmp_path / "metrics.jsonl"
     options = {"device": "cuda:0", "route": route, "device_edge_memory": 3 << 20, "partition_bytes": 1 << 17}
     options["direction"] = "push"
-    with metering(path) as metrics, Session(in_memory(EDGES), timeline=timeline, **options) as session:
+    with open_metrics(path) as metrics, Session(in_memory(EDGES), timeline=timeline, **options) as session:
         metrics.begin(session, {"program": "sssp"})
         steps = session.steps(program_of("sssp", EDGES))
         while True:

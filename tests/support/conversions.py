@@ -99,10 +99,13 @@ def stored(path: Path) -> dict[str, list[Edge]]:
 
 def arrays(graph: Graph, adjacency: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any] | None]:
     """Row, neighbor and weight of every entry, in stored order."""
-    neighbors = np.empty(adjacency.edges, adjacency.neighbor_dtype)
-    weights = None if adjacency.weight_dtype is None else np.empty(adjacency.edges, adjacency.weight_dtype)
-    with Reader(graph, decode_threads=2) as reader:
-        reader.fetch(adjacency, np.arange(adjacency.chunks), 0, neighbors, weights).result()
+    if adjacency.arrays is not None:
+        neighbors, weights = adjacency.arrays
+    else:
+        neighbors = np.empty(adjacency.edges, adjacency.neighbor_dtype)
+        weights = None if adjacency.weight_dtype is None else np.empty(adjacency.edges, adjacency.weight_dtype)
+        with Reader(graph, decode_threads=2) as reader:
+            reader.fetch_all(adjacency, neighbors, weights)
     degrees = adjacency.index().degrees(0, graph.vertices)
     return np.repeat(np.arange(graph.vertices), degrees), neighbors, weights
 

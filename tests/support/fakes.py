@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Extent, HostCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader
@@ -162,8 +162,7 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
 
 def make_cache(graph, step, slots, weights=True):
     extents = [Extent(a.direction, a.edges, CHUNK) for a in (graph.out, graph.into) if a is not None]
-    arena = Arena(step * CHUNK, np.uint32, np.uint8 if weights else None, slots)
-    return HostCache(extents, arena)
+    return HostCache(extents, step * CHUNK, np.uint32, np.uint8 if weights else None, slots)
 
 
 def demand_of(table, chunks=None, with_weights=False, direction="out"):

@@ -5,7 +5,7 @@ import pytest
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
@@ -51,7 +51,7 @@ def pipeline_of(graph, reader, slots, **options):
     cache = None
     if slots != 0:
         extents = [Extent("out", graph.edges, graph.out.chunk_edges)]
-        cache = HostCache(extents, Arena(2 * CHUNK, np.uint32, np.uint8, slots))
+        cache = HostCache(extents, 2 * CHUNK, np.uint32, np.uint8, slots)
     settings = TransferOptions(2 * CHUNK, **{"slabs": 2, "ahead": 2, **options})
     return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings)
 

@@ -11,9 +11,9 @@ from penstock.storage.base.budget import default_host_memory, format_bytes, peak
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.columns import TakenColumns
-from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, stripe_option, taking
-from penstock.tools.base.output import Speaker, pairs, seconds
-from penstock.tools.base.progress import Update, progress
+from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, option_group, stripe_option
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.progress import ProgressBars, progress
 
 STAGES = {
     "read": "reading",
@@ -72,14 +72,14 @@ BIPARTITE = option(
     help="Ids of sources and of targets are two spaces: number both, targets behind sources.",
 )
 
-making = taking("conversion", _conversion, *OPTIONS)
+making = option_group("conversion", _conversion, *OPTIONS)
 """Give a command that makes its own edges the options of a conversion, as a `ConvertOptions`."""
 
-converting = taking("conversion", _conversion, VERTICES, BIPARTITE, *OPTIONS)
+converting = option_group("conversion", _conversion, VERTICES, BIPARTITE, *OPTIONS)
 """The same for a command that reads edges, and perhaps vertices, from files."""
 
 
-def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertProgress], None]:
+def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[ConvertProgress], None]:
     """Turn conversion's progress records into a bar, and announce scratch space once."""
     announced: list[int] = []
 
@@ -169,14 +169,14 @@ def size_of(file_bytes: int, edges: int) -> str:
     return format_bytes(file_bytes) + (f", {file_bytes / edges:.2f} bytes per edge" if edges else "")
 
 
-def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, speaker: Speaker) -> Made:
+def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console) -> Made:
     """Convert what a source gives into a graph file, with a progress bar."""
     from penstock.storage.convert.convert import convert
 
     began = time.perf_counter()
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         source = open_source()
-        report = convert(source, output, conversion, watching(update, speaker.note))
+        report = convert(source, output, conversion, watching(update, console.note))
     renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None
     renumbered = renumbered or bool(getattr(source, "named", False))
     return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), renumbered)

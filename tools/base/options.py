@@ -1,6 +1,6 @@
 """Options that several commands share, and groups of options that become one checked value.
 
-`taking` gathers a group of options into an object before the command sees them, so that a command's function has few
+`option_group` makes a group of options one object before the command gets them, so that a command's function has few
 parameters and each group is declared in one place.
 """
 
@@ -16,7 +16,7 @@ from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.output import Console
 
 Command = Callable[..., Any]
 
@@ -112,7 +112,7 @@ class Titled(click.Command):
 
 
 def option(*names: str, **settings: Any) -> Option:
-    """One option, to be given to `taking`; defaults are shown in the help."""
+    """One option, to be given to `option_group`; defaults are shown in the help."""
     settings.setdefault("show_default", settings.get("default") is not None)
     return Option(names, **settings)
 
@@ -142,7 +142,7 @@ class OptionGroup:
         return gathered
 
 
-def taking(name: str, make: Command, *options: Option, title: str | None = None) -> OptionGroup:
+def option_group(name: str, make: Command, *options: Option, title: str | None = None) -> OptionGroup:
     """Give a command these options; it receives ``make(**their values)`` as parameter ``name``; title: see `Titled`."""
     if title is None:
         return OptionGroup(name, make, options)
@@ -152,7 +152,7 @@ def taking(name: str, make: Command, *options: Option, title: str | None = None)
     return OptionGroup(name, make, mine)
 
 
-def gathering(name: str, *groups: OptionGroup) -> Callable[[Command], Command]:
+def option_groups(name: str, *groups: OptionGroup) -> Callable[[Command], Command]:
     """Give a command the options of several groups; it receives their values by the groups' names, as one mapping."""
     names = [group.name for group in groups]
 
@@ -170,19 +170,19 @@ def gathering(name: str, *groups: OptionGroup) -> Callable[[Command], Command]:
     return decorate
 
 
-def _speaker(as_json: bool, quiet: bool, verbose: int) -> Speaker:
+def _console(as_json: bool, quiet: bool, verbose: int) -> Console:
     log.show(verbose, quiet=quiet)
-    return Speaker(as_json, quiet)
+    return Console(as_json, quiet)
 
 
-speaking = taking(
-    "speaker",
-    _speaker,
+console_options = option_group(
+    "console",
+    _console,
     option("--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout."),
     option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
     option("-v", "--verbose", count=True, help="Say on stderr what happens below; -vv: every plan."),
 )
-"""Every command takes --json, --quiet and --verbose, and receives a `Speaker`."""
+"""Every command takes --json, --quiet and --verbose, and receives a `Console`."""
 
 THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 PARTITION_BYTES = option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB).")

@@ -12,8 +12,8 @@ from penstock.storage.base.printable import KEPT, printable
 
 
 @dataclass(frozen=True)
-class Speaker:
-    """How a command was asked to speak: ``--json``, ``--quiet``, or neither."""
+class Console:
+    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines."""
 
     as_json: bool = False
     quiet: bool = False
@@ -24,7 +24,7 @@ class Speaker:
         return self.quiet or self.as_json
 
     def answer(self, facts: Mapping[str, Any], lines: Sequence[str]) -> None:
-        """Say the result once: ``facts`` as JSON, or ``lines`` unless quiet."""
+        """Write the result once: ``facts`` as JSON, or ``lines`` unless quiet."""
         if self.as_json:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
@@ -32,12 +32,12 @@ class Speaker:
                 click.echo(printable(line, KEPT))
 
     def say(self, line: str) -> None:
-        """Say a line for people, now."""
+        """Write a line for people, now."""
         if not self.silent:
             click.echo(printable(line, KEPT))
 
     def note(self, line: str) -> None:
-        """Say a line on stderr: worth knowing, not part of the answer."""
+        """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
             click.echo(printable(line, KEPT), err=True)
 

@@ -1,7 +1,7 @@
 """A signal to end becomes an exception in the main thread, at once or when a run has kept its state.
 
-Python notices a signal only between two steps of the main thread, which a kernel may delay by minutes; so `gently`
-counts them in a thread of its own, from the bytes that the C part of Python's handler writes (signal.set_wakeup_fd).
+Python notices a signal only between two steps of the main thread, which a kernel may delay by minutes; so a separate
+thread counts them, from the bytes that the C part of Python's handler writes (signal.set_wakeup_fd).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-GENTLE = (signal.SIGINT, signal.SIGTERM)
+DEFERRED = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing was left behind"
 
 
@@ -27,7 +27,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def gently(ask: Callable[[], None]) -> Iterator[list[int]]:
+def deferring_signals(ask: Callable[[], None]) -> Iterator[list[int]]:
     """Call `ask` at the first signal, end the process at the next; yields the numbers of signals that were noted.
 
     For the main thread; the listeners from before are back when the block ends.
@@ -38,7 +38,7 @@ def gently(ask: Callable[[], None]) -> Iterator[list[int]]:
         came.append(number)
         ask()
 
-    before = {number: signal.signal(number, note) for number in GENTLE}
+    before = {number: signal.signal(number, note) for number in DEFERRED}
     try:
         with _ending_at_the_second():
             yield came
@@ -56,7 +56,7 @@ def _ending_at_the_second() -> Iterator[None]:
     def count() -> None:
         came = 0
         while numbers := os.read(reading, 1):
-            came += numbers[0] in GENTLE
+            came += numbers[0] in DEFERRED
             if came == 2:
                 os._exit(128 + numbers[0])
 

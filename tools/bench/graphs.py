@@ -15,7 +15,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.synthetic import grid, rmat, web
 from penstock.storage.read.reader import Reader
 from penstock.tools.base.graph_making import make_graph
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.output import Console
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def source_of(kind: str, scale: int, edge_factor: int) -> SyntheticSource:
     return rmat(scale, edge_factor, weights=WEIGHTS)
 
 
-def generated(source: SyntheticSource, folder: Path, speaker: Speaker) -> Graph:
+def generated(source: SyntheticSource, folder: Path, console: Console) -> Graph:
     """Write a generated graph to a file in `folder` and open it.
 
     R-MAT is undirected here, as the Graph500 has it: both rows hold every edge. A web graph has both adjacencies.
@@ -46,7 +46,7 @@ def generated(source: SyntheticSource, folder: Path, speaker: Speaker) -> Graph:
         undirected=source.name.startswith("rmat"),
         host_memory=default_host_memory(),
     )
-    make_graph(lambda: source, path, options, speaker)
+    make_graph(lambda: source, path, options, console)
     return Graph.open(path)
 
 

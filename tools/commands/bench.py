@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.tools.base.options import ANY, FOLDER, SIZE, speaking
-from penstock.tools.base.output import Speaker, seconds, table
+from penstock.tools.base.options import ANY, FOLDER, SIZE, console_options
+from penstock.tools.base.output import Console, seconds, table
 from penstock.tools.base.progress import progress
 from penstock.tools.commands.bench_compare import command as compare
 from penstock.tools.commands.bench_routes import command as routes
@@ -44,8 +44,8 @@ command.add_command(routes)
 @command.command()
 @click.option("--folder", type=FOLDER, default=".", show_default=True, help="On the disk to measure.")
 @click.option("--size", type=SIZE, default="1GiB", show_default=True, help="Size of the test file.")
-@speaking
-def disk(folder: Path, size: int, speaker: Speaker) -> None:
+@console_options
+def disk(folder: Path, size: int, console: Console) -> None:
     """How fast the disk gives data: direct reads, by block size and reads in flight.
 
     \b
@@ -53,15 +53,15 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
       penstock bench disk
       penstock bench disk --folder /mnt/ssd --size 8GiB --json
     """
-    from penstock.storage.read.disk_probe import measure, write_probe
+    from penstock.storage.read.probes import disk_rate, write_probe_file
 
     size = max(size, BLOCKS[-1])
-    with scratch_folder(folder) as scratch, progress(quiet=speaker.silent) as update:
+    with scratch_folder(folder) as scratch, progress(quiet=console.silent) as update:
         probe = scratch / "probe"
-        written = write_probe(probe, size, lambda done: update("writing", done, size, "bytes"))
+        written = write_probe_file(probe, size, lambda done: update("writing", done, size, "bytes"))
         rates = []
         for number, (block, depth) in enumerate((b, d) for b in BLOCKS for d in DEPTHS):
-            rates.append(measure([probe], block, depth, size))
+            rates.append(disk_rate([probe], block, depth, size))
             update("measuring", number + 1, len(BLOCKS) * len(DEPTHS), "measurements")
     best = max(rates, key=lambda rate: rate.bytes_per_second)
     facts = {
@@ -76,14 +76,14 @@ def disk(folder: Path, size: int, speaker: Speaker) -> None:
     heads = ["reads in flight", *(f"{format_bytes(block)} blocks" for block in BLOCKS)]
     lines = table(heads, [[depth, *cells] for depth, cells in by_depth.items()])
     lines.append(f"writing {format_bytes(size)} took {seconds(written)}")
-    speaker.answer(facts, lines)
+    console.answer(facts, lines)
 
 
 @command.command()
 @click.argument("graphs", nargs=-1, type=ANY, metavar="[GRAPH.h5]...")
 @click.option("--scale", type=int, default=18, show_default=True, help="R-MAT, if no graph is named.")
-@speaking
-def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
+@console_options
+def encodings(graphs: tuple[Path, ...], scale: int, console: Console) -> None:
     """Compare encodings of edges: bytes per edge, speed of one core, seconds of a sweep.
 
     A sweep is 10^9 edges from a disk of 3 GB/s, with 2 and with 16 cores that decode.
@@ -95,7 +95,7 @@ def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
     """
     from penstock.storage.read.encoding_benchmark import compare_encodings
 
-    with scratch_folder() as scratch, progress(quiet=speaker.silent) as update:
+    with scratch_folder() as scratch, progress(quiet=console.silent) as update:
         rows: list[dict[str, Any]] = []
         for name, neighbors in _neighbors(graphs, scale, scratch):
             for row in map(asdict, compare_encodings(name, neighbors)):
@@ -113,7 +113,7 @@ def encodings(graphs: tuple[Path, ...], scale: int, speaker: Speaker) -> None:
         for row in rows
     ]
     heads = ["encoding", "bytes/edge", "encode", "decode", "sweep, 2 cores", "16 cores"]
-    speaker.answer({"command": "bench encodings", "rows": rows}, table(heads, cells))
+    console.answer({"command": "bench encodings", "rows": rows}, table(heads, cells))
 
 
 def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -128,7 +128,7 @@ def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[
         yield path.stem, graph_neighbors(Graph.open(path))
     if not graphs:
         path = scratch / f"rmat{scale}.h5"
-        make_graph(lambda: rmat(scale), path, ConvertOptions(), Speaker(quiet=True))
+        make_graph(lambda: rmat(scale), path, ConvertOptions(), Console(quiet=True))
         yield path.stem, graph_neighbors(Graph.open(path))
 
 

@@ -14,8 +14,8 @@ import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, FOLDER, THREADS, option, speaking, taking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, FOLDER, THREADS, console_options, option, option_group
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class CompareOptions:
         return [system for name, system in there.items() if not self.systems or name in self.systems]
 
 
-generated = taking(
+generated = option_group(
     "generated",
     GeneratedText,
     option("--scale", type=int, default=20, help="R-MAT with 2^SCALE vertices, if no graph is named."),
     option("--edge-factor", type=int, default=16, help="Its edges per vertex."),
     option("--folder", type=FOLDER, help="Where the temporary folder for its text is made."),
 )
-work = taking(
+work = option_group(
     "work",
     CompareOptions,
     option("--program", "programs", multiple=True, help="Only this program (repeatable); with GRAPH.h5."),
@@ -81,8 +81,8 @@ work = taking(
 @click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
 @work
 @generated
-@speaking
-def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, speaker: Speaker) -> None:
+@console_options
+def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, console: Console) -> None:
     """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
 
     On a graph file: every program of the catalogue but cf, on the graph without parallel edges and self-loops, weights
@@ -100,7 +100,7 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
       penstock bench compare roads.h5 --program hits --program scc --patience 2
       penstock bench compare web.h5 --system igraph --threads 1 --clock cpu
     """
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         steps = count(1)
 
         def step(doing: str) -> None:
@@ -108,7 +108,7 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
 
         facts, lines = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
     told = {"command": "bench compare", "cores": cores(), "repeat": work.repeat}
-    speaker.answer(told | facts, lines)
+    console.answer(told | facts, lines)
 
 
 Found = tuple[dict[str, object], list[str]]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, RunError
-from penstock.tools.base.options import ANY, speaking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.bench.routes.options import (
     GeneratedGraph,
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 @work
 @place
 @writing
-@speaking
+@console_options
 def command(
     graph: Path | None,
     material: GeneratedGraph,
     work: RouteTrials,
     place: RouteDevice,
     files: RouteFiles,
-    speaker: Speaker,
+    console: Console,
 ) -> None:
     """Compare every route to the device, and auto without each of its parts.
 
@@ -68,11 +68,11 @@ def command(
 
     files.check(graph)
     with ExitStack() as stack:
-        name, opened = material.open(graph, stack, speaker)
+        name, opened = material.open(graph, stack, console)
         if not place.on_disk:
             opened = in_memory(opened)
-        here = _here(place, opened, speaker.note)
-        with progress(quiet=speaker.silent) as update:
+        here = _here(place, opened, console.note)
+        with progress(quiet=console.silent) as update:
             steps = count(1)
             outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
     title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"
@@ -93,7 +93,7 @@ def command(
     stuck = [reason for outcome in outcomes if (reason := outcome.stuck) is not None]
     if len(stuck) == len(outcomes):
         raise InputError("; ".join(stuck))
-    speaker.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
+    console.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
     files.write(outcomes, title, told)
     _complain(outcomes, stuck)
 

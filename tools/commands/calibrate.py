@@ -13,8 +13,8 @@ import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, speaking
-from penstock.tools.base.output import Speaker, pairs, seconds, table
+from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.output import Console, pairs, seconds, table
 from penstock.tools.base.progress import waiting
 from penstock.tools.run import rates as kept
 
@@ -31,8 +31,8 @@ PROBE_BYTES = 512 << 20
 @click.option("--file", "place", type=ANY, help="A graph file, or a folder, on the disk to measure (this folder).")
 @click.option("--quick", is_flag=True, help="At most 2 seconds; the disk only if --file names a graph.")
 @click.option("--force", is_flag=True, help="Measure again what is stored.")
-@speaking
-def command(device: str, place: Path | None, quick: bool, force: bool, speaker: Speaker) -> None:
+@console_options
+def command(device: str, place: Path | None, quick: bool, force: bool, console: Console) -> None:
     """Measure this machine's rates, for the cost model: link, kernels, memory, decoding, disk.
 
     Rates that are stored are shown, not measured again (but those of a quick measurement, and a disk that is new);
@@ -51,12 +51,12 @@ def command(device: str, place: Path | None, quick: bool, force: bool, speaker: 
     with closing(device_named(device)) as opened:
         path = kept.place_of(fingerprint(machine_facts(opened)))
         known = None if force else _stored(path, quick=quick)
-        with waiting("measuring", quiet=speaker.silent), _material(place, quick=quick) as material:
+        with waiting("measuring", quiet=console.silent), _material(place, quick=quick) as material:
             found = _measure(opened, known, material, quick=quick)
     if found is not known:
         path = kept.store(found)
     facts = {"command": "calibrate", "file": path, "fingerprint": found.fingerprint, **found.facts()}
-    speaker.answer(facts, lines(found, path))
+    console.answer(facts, lines(found, path))
 
 
 def _stored(path: Path, *, quick: bool) -> Calibration | None:
@@ -88,7 +88,7 @@ def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
     from penstock.engine.calibration.calibrate import Material
     from penstock.storage.format.graph import Graph
-    from penstock.storage.read.disk_probe import write_probe
+    from penstock.storage.read.probes import write_probe_file
 
     if place is not None and not place.is_dir():
         yield Material.of(Graph.open(place))
@@ -98,7 +98,7 @@ def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
         raise InputError(f"--file {place} is a folder: filling a file there takes longer than --quick; name a graph")
     else:
         with scratch_folder(place or Path()) as scratch:
-            write_probe(scratch / "probe", PROBE_BYTES, lambda done: None)
+            write_probe_file(scratch / "probe", PROBE_BYTES, lambda done: None)
             yield Material(files=(scratch / "probe",))
 
 

@@ -9,8 +9,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.base.graph_making import converting, make_graph
-from penstock.tools.base.options import ANY, OUTPUT, is_graph_name, keep_inputs, option, speaking, taking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, OUTPUT, console_options, is_graph_name, keep_inputs, option, option_group
+from penstock.tools.base.output import Console
 
 
 def _reading(
@@ -21,7 +21,7 @@ def _reading(
     return IngestOptions(columns=names, delimiter=mark, weights=weights, header=header, string_ids=string_ids)
 
 
-reading = taking(
+reading = option_group(
     "reading",
     _reading,
     option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
@@ -49,7 +49,7 @@ class Naming:
             )
 
 
-naming = taking(
+naming = option_group(
     "naming",
     Naming,
     option(
@@ -65,14 +65,14 @@ naming = taking(
 @naming
 @reading
 @converting
-@speaking
+@console_options
 def command(
     inputs: tuple[Path, ...],
     output: Path,
     naming: Naming,
     reading: IngestOptions,
     conversion: ConvertOptions,
-    speaker: Speaker,
+    console: Console,
 ) -> None:
     """Turn raw edge lists into a graph file.
 
@@ -106,5 +106,5 @@ def command(
         reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.open_source import open_source
 
-    made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, speaker)
-    speaker.answer({"command": "convert", **made.facts()}, made.lines())
+    made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, console)
+    console.answer({"command": "convert", **made.facts()}, made.lines())

@@ -19,8 +19,8 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.tools.base.options import FOLDER, speaking
-from penstock.tools.base.output import Speaker, seconds
+from penstock.tools.base.options import FOLDER, console_options
+from penstock.tools.base.output import Console, seconds
 from penstock.tools.base.progress import waiting
 
 Facts = dict[str, Any]
@@ -83,8 +83,8 @@ LARGE = {
 
 @click.command(name="demo", short_help="Convert and run a real and a generated graph, in seconds.")
 @click.option("--folder", type=FOLDER, help="Where the temporary folder is made.")
-@speaking
-def command(folder: Path | None, speaker: Speaker) -> None:
+@console_options
+def command(folder: Path | None, console: Console) -> None:
     """Convert and run a real and a generated graph, in seconds.
 
     The real one is the road map of Malta; the generated one has more bytes of edges than the memory
@@ -102,25 +102,25 @@ def command(folder: Path | None, speaker: Speaker) -> None:
             "malta-roads.txt.gz": text,
             **{name: scratch / name for name in ("roads.h5", "rmat.h5")},
         }
-        speaker.say("The roads of Malta, (c) OpenStreetMap contributors, ODbL:")
-        roads = _take(ROADS, places, speaker)
-        speaker.say(f"\nA graph of 64 MiB of edges each way, which gets {BUDGET >> 20} MiB of memory:")
-        large = _take(LARGE, places, speaker)
+        console.say("The roads of Malta, (c) OpenStreetMap contributors, ODbL:")
+        roads = _take(ROADS, places, console)
+        console.say(f"\nA graph of 64 MiB of edges each way, which gets {BUDGET >> 20} MiB of memory:")
+        large = _take(LARGE, places, console)
     took = time.perf_counter() - began
-    speaker.answer(
+    console.answer(
         {"command": "demo", "roads": roads, "large": large, "seconds": took},
         [f"\nDone in {seconds(took)}; the temporary folder is gone. Next: penstock --help"],
     )
 
 
-def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], speaker: Speaker) -> Facts:
+def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Console) -> Facts:
     """Show each command, run it with its files in their places, say what came out."""
     found = {}
     for name, step in steps.items():
-        speaker.say(f"$ penstock {step.line}")
-        with waiting("working", quiet=speaker.silent):
+        console.say(f"$ penstock {step.line}")
+        with waiting("working", quiet=console.silent):
             found[name] = _told([str(places.get(word, word)) for word in step.line.split()])
-        speaker.say(f"  {step.sentence(found[name])}")
+        console.say(f"  {step.sentence(found[name])}")
     return found
 
 

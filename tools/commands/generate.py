@@ -15,8 +15,8 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.tools.base.graph_making import make_graph, making
-from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, is_graph_name, speaking
-from penstock.tools.base.output import Speaker, pairs, seconds
+from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, console_options, is_graph_name
+from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def command() -> None:
 def _model(described: Callable[[], None]) -> click.Command:
     """A subcommand of a documented name with options: those of the function of that name in `ingest.synthetic`."""
 
-    @speaking
-    def act(output: Path, conversion: ConvertOptions, speaker: Speaker, **model: Any) -> None:
+    @console_options
+    def act(output: Path, conversion: ConvertOptions, console: Console, **model: Any) -> None:
         from penstock.storage.ingest import synthetic
 
         check_target(output, force=conversion.force)
@@ -53,9 +53,9 @@ def _model(described: Callable[[], None]) -> click.Command:
         source = getattr(synthetic, described.__name__)(**model)
         if conversion.threads is not None:
             source.threads = conversion.threads
-        facts, lines = _write(source, output, conversion, speaker)
+        facts, lines = _write(source, output, conversion, console)
         facts |= {"command": "generate", "model": source.name, "seconds": time.perf_counter() - began}
-        speaker.answer(facts, [f"{source.name}", *lines])
+        console.answer(facts, [f"{source.name}", *lines])
 
     outputting = click.option("--output", type=OUTPUT, required=True, help="File to write: .h5, .txt, .txt.gz or .bin.")
     acting: Any = outputting(making(act))
@@ -67,23 +67,23 @@ def _model(described: Callable[[], None]) -> click.Command:
 
 
 def _write(
-    source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
+    source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
     """Write the graph in the format that the name asks for; return what to say about it."""
     if is_graph_name(output):
-        made = make_graph(lambda: source, output, conversion, speaker)
+        made = make_graph(lambda: source, output, conversion, console)
         return made.facts(), made.lines()
-    return _write_list(source, output, conversion, speaker)
+    return _write_list(source, output, conversion, console)
 
 
 def _write_list(
-    source: SyntheticSource, output: Path, conversion: ConvertOptions, speaker: Speaker
+    source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
     from penstock.storage.ingest.edge_list_writer import write_edges
 
     _refuse_what_lists_lack(output, conversion)
     began = time.perf_counter()
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         size = write_edges(
             source,
             output,

@@ -10,8 +10,8 @@ import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.format.schema import WITHOUT_EDGES
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
-from penstock.tools.base.options import ANY, speaking, stripe_option, taking
-from penstock.tools.base.output import Speaker, counted, pairs, short
+from penstock.tools.base.options import ANY, console_options, option_group, stripe_option
+from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +24,9 @@ PERCENTILES = (50, 90, 99, 99.9)
 @click.command(name="info", short_help="Say what a graph file holds.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees).")
-@taking("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
-@speaking
-def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Speaker) -> None:
+@option_group("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
+@console_options
+def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], console: Console) -> None:
     """Say what a graph file holds: vertices, edges, adjacencies, size, where it came from.
 
     \b
@@ -41,7 +41,7 @@ def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], speaker: Spea
     facts = describe(opened)
     if degrees:
         facts["degrees"] = {a.direction: degree_statistics(a) for a in opened.adjacencies}
-    speaker.answer(facts, _lines(facts))
+    console.answer(facts, _lines(facts))
 
 
 def describe(graph: Graph) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import check_target, write_text
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, keep_inputs, option, speaking, taking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, keep_inputs, option, option_group
+from penstock.tools.base.output import Console
 from penstock.tools.base.plots import as_svg, present, save
 from penstock.tools.report import page
 from penstock.tools.report.figures import pictures
@@ -59,7 +59,7 @@ def _make(folder: Path) -> None:
         raise InputError(f"{folder} cannot be made: {error.strerror}; name another folder for --png") from error
 
 
-drawing = taking(
+drawing = option_group(
     "drawn",
     Drawn,
     option("--html", type=OUTPUT, help="Write one page with pictures, which needs no other file."),
@@ -71,8 +71,8 @@ drawing = taking(
 @click.command(name="report", short_help="Say what a run did, and what limited it.")
 @click.argument("run", type=ANY, metavar="RUN_DIR|METRICS.jsonl")
 @drawing
-@speaking
-def command(run: Path, drawn: Drawn, speaker: Speaker) -> None:
+@console_options
+def command(run: Path, drawn: Drawn, console: Console) -> None:
     """Say what a run did, what limited it, and what would help.
 
     RUN_DIR is the folder of a run, METRICS.jsonl what `penstock run --metrics` wrote; a run that is still going, or was
@@ -95,4 +95,4 @@ def command(run: Path, drawn: Drawn, speaker: Speaker) -> None:
         told += ["", *page.lines(known)] if told else page.lines(known)
     told += ["", *(f"written {path}" for path in written)] if written else []
     facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
-    speaker.answer(facts | {"written": written}, told)
+    console.answer(facts | {"written": written}, told)

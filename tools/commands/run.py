@@ -10,11 +10,11 @@ import click
 from click.core import ParameterSource
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import completed
-from penstock.tools.base.options import ANY, Titled, gathering, speaking
-from penstock.tools.base.output import Speaker
+from penstock.tools.base.options import ANY, Titled, console_options, option_groups
+from penstock.tools.base.output import Console
 from penstock.tools.run import job_file
-from penstock.tools.run.dry_run import rehearse
-from penstock.tools.run.execute_job import perform
+from penstock.tools.run.dry_run import forecast_job
+from penstock.tools.run.execute_job import execute
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.run_options import parameters, wanting
@@ -23,7 +23,7 @@ from penstock.tools.run.run_options import parameters, wanting
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
-@gathering("asked", parameters, wanting, *JOB_GROUPS, speaking)
+@option_groups("asked", parameters, wanting, *JOB_GROUPS, console_options)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     """Run a graph algorithm, or the programs of a job file.
 
@@ -60,7 +60,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run components/job.toml --run-dir again
     """
     context = click.get_current_context()
-    speaker: Speaker = asked["speaker"]
+    console: Console = asked["console"]
     if program.endswith(job_file.ENDING):
         job = _from_file(Path(program), graph, context)
     elif graph is None:
@@ -70,9 +70,9 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
     if job.keeping.dry_run:
-        rehearse(job, speaker)
+        forecast_job(job, console)
     else:
-        perform(job, speaker)
+        execute(job, console)
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

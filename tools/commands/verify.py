@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError
-from penstock.tools.base.options import ANY, THREADS, option, speaking, stripe_option, taking
-from penstock.tools.base.output import Speaker, counted, seconds
+from penstock.tools.base.options import ANY, THREADS, console_options, option, option_group, stripe_option
+from penstock.tools.base.output import Console, counted, seconds
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @click.command(name="verify", short_help="Read a whole graph file and check everything in it.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@taking(
+@option_group(
     "reading",
     dict,
     THREADS,
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
     stripe_option("Where a shard is now. Repeatable."),
 )
-@speaking
-def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
+@console_options
+def command(graph: Path, reading: dict[str, Any], console: Console) -> None:
     """Read a whole graph file and check everything in it.
 
     Every checksum; that every frame decodes; that rows are sorted, ids in range, weights finite and in the range that
@@ -43,11 +43,11 @@ def command(graph: Path, reading: dict[str, Any], speaker: Speaker) -> None:
     from penstock.storage.format.frames import WAY_OUT
     from penstock.storage.read.verify import verify
 
-    with progress(quiet=speaker.silent) as update:
+    with progress(quiet=console.silent) as update:
         verdict = verify(graph, progress=lambda array, done, total: update("verify", done, total, "bytes"), **reading)
-    speaker.answer(_facts(verdict), _lines(verdict))
+    console.answer(_facts(verdict), _lines(verdict))
     if not verdict.whole:
-        listed = "without --quiet they are listed; " if speaker.quiet else ""
+        listed = "without --quiet they are listed; " if console.quiet else ""
         raise RunError(f"{graph} is damaged: {counted(verdict.count, 'problem')}; {listed}{WAY_OUT}")
 
 

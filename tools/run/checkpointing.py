@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import FOLDER, option, taking
-from penstock.tools.base.signals import Stopped, gently
+from penstock.tools.base.options import FOLDER, option, option_group
+from penstock.tools.base.signals import Stopped, deferring_signals
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -52,7 +52,7 @@ class Checkpointing:
         return Checkpoints(self.folder, self.every, resume=self.resume)
 
 
-checkpointing = taking(
+checkpointing = option_group(
     "checkpointing",
     Checkpointing,
     option("--checkpoint", "folder", type=FOLDER, help="Keep the run's state in this folder, the last two times."),
@@ -67,7 +67,19 @@ checkpointing = taking(
 )
 
 
-def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
+class Followed:
+    """The records of a run's iterations; once they are over, `result` is what the run returned."""
+
+    result: Result
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[IterationRecord]:
+        self.result = yield from self._steps
+
+
+def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
     """Pass a run's records on; tell where it goes on, and end it at a signal, after its checkpoint.
 
     Raises Stopped once the checkpoint that a signal asked for was made, or could not be.
@@ -75,15 +87,11 @@ def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str],
     if checkpoints is None:
         return (yield from steps)
     main = threading.current_thread() is threading.main_thread()
-    listening: AbstractContextManager[list[int]] = gently(checkpoints.ask) if main else nullcontext([])
+    listening: AbstractContextManager[list[int]] = deferring_signals(checkpoints.ask) if main else nullcontext([])
     told = 0
     with listening as signals:
-        while True:
-            try:
-                record = next(steps)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
+        followed = Followed(steps)
+        for record in followed:
             while told < len(checkpoints.notes):
                 note(checkpoints.notes[told])
                 told += 1
@@ -92,6 +100,7 @@ def heeding(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str],
                 steps.close()
                 raise Stopped(signals[0], _left(checkpoints, kept.trouble))
             yield record
+        return followed.result
 
 
 def _left(checkpoints: Checkpoints, trouble: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
-from penstock.tools.base.output import Speaker, pairs, seconds
+from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
@@ -21,7 +21,7 @@ PHASES = "runs as several programs, one after another; the sweeps are those of t
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
-def rehearse(job: Job, speaker: Speaker) -> None:
+def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
@@ -29,7 +29,7 @@ def rehearse(job: Job, speaker: Speaker) -> None:
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)
-    used = rates_for(graph, job.execution.options, speaker.note, job.execution.rates, measure=False)
+    used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=False)
     job = job.kept()
     check_folder(job)
     job.check(made=False)
@@ -52,7 +52,7 @@ def rehearse(job: Job, speaker: Speaker) -> None:
         for heading, (step, found) in zip(headings, told, strict=True)
         for line in (f"{heading} (dry run)", *_lines(step, found))
     ]
-    speaker.answer(facts, [*lines, f"rates: {_rates(used)}"])
+    console.answer(facts, [*lines, f"rates: {_rates(used)}"])
 
 
 def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:

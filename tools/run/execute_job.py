@@ -6,29 +6,27 @@ programs -> graph -> rates -> run directory -> session -> each program: run, wri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
-from penstock.tools.base.output import Speaker
-from penstock.tools.run.checkpointing import heeding
+from penstock.tools.base.output import Console
+from penstock.tools.run.checkpointing import Followed, ending_at_signals
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.live_table import Silent, iterations
-from penstock.tools.run.metrics import Metrics, metering
+from penstock.tools.run.live_table import LiveTable, iterations
+from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
-from penstock.tools.run.run_directory import Record, check_folder, recording
-from penstock.tools.run.trace import tracing
+from penstock.tools.run.run_directory import Record, check_folder, open_record
+from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
     from penstock.engine.session import Session
-    from penstock.engine.state.records import IterationRecord
-    from penstock.engine.state.result import Result
 
 
 @dataclass(frozen=True)
@@ -38,40 +36,40 @@ class JobContext:
     session: Session
     record: Record
     metrics: Metrics
-    seen: Silent
+    seen: LiveTable
     checkpoints: Checkpoints | None
     note: Callable[[str], None]
 
 
-def perform(job: Job, speaker: Speaker) -> None:
+def execute(job: Job, console: Console) -> None:
     """Run a job and say what came of it. Raises InputError for what cannot run, RunError for a run that failed."""
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)
-    used = rates_for(graph, job.execution.options, speaker.note, job.execution.rates, measure=job.execution.measure)
+    used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=job.execution.measure)
     kept, told = job.kept(), []
     check_folder(job)
     kept.check(made=False)
     with ExitStack() as stack:
-        record = stack.enter_context(recording(job))
+        record = stack.enter_context(open_record(job))
         kept.check()
-        seen = stack.enter_context(iterations(quiet=speaker.silent))
+        seen = stack.enter_context(iterations(quiet=console.silent))
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")
-        timeline = stack.enter_context(tracing(kept.watching.trace, force=job.force, facts=facts, begun=begun))
-        metrics = stack.enter_context(metering(record.placed(kept.watching.metrics), force=job.force))
+        timeline = stack.enter_context(open_trace(kept.watching.trace, force=job.force, facts=facts, begun=begun))
+        metrics = stack.enter_context(open_metrics(record.placed(kept.watching.metrics), force=job.force))
         checkpoints = kept.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
         record.describe(job, session, used)
         session.prepare(*programs)
-        context = JobContext(session, record, metrics, seen, checkpoints, speaker.note)
+        context = JobContext(session, record, metrics, seen, checkpoints, console.note)
         for step, program in zip(kept.steps, programs, strict=True):
             told.append((step, _run(step, program, context, force=job.force)))
             record.tell(programs=[_facts(*one) for one in told])
-    _tell(kept, told, used, speaker)
+    _tell(kept, told, used, console)
 
 
 def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
@@ -80,8 +78,15 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     session, metrics = context.session, context.metrics
     context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
-    steps = heeding(session.steps(program, context.checkpoints), context.checkpoints, context.note)
-    result = _followed(steps, context)
+    steps = session.steps(program, context.checkpoints)
+    followed = Followed(ending_at_signals(steps, context.checkpoints, context.note))
+    for record in followed:
+        context.record.begin()
+        metrics.note(record)
+        context.seen.note(record)
+    context.record.begin()
+    context.seen.end()
+    result = followed.result
     summary = ResultSummary(result, time.perf_counter() - began, peak_resident_bytes())
     metrics.end(summary.facts())
     if step.wanted.path is not None:
@@ -91,21 +96,7 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     return summary
 
 
-def _followed(steps: Generator[IterationRecord, None, Result], context: JobContext) -> Result:
-    """Follow a run to its end."""
-    while True:
-        try:
-            record = next(steps)
-        except StopIteration as end:
-            context.record.begin()
-            context.seen.end()
-            return cast("Result", end.value)
-        context.record.begin()
-        context.metrics.note(record)
-        context.seen.note(record)
-
-
-def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, speaker: Speaker) -> None:
+def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, console: Console) -> None:
     facts: dict[str, Any] = {"command": "run"}
     each = [_facts(step, summary) | {"rates": used.facts()} for step, summary in told]
     facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
@@ -113,7 +104,7 @@ def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, 
     for step, summary in told:
         result = summary.result
         lines += [step.heading(result.program, result.graph, job.graph), *summary.lines(step.wanted)]
-    speaker.answer(facts, lines)
+    console.answer(facts, lines)
 
 
 def _facts(step: JobStep, summary: ResultSummary) -> dict[str, Any]:

@@ -68,23 +68,18 @@ def key_of(option: click.Option) -> str:
 
 def read(path: Path) -> JobFile:
     """Read a job file. Raises InputError for anything that it cannot be."""
-    text = _text(path)
     try:
+        text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
         at = _AT.search(str(error))
         line = f":{at[1]}" if at else ""
         raise InputError(f"{path}{line}: {_AT.sub('', str(error))}; job files are TOML (toml.io)") from None
     return _Reading(path, lines_of(text)).job(content)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def lines_of(text: str) -> dict[Keys, int]:
@@ -133,11 +128,9 @@ class _Reading:
         return JobFile(self.path, self._graph(content.get("graph")), given, self._steps(content.get("programs")))
 
     def _graph(self, graph: Any) -> Path | None:
-        if graph is None:
-            return None
-        if not isinstance(graph, str):
-            raise self.error(("graph",), f"graph is {_shown(graph)}; it must be the path of a graph file, a string")
-        return self.existing(graph, ("graph",))
+        if graph is None or isinstance(graph, str):
+            return None if graph is None else self.existing(graph, ("graph",))
+        raise self.error(("graph",), f"graph is {_shown(graph)}; it must be the path of a graph file, a string")
 
     def _unknown(self, key: str, known: Sequence[str]) -> str:
         """What to say of a key that there is not."""
@@ -177,13 +170,9 @@ class _Reading:
             return tuple(value)
         raise self.error(keys, f'set is {_shown(value)}; it must be a table of parameters, or a list of "NAME=VALUE"')
 
-    def place(self, text: str) -> Path:
-        """A path as it is from here."""
-        return self.path.parent / Path(text).expanduser()
-
     def existing(self, text: str, keys: Keys) -> Path:
         """The path of a file that there must be."""
-        found = self.place(text)
+        found = self.path.parent / Path(text).expanduser()
         if not found.is_file():
             raise self.error(keys, f"{keys[-1]}: there is no file {found}")
         return found
@@ -208,7 +197,8 @@ class _Reading:
             found = option.type.convert(text, option, None)
             if not isinstance(option.type, click.Path):
                 return found
-            return Path(value).expanduser() if key_of(option) in OUTPUTS else self.place(value)
+            place = Path(value).expanduser()
+            return place if key_of(option) in OUTPUTS else self.path.parent / place
         except click.BadParameter as error:
             raise self.error(keys, f"{keys[-1]}: {error.message}") from None
 
@@ -225,6 +215,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
 
 
+_KINDS: tuple[tuple[type, tuple[type, ...], str], ...] = (
+    (click.types.IntParamType, (int,), "a whole number"),
+    (click.types.FloatParamType, (int, float), "a number"),
+    (click.Path, (str,), "a path, a string"),
+    (click.ParamType, (str,), "a string"),
+)
+
+
 def _kinds(option: Option) -> tuple[tuple[type, ...], str]:
     """Types in which a job file may give an option's value, and their names."""
     kind = option.type
@@ -234,15 +232,9 @@ def _kinds(option: Option) -> tuple[tuple[type, ...], str]:
         return (int, str), 'a size such as "800MiB", or a number of bytes'
     if kind is VERTEX:
         return (int, str), "the id of a vertex, or a list of such"
-    if isinstance(kind, click.types.IntParamType):
-        return (int,), "a whole number"
-    if isinstance(kind, click.types.FloatParamType):
-        return (int, float), "a number"
-    if isinstance(kind, click.Path):
-        return (str,), "a path, a string"
     if isinstance(kind, click.Choice):
         return (str,), f"one of {', '.join(kind.choices)}"
-    return (str,), "a string"
+    return next((types, words) for known, types, words in _KINDS if isinstance(kind, known))
 
 
 def _shown(value: Any) -> str:

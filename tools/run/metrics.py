@@ -22,7 +22,7 @@ from penstock.storage.base.atomic import check_target, debris, partial_name
 from penstock.storage.base.budget import resident_bytes
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.tools.base.log import LineFile
-from penstock.tools.base.options import OUTPUT, option, taking
+from penstock.tools.base.options import OUTPUT, option, option_group
 from penstock.tools.base.output import plain
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Watching:
     trace: Path | None = None
 
 
-watching = taking(
+watching = option_group(
     "watching",
     Watching,
     option(
@@ -54,7 +54,7 @@ watching = taking(
 
 
 @contextmanager
-def metering(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
+def open_metrics(path: Path | None, *, force: bool = False) -> Iterator[Metrics]:
     """Yield the metrics of a job. A failure inside becomes the last line. Raises InputError or RunError.
 
     With `force` an existing file stays until the first iteration is over: until then lines are written beside it.

@@ -112,7 +112,7 @@ class Record:
 
 
 @contextmanager
-def recording(job: Job) -> Iterator[Record]:
+def open_record(job: Job) -> Iterator[Record]:
     """Make and lock the run directory that a job names, and keep its record until the block ends, however that is.
 
     Raises InputError for a directory that cannot be used.

@@ -21,8 +21,8 @@ from penstock.tools.base.options import (
     THREADS,
     VERTEX,
     option,
+    option_group,
     stripe_option,
-    taking,
 )
 from penstock.tools.base.output import short
 
@@ -52,7 +52,7 @@ class Parameters:
         return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())
 
 
-parameters = taking(
+parameters = option_group(
     "parameters",
     Parameters.of,
     option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
@@ -92,7 +92,7 @@ class Execution:
         return cls(stripes, rates, not no_calibrate, options)
 
 
-execution = taking(
+execution = option_group(
     "execution",
     Execution.of,
     HOST_MEMORY,
@@ -155,7 +155,7 @@ class AnswerOptions:
             writer_for(self.path, self.format)
 
 
-wanting = taking(
+wanting = option_group(
     "wanted",
     AnswerOptions,
     option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
@@ -174,7 +174,7 @@ class Keeping:
     dry_run: bool = False
 
 
-keeping = taking(
+keeping = option_group(
     "keeping",
     Keeping,
     option("--run-dir", type=FOLDER, help="Keep answer, metrics, log and all that repeats the run in this folder."),

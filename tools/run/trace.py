@@ -31,7 +31,7 @@ Event = dict[str, Any]
 
 
 @contextmanager
-def tracing(
+def open_trace(
     path: Path | None, *, force: bool, facts: Mapping[str, Any] | None = None, begun: Callable[[], bool] = lambda: True
 ) -> Iterator[Timeline | None]:
     """Yield a timeline for a run, None without a path; it is written when the block ends, however it does.

@@ -61,8 +61,10 @@ def _relieve_many(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -
     best = score.argmax(axis=0)
     order = np.argsort(-score[best, np.arange(costs.shape[1])], kind="stable")
     order = order[score[best[order], order] > 0]
+    if not len(order):
+        return False
     after = totals + np.cumsum(change[best[order], order], axis=0)
-    if not len(order) or not after.max(axis=1).min() < totals.max() * (1 - 1e-3):
+    if not after.max(axis=1).min() < totals.max() * (1 - 1e-3):
         return False
     moves = order[: int(after.max(axis=1).argmin()) + 1]
     totals[:] = after[len(moves) - 1]

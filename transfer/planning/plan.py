@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published_routes
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import Residency
@@ -103,7 +103,7 @@ def _routes(
     elif len(carried) == 1:
         chosen = np.full(len(resident), carried[0])
     elif options.model == "published":
-        chosen = published(counts).routes(carried)
+        chosen = published_routes(counts, carried)
     else:
         chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
@@ -152,7 +152,7 @@ def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
 def _together(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
     """Add up the partitions of every task, float64[groups, 5]: one launch, one copy."""
     firsts = np.array([group.first for group in groups])
-    counts = np.diff(np.r_[firsts, len(rows)])
+    counts = np.array([group.last - group.first for group in groups])
     seconds = np.add.reduceat(rows, firsts, axis=0)
     seconds[:, KERNEL] -= (counts - 1) * rates.kernel_latency
     names = np.array([group.route for group in groups])

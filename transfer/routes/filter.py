@@ -17,6 +17,4 @@ uses_slabs = True
 
 def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
     """Start bringing what a task lacks; None when it needs a slab and none is free."""
-    if not directory.staging.slabs.free and not directory.is_cached(task.partitions[0], task.partitions[-1]):
-        return None
     return fetch(directory.task_request(task, demand), directory)

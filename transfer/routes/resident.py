@@ -22,11 +22,11 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
     if directory.in_memory:
         neighbors, weights = directory.whole_arrays(with_weights)
         edges = slice(request.e0, request.e1)
-        return Transfer(request.view((neighbors[edges], None if weights is None else weights[edges])))
+        return request.transfer((neighbors[edges], None if weights is None else weights[edges]))
     if not request.cached or len(directory.missing(request.chunks, with_weights)):
         raise RuntimeError(
             f"the plan takes partitions {first}..{last} ({demand.direction}) for resident but they are not: "
             "make a new plan after every change of the cache"
         )
     request.record.hits = len(request.chunks)
-    return Transfer(request.view(directory.cached_arrays(first, last + 1 - first, with_weights)))
+    return request.transfer(directory.cached_arrays(first, last + 1 - first, with_weights))

@@ -8,83 +8,17 @@ holds every edge, and `StagedReader` (staged_reader.py), where edges come from d
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import DeviceArray, Event
-from penstock.transfer.staging.in_flight import CopyHandle, Transfer
+from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
 from penstock.transfer.values.residency import Bools, Residency
-from penstock.transfer.values.task import Demand, Direction, Ints, RowIndex, TaskRecord
-from penstock.transfer.values.view import View
-
-Arrays = tuple[DeviceArray, DeviceArray | None]
-"""Neighbors and weights, weights None where none are wanted."""
-
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 
 LinkSpan = tuple[Event, Event]
 """The device's events before and after a copy."""
-
-
-class AdjacencyArrays(Protocol):
-    """What transfer asks of one adjacency of a graph (storage/format/graph.py)."""
-
-    @property
-    def direction(self) -> str:
-        """Return "out" or "in", whichever it is stored as."""
-
-    @property
-    def edges(self) -> int:
-        """Return the edges stored."""
-
-    @property
-    def chunk_edges(self) -> int:
-        """Return the edges of every chunk but the last."""
-
-    @property
-    def neighbor_dtype(self) -> DTypeLike:
-        """Return the type of a decoded neighbor."""
-
-    @property
-    def weight_dtype(self) -> DTypeLike | None:
-        """Return the type of a decoded weight, None where there are none."""
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
-        """Return neighbors and weights of an in-memory graph, None for a file."""
-
-    def chunk_bytes(self, with_weights: bool) -> Ints:
-        """Return the compressed bytes of every chunk."""
-
-    def index(self) -> RowIndex:
-        """Return the row index."""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeRequest:
-    """What is wanted of consecutive partitions first..last (inclusive) of an adjacency: `chunks`, ascending.
-
-    The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
-    record: takes what is moved for them.
-    """
-
-    adjacency: AdjacencyArrays
-    direction: Direction
-    first: int
-    last: int
-    e0: int
-    e1: int
-    v0: int
-    v1: int
-    cached: bool
-    chunks: Ints
-    with_weights: bool
-    record: TaskRecord
-
-    def view(self, arrays: Arrays) -> View:
-        """Return the view of its edges in these arrays."""
-        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
 
 
 class EdgeSource(Protocol):

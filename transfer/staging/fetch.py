@@ -7,8 +7,7 @@ of its own. Refuses more partitions than a slab holds.
 from __future__ import annotations
 
 import numpy as np
-from penstock.transfer.staging.edge_source import EdgeRequest
-from penstock.transfer.staging.in_flight import Transfer
+from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 
 
@@ -34,7 +33,7 @@ def _into_cache(request: EdgeRequest, directory: PartitionDirectory) -> Transfer
         copy = source.fetch(request, absent, arrays)
         if copy is None:
             return None
-    transfer = Transfer(request.view(arrays), copy, joined=joined, advances=source.staged)
+    transfer = request.transfer(arrays, copy, joined=joined, advances=source.staged)
     if copy is not None:
         transfer.fill(cache, directory.key, absent, entries)
     return transfer
@@ -70,4 +69,4 @@ def _into_slab(request: EdgeRequest, directory: PartitionDirectory) -> Transfer 
     finally:
         if copy is None:
             slabs.give(slab)
-    return None if copy is None else Transfer(request.view(arrays), copy, slab, advances=source.staged)
+    return None if copy is None else request.transfer(arrays, copy, slab, advances=source.staged)

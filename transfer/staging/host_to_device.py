@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import AdjacencyArrays, Arrays, EdgeRequest, LinkSpan
-from penstock.transfer.staging.in_flight import Transfer
+from penstock.transfer.staging.edge_source import LinkSpan
+from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools
-from penstock.transfer.values.task import Demand, Ints
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
-
-NOTHING_READ = ReadRecord()
 
 
 class Link:
@@ -125,7 +123,7 @@ class PinnedReader(Link):
 
     def hold(self, request: EdgeRequest) -> Transfer:
         """Return the edges as the host reads them."""
-        return Transfer(request.view(_part(self._arrays[request.adjacency.direction], request)))
+        return request.transfer(_part(self._arrays[request.adjacency.direction], request))
 
     def in_place(self, request: EdgeRequest) -> InPlace:
         """Return the edges as kernels of the device read them over the link."""

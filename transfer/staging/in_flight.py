@@ -9,13 +9,56 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.pending_read import ReadRecord
+from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import Ints
+from penstock.transfer.values.task import AdjacencyArrays, Ints, TaskRecord
 from penstock.transfer.values.view import View
+
+Arrays = tuple[DeviceArray, DeviceArray | None]
+"""Neighbors and weights, weights None where none are wanted."""
+NOTHING_READ = ReadRecord()
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRequest:
+    """What is wanted of consecutive partitions first..last (inclusive) of an adjacency: `chunks`, ascending.
+
+    The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
+    record: takes what is moved for them.
+    """
+
+    adjacency: AdjacencyArrays
+    first: int
+    last: int
+    e0: int
+    e1: int
+    v0: int
+    v1: int
+    cached: bool
+    chunks: Ints
+    with_weights: bool
+    record: TaskRecord
+
+    def view(self, arrays: Arrays) -> View:
+        """Return the view of its edges in these arrays."""
+        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
+
+    def transfer(
+        self,
+        arrays: Arrays,
+        copy: CopyHandle | None = None,
+        slab: Slab | None = None,
+        joined: Sequence[Transfer] = (),
+        *,
+        advances: bool = False,
+    ) -> Transfer:
+        """Return the transfer of its edges to these arrays."""
+        return Transfer(self.view(arrays), copy, slab, joined, advances=advances)
 
 
 class CopyHandle(Protocol):
@@ -60,7 +103,7 @@ class Transfer:
         self._landed = copy is None
         self._released = False
         self._error: BaseException | None = None
-        self._read = ReadRecord()
+        self._read = NOTHING_READ
         self._place: tuple[HostCache, str, Ints, list[int]] | None = None
 
     def fill(self, cache: HostCache, direction: str, chunks: Ints, entries: list[int]) -> None:
@@ -81,7 +124,7 @@ class Transfer:
         return self._view.weights is not None
 
     @property
-    def arrays(self) -> tuple[Any, Any]:
+    def arrays(self) -> Arrays:
         """Where the edges will be: the view's neighbors and weights; not to be read before `view`."""
         return self._view.neighbors, self._view.weights
 

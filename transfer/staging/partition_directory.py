@@ -13,12 +13,22 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.read.partition_cache import HostCache, contiguous, needed
 from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.edge_source import AdjacencyArrays, EdgeRequest, EdgeSource, LinkSource
+from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
 from penstock.transfer.staging.gather_buffers import GatherBuffers
+from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.residency import Residency, age, choose, traffic
-from penstock.transfer.values.task import Demand, Direction, Ints, PartitionTable, Task, TaskRecord, partitions
+from penstock.transfer.values.task import (
+    AdjacencyArrays,
+    Demand,
+    Direction,
+    Ints,
+    PartitionTable,
+    Task,
+    TaskRecord,
+    partitions,
+)
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 DENSE = 0.5
@@ -152,9 +162,7 @@ class PartitionDirectory:
         table = self.table
         edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
         cached = self.is_cached(first, last)
-        return EdgeRequest(
-            self.adjacency, self.direction, first, last, *edges, *rows, cached, chunks, with_weights, record
-        )
+        return EdgeRequest(self.adjacency, first, last, *edges, *rows, cached, chunks, with_weights, record)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for what a task wants."""

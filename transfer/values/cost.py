@@ -63,39 +63,33 @@ class Counts:
     disk_bytes: Floats
     decode_bytes: Floats
     edge_bytes: int
-    index_bytes: int = INDEX_BYTES
     copied_bytes: Floats | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """HyTGraph's three transfer times in round trips (RTT = 1), arrays of shape (p,)."""
+def published(counts: Counts) -> dict[str, Floats]:
+    """Return, by route name, HyTGraph's transfer times in round trips (RTT = 1), float64[p].
 
-    filter: Floats
-    compaction: Floats
-    zero_copy: Floats
-
-    def routes(self, served: tuple[str, ...] = ("filter", "compaction", "zero-copy")) -> NDArray[np.str_]:
-        """Return the route that Algorithm 1 takes for each partition, as an array of names.
-
-        Routes that do not serve the device are passed over: they count as taking forever.
-        """
-        times = {"filter": self.filter, "compaction": self.compaction, "zero-copy": self.zero_copy}
-        full, packed, in_place = (t if name in served else np.full_like(t, np.inf) for name, t in times.items())
-        compact = (packed < ALPHA * full) & (packed < BETA * in_place)
-        return np.where(compact, "compaction", np.where(full < in_place, "filter", "zero-copy"))
-
-
-def published(counts: Counts) -> Published:
-    """Return HyTGraph's transfer times; a partition without edges costs nothing by any route."""
-    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
+    A partition without edges costs nothing by any route.
+    """
+    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * INDEX_BYTES
     share = counts.active_edges / np.maximum(counts.edges, 1.0)
     trip = GAMMA + (1.0 - GAMMA) * share
-    return Published(
-        filter=_round_trips(counts.edges * counts.edge_bytes),
-        compaction=_round_trips(moved),
-        zero_copy=np.ceil(counts.lines / REQUESTS) * trip,
-    )
+    return {
+        "filter": _round_trips(counts.edges * counts.edge_bytes),
+        "compaction": _round_trips(moved),
+        "zero-copy": np.ceil(counts.lines / REQUESTS) * trip,
+    }
+
+
+def published_routes(counts: Counts, served: tuple[str, ...]) -> NDArray[np.str_]:
+    """Return the route that HyTGraph's Algorithm 1 takes for each partition, as an array of names.
+
+    Routes that do not serve the device are passed over: they count as taking forever.
+    """
+    times = published(counts).items()
+    full, packed, in_place = (t if name in served else np.full_like(t, np.inf) for name, t in times)
+    compact = (packed < ALPHA * full) & (packed < BETA * in_place)
+    return np.where(compact, "compaction", np.where(full < in_place, "filter", "zero-copy"))
 
 
 def _round_trips(size: Floats) -> Floats:
@@ -109,7 +103,7 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     but `resident` also carries the disk and decode seconds of what the host cache lacks.
     """
     full = counts.edges * counts.edge_bytes if counts.copied_bytes is None else counts.copied_bytes
-    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * counts.index_bytes
+    moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * INDEX_BYTES
     runs = np.maximum(counts.active_vertices, 1.0)
     run_bytes = counts.active_edges * counts.edge_bytes / runs
     base = _base(counts, rates)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.cost import Cost
 
@@ -35,6 +35,40 @@ class RowIndex(Protocol):
 
     def arrays(self) -> tuple[Ints, NDArray[np.uint32], int]:
         """Return bases, offsets and shift: the start of row v is bases[v >> shift] + offsets[v]."""
+
+
+class AdjacencyArrays(Protocol):
+    """What transfer asks of one adjacency of a graph (storage/format/graph.py)."""
+
+    @property
+    def direction(self) -> str:
+        """Return "out" or "in", whichever it is stored as."""
+
+    @property
+    def edges(self) -> int:
+        """Return the edges stored."""
+
+    @property
+    def chunk_edges(self) -> int:
+        """Return the edges of every chunk but the last."""
+
+    @property
+    def neighbor_dtype(self) -> DTypeLike:
+        """Return the type of a decoded neighbor."""
+
+    @property
+    def weight_dtype(self) -> DTypeLike | None:
+        """Return the type of a decoded weight, None where there are none."""
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
+        """Return neighbors and weights of an in-memory graph, None for a file."""
+
+    def chunk_bytes(self, with_weights: bool) -> Ints:
+        """Return the compressed bytes of every chunk."""
+
+    def index(self) -> RowIndex:
+        """Return the row index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +161,7 @@ class Demand:
     wanted_chunks: NDArray[np.uint8] | None = None
     with_weights: bool = False
     whole: bool = False
-    read_edges: Floats | None = None
+    read_edges: Floats | Ints | None = None
     packable: bool = True
     marks: NDArray[Any] | None = None
 

@@ -25,7 +25,7 @@ from penstock.engine.kernels.cuda.driver import (
     BLOCK,
     LANES,
     TILE,
-    Kernel,
+    DeviceKernel,
     blocks_for,
     blocks_together,
     compile_author,
@@ -164,8 +164,7 @@ class CudaKernels:
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, np.bool_(frontier.everything)
         if view.rows is not None:
-            rows = view.rows, view.offsets, known.arrays, state.active.words, np.bool_(True)
-            self._call("push_compacted", self._tiles(view), edges, *rows, *values)
+            self._call("push_compacted", self._tiles(view), edges, view.rows, view.offsets, known.arrays, *values)
         elif frontier.listed:
             self._call(
                 "push_list", self._blocks_of_lines(state), edges, known.arrays, self._listed(state, frontier), *values,
@@ -191,26 +190,19 @@ class CudaKernels:
         self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
     ) -> NDArray[np.uint32]:
         """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
-        resend, table = self._select_ready(state.pending.words, state, index, (scalars, limit), ready)
-        self.device.copy_out(ready.table, table, None)
-        self.device.finish()
-        return self._to_pinned("taken", resend) if ready.table.any() else np.zeros(len(resend), np.uint32)
-
-    def _select_ready(
-        self, within: Any, state: DeviceState, index: Index, due: tuple[Any, float], ready: ReadyRows
-    ) -> tuple[Any, Any]:
-        scalars, limit = due
         resend = self._buffer("resend", len(state.pending.words), np.uint32)
         chunks, here = self._shared_chunks(len(ready.chunks))
         chunks[:] = ready.chunks
         table, seen = self._buffer("table", len(ready.table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
         table[...] = 0
         self._call(
-            "select_ready", blocks_for(len(resend)), state.pending.words, within, resend, self.placed(index).arrays,
-            here, seen, tuple(np.int64(size) for size in ready.sizes), table, state.arrays, scalars, np.float64(limit),
+            "select_ready", blocks_for(len(resend)), state.pending.words, resend, self.placed(index).arrays, here, seen,
+            tuple(np.int64(size) for size in ready.sizes), table, state.arrays, scalars, np.float64(limit),
             np.uint64(state.first),
         )  # fmt: skip
-        return resend, table
+        self.device.copy_out(ready.table, table, None)
+        self.device.finish()
+        return self._to_pinned("taken", resend) if ready.table.any() else np.zeros(len(resend), np.uint32)
 
     def _shared_chunks(self, count: int) -> tuple[Any, Any]:
         """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""
@@ -529,7 +521,7 @@ class CudaKernels:
             # The second: a module lacks what is asked of it; the third: typed, but not for a GPU.
             raise InputError(explain(self.author.name, str(error))) from error
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> DeviceKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name in ("fused_iterations", "fused_iterations apart"):
@@ -558,16 +550,16 @@ def lines_of_run(neighbors: Any) -> int:
     return max(1, LANES * int(neighbors.dtype.itemsize) // LINE_BYTES)
 
 
-_MADE: dict[str, dict[str, Kernel]] = {}
+_MADE: dict[str, dict[str, DeviceKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not compile them again."""
-_BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
+_BY_EDGE: dict[str, Callable[[Author, bool], DeviceKernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull_first": pull_kernels.make_pull_first,
     "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
 }
-_BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
+_BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
     "select": frontier_kernels.make_select,
     "send": vertex_kernels.make_send,
     "reduce": vertex_kernels.make_reduce,
@@ -577,7 +569,7 @@ _BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,
 }
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, DeviceKernel] = {
     "mark_all": frontier_kernels.mark_all,
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,
     "count_active": demand_kernels.count_active,

@@ -24,7 +24,17 @@ from penstock.engine.kernels.cuda.device_functions import (
     row_start,
     tell_sum,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, LANES, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import (
+    BLOCK,
+    LANE_SHIFT,
+    LANES,
+    PER_THREAD,
+    TILE,
+    DeviceKernel,
+    cuda,
+    device,
+    kernel,
+)
 from penstock.engine.program.bindings import Author
 
 RUN = 4
@@ -110,7 +120,7 @@ def list_bounds(vertices, count, view, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_list(author: Author, weighted: bool) -> Kernel:
+def make_push_list(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: push from the vertices in the view's rows of a list: ascending, the running sum of their lines, length.
 
     tally: whether to count the lines read, and where (int64[1]): see `CudaKernels`.
@@ -166,7 +176,7 @@ def tile_bounds(tile, view, starts, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_rows(author: Author, weighted: bool) -> Kernel:
+def make_push_rows(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: push along the view's edges from every marked row (from all rows if `whole`)."""
     relax = make_relax(author, weighted)
 
@@ -187,14 +197,12 @@ def make_push_rows(author: Author, weighted: bool) -> Kernel:
     return push_rows
 
 
-def make_push_compacted(author: Author, weighted: bool) -> Kernel:
-    """Kernel: push along the marked rows (all if `whole`) of a compacted view, which start at `offsets`."""
+def make_push_compacted(author: Author, weighted: bool) -> DeviceKernel:
+    """Kernel: push along the rows of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)
 
     @kernel
-    def push_compacted(  # type: ignore[no-untyped-def]
-        view, rows, offsets, index, active, whole, fields, scalars, arrays
-    ):
+    def push_compacted(view, rows, offsets, index, fields, scalars, arrays):  # type: ignore[no-untyped-def]
         bounds = cuda.shared.array(2, np.int64)
         thread = np.int64(cuda.threadIdx.x)
         tile = np.int64(cuda.blockIdx.x)
@@ -209,8 +217,7 @@ def make_push_compacted(author: Author, weighted: bool) -> Kernel:
                 e = origin + np.int64(k * BLOCK) + thread
                 if e < view.e1:
                     u = np.uint64(rows[find_part(offsets, bounds[0], bounds[1], e)])
-                    if whole or is_marked(active, u - arrays.base):
-                        relax(view, e, u, degree_of(index, u), fields, scalars, arrays)
+                    relax(view, e, u, degree_of(index, u), fields, scalars, arrays)
             tile += np.int64(cuda.gridDim.x)
 
     return push_compacted

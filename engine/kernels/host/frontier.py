@@ -159,15 +159,15 @@ def make_select_in_view(author: Author, key: str) -> Any:
 
 
 def make_select_ready(author: Author, key: str) -> Any:
-    """Kernel: resend = the pending vertices of `within` that may go and whose rows lie in passed chunks.
+    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks.
 
-    Every word of `resend` is written; it may be `within` itself. table: as `count_active` counts; seen: chunks of it.
+    Every word of `resend` is written. table: as `count_active` counts; seen: chunks of it.
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
     @kernel(key)
     def select_ready(  # type: ignore[no-untyped-def]
-        pending, summary, within, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
+        pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):
         partition_edges, chunk_edges, line_edges = sizes
         for over in numba.prange(summary.shape[0]):
@@ -177,7 +177,7 @@ def make_select_ready(author: Author, key: str) -> Any:
                 chosen = np.uint64(0)
                 left = np.uint64(0)
                 if upper & (ONE << np.uint64(at)) != 0:
-                    left = pending[word] & within[word]
+                    left = pending[word]
                 while left != 0:
                     v = ((word << SIX) | lowest_bit(left)) + base
                     bit = left & (~left + ONE)

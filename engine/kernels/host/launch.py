@@ -18,7 +18,7 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.jit import Kernel, check_workers, inline
+from penstock.engine.kernels.host.jit import JitKernel, check_workers, inline
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.state.frontier import Frontier
@@ -146,8 +146,7 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut = self._cut(view.e1)
-            rows = view.rows, view.offsets, arrays, state.active.words, True
-            self._call("push_compacted", cut[0] == 1, edges, *rows, *cut, *values)
+            self._call("push_compacted", cut[0] == 1, edges, view.rows, view.offsets, arrays, *cut, *values)
         elif frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
@@ -175,19 +174,15 @@ class HostKernels:
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
     ) -> NDArray[np.uint64]:
         """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
-        self._select_ready(state.pending.words, state, index, (scalars, limit), ready)
-        return state.resend_bitmap
-
-    def _select_ready(self, within: Any, state: State, index: Index, due: tuple[Any, float], ready: ReadyRows) -> None:
         ready.table[:] = 0
-        scalars, limit = due
         pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
         seen = np.zeros(len(ready.chunks), np.uint8)
         small = len(pending.words) + state.walked < SMALL
         self._call(
-            "select_ready", small, pending.words, pending.summary, within, state.resend_bitmap, kernel_index(index),
+            "select_ready", small, pending.words, pending.summary, state.resend_bitmap, kernel_index(index),
             ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit), np.uint64(state.first),
         )  # fmt: skip
+        return state.resend_bitmap
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
@@ -351,7 +346,7 @@ class HostKernels:
                 raise MemoryError(f"compiling the kernel {name}") from error
             raise InputError(explain(self.author.name, str(error))) from error
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> JitKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name in _BY_EDGE:
@@ -375,7 +370,7 @@ class HostKernels:
         return self._key
 
 
-_MADE: dict[str, dict[str, Kernel]] = {}
+_MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
 _BY_EDGE = {
     "push_list": push_kernels.make_push_list,
@@ -394,7 +389,7 @@ _BY_VERTEX = {
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,
 }
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, JitKernel] = {
     "enumerate": frontier_kernels.make_enumerate("enumerate"),
     "count_active": demand_kernels.count_active,
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,

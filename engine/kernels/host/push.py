@@ -1,4 +1,4 @@
-"""Loops over edges that send: from the listed frontier, over rows, along edges in any order, along compacted rows.
+"""Loops over edges that send: from the listed frontier, over rows, along compacted rows.
 
 Work is cut into blocks of equal numbers of *edges*, never of vertices, and threads take blocks from
 a shared counter; so one vertex with ten million edges is shared by all threads. A row cut by a
@@ -9,10 +9,9 @@ program is self-combining and runs asynchronously). Entries take an EdgeView and
 their parts first: a NamedTuple costs Numba's dispatch 6 us a call.
 
 A compacted view holds gathered rows one after another, with an index of their own
-(`transfer/staging/compacted_layout.py`). As a rule every row in it is active, and no bitmap is read; rows gathered
-before the frontier was known (`cel-structural`) come with one. A row's degree comes from the graph's index, since one
-row may be split over several views. Views are compacted for pushes only: a pull reads every vertex that still wants
-messages, and little of its row.
+(`transfer/staging/compacted_layout.py`). Every row in it is active, and no bitmap is read. A row's degree comes from
+the graph's index, since one row may be split over several views. Views are compacted for pushes only: a pull reads
+every vertex that still wants messages, and little of its row.
 """
 
 from __future__ import annotations
@@ -117,12 +116,12 @@ def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
 
 
 def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push along the marked rows (all of them if `whole`) of a compacted view; they start at `offsets`."""
+    """Kernel: push along the rows of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)
 
     @kernel(key)
     def push_compacted(  # type: ignore[no-untyped-def]
-        view, rows, offsets, index, active, whole, threads, block, fields, scalars, vertices
+        view, rows, offsets, index, threads, block, fields, scalars, vertices
     ):
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         blocks = (view.e1 + block - 1) // block
@@ -139,8 +138,7 @@ def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
                 while begins < high:
                     u = np.uint64(rows[i])
                     ends = min(np.int64(offsets[i + 1]), high)
-                    if whole or is_marked(active, u - vertices.base):
-                        relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
+                    relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
                     begins = ends
                     i += 1
 

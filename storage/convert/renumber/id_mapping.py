@@ -12,15 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
-from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, merged
+from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, Original, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
 
-Original = NDArray[Any] | NameStore | None
-"""The ids that vertices had, by vertex: numbers, strings, or None where they are the same."""
 NAME_RUN_SHARE = 32
 """One part in so many of the budget is a run of names: several are in memory while one is sorted."""
 

@@ -25,7 +25,7 @@ from penstock.engine import Graph, Session
 from penstock.engine.api import make
 from penstock.engine.kernels.host import launch as host
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage import budget
+from penstock.storage.base import budget
 from penstock.storage.base.errors import InputError
 name, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 parameters = {

@@ -167,11 +167,11 @@ def test_a_run_makes_its_equipment_once(name: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(HostResources, "__init__", counted)
     with Session(disk, threads=1) as session:
-        plan = plan_memory(disk, MAKERS[name]().form(disk, "auto"), session._setting)
+        _, planned = plan_memory(disk, MAKERS[name]().form(disk, "auto"), session._setting)
         session.run(MAKERS[name]())
     assert len(made) == (name != "degrees")
     for needs in made:
-        assert needs.fixed == plan.needs.fixed
+        assert needs.fixed == planned.fixed
 
 
 @pytest.mark.parametrize("name", MAKERS)

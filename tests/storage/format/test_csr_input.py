@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.schema import CHUNK_EDGES
-from penstock.storage.read.reader import Reader
 
 
 def test_arrays_become_a_graph() -> None:
@@ -103,17 +101,6 @@ def test_arrays_that_are_no_graph_are_refused(offsets: Any, neighbors: Any, weig
 def test_original_ids_must_be_one_a_vertex() -> None:
     with pytest.raises(InputError, match="one id each"):
         Graph.from_arrays([0, 0], [], original_id=[1, 2])
-
-
-def test_a_reader_serves_a_graph_in_memory() -> None:
-    count = CHUNK_EDGES + 10
-    graph = Graph.from_arrays([0, count], np.zeros(count, np.uint32), np.arange(count) % 200)
-    neighbors, weights = np.ones(10, np.uint32), np.zeros(10, np.uint8)
-    with Reader(graph, decode_threads=2) as reader:
-        record = reader.fetch(graph.out, np.array([1]), CHUNK_EDGES, neighbors, weights).result()
-    assert (record.bytes, record.chunks) == (0, 1)
-    assert not neighbors.any()
-    assert np.array_equal(weights, np.arange(CHUNK_EDGES, count) % 200)
 
 
 def test_original_ids_may_be_strings() -> None:

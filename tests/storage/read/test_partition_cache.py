@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from penstock.storage.read.partition_cache import Arena, Extent, HostCache
+from penstock.storage.read.partition_cache import Extent, HostCache
 
 BOTH = [Extent("out", 50, 8), Extent("in", 37, 8)]
 
 
 def cache_of(slots=None, weights=None, extents=BOTH):
-    return HostCache(extents, Arena(16, np.uint32, weights, slots))
+    return HostCache(extents, 16, np.uint32, weights, slots)
 
 
 def test_where_all_fits_each_adjacency_is_one_array():
@@ -45,7 +45,7 @@ def test_partitions_lie_together_only_in_order():
     cache.replace([], [1, 0])  # out 1 in the first slot, out 0 behind it
     with pytest.raises(ValueError, match=r"partitions 0\.\.1"):
         cache.arrays("out", 0, 2, False)
-    with pytest.raises(ValueError, match="lie at"):
+    with pytest.raises(ValueError, match="are at"):
         cache.arrays("out", 3, 1, False)
 
 

@@ -5,18 +5,18 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from penstock.tools.base.options import SIZE, WEIGHT_RANGE, Titled, gathering, option, taking
+from penstock.tools.base.options import SIZE, WEIGHT_RANGE, Titled, option, option_group, option_groups
 
 
 @click.command()
 @click.argument("first")
-@taking(
+@option_group(
     "both",
     lambda size, weights: (size, weights),
     option("--size", type=SIZE),
     option("--weights", type=WEIGHT_RANGE, default="1..9"),
 )
-@taking("flag", lambda x: x, option("--flag", "x", is_flag=True))
+@option_group("flag", lambda x: x, option("--flag", "x", is_flag=True))
 def sample(first: str, both: tuple[Any, Any], flag: bool) -> None:
     click.echo(f"{first} {both} {flag}")  # fmt: skip
 
@@ -48,12 +48,14 @@ def test_help_lists_options_in_the_order_given() -> None:
     assert shown.index("--size") < shown.index("--weights") < shown.index("--flag")
 
 
-INNER = taking("inner", lambda deep: deep, option("--deep", is_flag=True, help="Go down."), title="Depth")
+INNER = option_group("inner", lambda deep: deep, option("--deep", is_flag=True, help="Go down."), title="Depth")
 
 
 @click.command(cls=Titled)
 @click.argument("first")
-@gathering("all_of_it", INNER, taking("plain", lambda x: x, option("--plain", "x", type=int, help="A number.")))
+@option_groups(
+    "all_of_it", INNER, option_group("plain", lambda x: x, option("--plain", "x", type=int, help="A number."))
+)
 def titled(first: str, all_of_it: Any) -> None:
     click.echo(f"{first} {all_of_it}")  # fmt: skip
 

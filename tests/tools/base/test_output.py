@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.tools.base.output import Speaker, pairs, plain, seconds, table
+from penstock.tools.base.output import Console, pairs, plain, seconds, table
 
 
 def test_json_takes_any_value(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +20,7 @@ def test_json_takes_any_value(capsys: pytest.CaptureFixture[str]) -> None:
         "nested": ({"a": (1, None, True)},),
         4: "key",
     }
-    Speaker(as_json=True, quiet=True).answer(facts, ["not shown"])
+    Console(as_json=True, quiet=True).answer(facts, ["not shown"])
     assert json.loads(capsys.readouterr().out) == {
         "count": 3,
         "rate": 0.5,
@@ -35,9 +35,9 @@ def test_json_takes_any_value(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_people_get_lines_and_the_quiet_get_none(capsys: pytest.CaptureFixture[str]) -> None:
-    Speaker().answer({"a": 1}, ["one", "two"])
+    Console().answer({"a": 1}, ["one", "two"])
     assert capsys.readouterr().out == "one\ntwo\n"
-    quiet = Speaker(quiet=True)
+    quiet = Console(quiet=True)
     quiet.answer({"a": 1}, ["one"])
     quiet.say("underway")
     quiet.note("aside")
@@ -46,9 +46,9 @@ def test_people_get_lines_and_the_quiet_get_none(capsys: pytest.CaptureFixture[s
 
 
 def test_notes_never_spoil_json(capsys: pytest.CaptureFixture[str]) -> None:
-    speaker = Speaker(as_json=True)
-    speaker.say("underway")
-    speaker.note("aside")
+    console = Console(as_json=True)
+    console.say("underway")
+    console.note("aside")
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "aside\n"

@@ -18,8 +18,8 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
-from penstock.tools.base.signals import GENTLE, Stopped, gently
-from penstock.tools.run.checkpointing import Checkpointing, heeding
+from penstock.tools.base.signals import DEFERRED, Stopped, deferring_signals
+from penstock.tools.run.checkpointing import Checkpointing, ending_at_signals
 from support.graphs import in_memory, shape, write
 
 
@@ -47,11 +47,11 @@ def path_graph() -> Graph:
 
 
 def test_a_signal_ends_a_run_after_its_iteration_with_a_checkpoint(tmp_path: Path) -> None:
-    before = [signal.getsignal(number) for number in GENTLE]
+    before = [signal.getsignal(number) for number in DEFERRED]
     notes: list[str] = []
     with Session(path_graph(), kernels="reference") as session:
         checkpoints = Checkpoints(tmp_path, "1h")
-        steps = heeding(session.steps(BFS(source=0), checkpoints), checkpoints, notes.append)
+        steps = ending_at_signals(session.steps(BFS(source=0), checkpoints), checkpoints, notes.append)
         for _ in range(5):
             assert next(steps).checkpoint is None
         signal.raise_signal(signal.SIGTERM)
@@ -62,7 +62,7 @@ def test_a_signal_ends_a_run_after_its_iteration_with_a_checkpoint(tmp_path: Pat
         f"the same command with --resume goes on after iteration 6 ({tmp_path})",
     )
     assert (checkpoints.folder.numbers(), notes) == ([6], [])
-    assert [signal.getsignal(number) for number in GENTLE] == before
+    assert [signal.getsignal(number) for number in DEFERRED] == before
 
 
 def test_a_checkpoint_that_cannot_be_made_is_told_at_the_end_and_underway(
@@ -71,7 +71,7 @@ def test_a_checkpoint_that_cannot_be_made_is_told_at_the_end_and_underway(
     notes: list[str] = []
     with Session(path_graph(), kernels="reference") as session:
         checkpoints = Checkpoints(tmp_path / "kept", 2, resume=True)
-        steps = heeding(session.steps(BFS(source=0), checkpoints), checkpoints, notes.append)
+        steps = ending_at_signals(session.steps(BFS(source=0), checkpoints), checkpoints, notes.append)
         next(steps)
         next(steps)
         (tmp_path / "kept").rename(tmp_path / "moved")
@@ -89,18 +89,18 @@ def test_a_checkpoint_that_cannot_be_made_is_told_at_the_end_and_underway(
 def test_the_first_signal_is_noted() -> None:
     asked: list[int] = []
     before = set(threading.enumerate())
-    with gently(lambda: asked.append(1)) as came:
+    with deferring_signals(lambda: asked.append(1)) as came:
         signal.raise_signal(signal.SIGINT)
     assert (asked, came) == ([1], [signal.SIGINT])
     assert not set(threading.enumerate()) - before
 
 
-@pytest.mark.parametrize("second", GENTLE)
+@pytest.mark.parametrize("second", DEFERRED)
 def test_the_second_one_ends_the_process_also_where_python_has_not_heard_of_the_first(second: int) -> None:
     """In the middle of a call that lasts for minutes and looks at no signal."""
     code = (
-        "import hashlib, sys\nfrom penstock.tools.base.signals import gently\n"
-        "with gently(lambda: print('asked', flush=True)):\n"
+        "import hashlib, sys\nfrom penstock.tools.base.signals import deferring_signals\n"
+        "with deferring_signals(lambda: print('asked', flush=True)):\n"
         "    print('ready', flush=True)\n"
         "    hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1 << 30)\n"
     )

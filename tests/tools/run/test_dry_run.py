@@ -27,14 +27,14 @@ def nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "_with_disk", never)
 
 
-def rehearse(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+def forecast_job(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     facts = answered(capsys, "run", *arguments, "--dry-run")
     assert [path.name for path in Path.cwd().iterdir() if path.suffix != ".toml"] == ["g.h5"]
     return facts
 
 
 def test_memory_adds_up_and_sweeps_are_priced(capsys: pytest.CaptureFixture[str]) -> None:
-    facts = rehearse(capsys, "pagerank", "g.h5", "--max-iter", 5, "--host-memory", "256MiB", "-o", "r.parquet")
+    facts = forecast_job(capsys, "pagerank", "g.h5", "--max-iter", 5, "--host-memory", "256MiB", "-o", "r.parquet")
     (told,) = facts["programs"]
     assert told["host"]["budget"] == 256 << 20
     assert told["host"]["total"] == sum(told["host"]["parts"].values()) < 256 << 20
@@ -48,7 +48,7 @@ def test_a_job_is_rehearsed_as_a_whole(capsys: pytest.CaptureFixture[str]) -> No
     Path("job.toml").write_text(
         'graph = "g.h5"\nrun-dir = "out"\n[[programs]]\nname = "bfs"\nsource = 1\n[[programs]]\nname = "scc"\n'
     )
-    facts = rehearse(capsys, "job.toml")
+    facts = forecast_job(capsys, "job.toml")
     assert [one["output"] for one in facts["programs"]] == ["out/bfs.parquet", "out/scc.parquet"]
     assert [one["phases"] for one in facts["programs"]] == [False, True]
     assert [one["most_seconds"] for one in facts["programs"]] == [None, None]

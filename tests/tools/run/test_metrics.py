@@ -16,7 +16,7 @@ import pytest
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli
-from penstock.tools.run.metrics import Metrics, metering
+from penstock.tools.run.metrics import Metrics, open_metrics
 from support.faults import small_disk
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
@@ -44,7 +44,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_lines_say_what_the_records_do(tmp_path: Path) -> None:
     graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "m.jsonl"
     options = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "link_rate": 1e8}
-    with metering(path) as metrics, Session(graph, kernels="reference", **options) as session:
+    with open_metrics(path) as metrics, Session(graph, kernels="reference", **options) as session:
         result = followed(metrics, session, "sssp", EDGES)
     job, *iterations, last = lines(path)
     assert (job["kind"], last["kind"]) == ("job", "result")
@@ -66,7 +66,7 @@ def test_lines_say_what_the_records_do(tmp_path: Path) -> None:
 
 def test_hits_are_those_of_the_host_cache(tmp_path: Path) -> None:
     graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "m.jsonl"
-    with metering(path) as metrics, Session(graph, kernels="reference", partition_bytes=1024) as session:
+    with open_metrics(path) as metrics, Session(graph, kernels="reference", partition_bytes=1024) as session:
         followed(metrics, session, "sweeps", EDGES)
         followed(metrics, session, "sweeps", EDGES)
     rates = [line["cache_hit_rate"] for line in lines(path) if line["kind"] == "iteration"]
@@ -76,7 +76,7 @@ def test_hits_are_those_of_the_host_cache(tmp_path: Path) -> None:
 
 def test_a_line_is_written_while_the_run_goes_on(tmp_path: Path) -> None:
     edges, path = shape("path"), tmp_path / "m.jsonl"
-    with metering(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
+    with open_metrics(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
         metrics.begin(session, {})
         steps = session.steps(program_of("bfs", edges))
         for number in range(3):
@@ -91,7 +91,7 @@ def test_a_failure_is_the_last_line(tmp_path: Path) -> None:
     edges, path = shape("path"), tmp_path / "m.jsonl"
 
     def fail() -> None:
-        with metering(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
+        with open_metrics(path) as metrics, Session(in_memory(edges), kernels="reference") as session:
             metrics.begin(session, {})
             metrics.note(next(session.steps(program_of("bfs", edges))))
             raise RunError("the disk broke")
@@ -105,10 +105,10 @@ def test_a_failure_is_the_last_line(tmp_path: Path) -> None:
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_text("mine")
-    with pytest.raises(InputError, match="--force"), metering(path):
+    with pytest.raises(InputError, match="--force"), open_metrics(path):
         pass
     assert path.read_text() == "mine"
-    with metering(path, force=True):
+    with open_metrics(path, force=True):
         pass
     assert path.read_text() == ""
 
@@ -119,7 +119,7 @@ def test_a_full_disk_ends_the_run_and_leaves_whole_lines(tmp_path: Path) -> None
         path = disk / "m.jsonl"
         with (
             pytest.raises(RunError, match=r"m\.jsonl could not be written"),
-            metering(path) as metrics,
+            open_metrics(path) as metrics,
             Session(in_memory(edges), kernels="reference") as session,
         ):
             followed(metrics, session, "bfs", edges)

@@ -15,7 +15,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.tools import cli
-from penstock.tools.run.trace import GROUPS, SLIP, events, tracing, write
+from penstock.tools.run.trace import GROUPS, SLIP, events, open_trace, write
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import program_of
@@ -59,7 +59,7 @@ def apart(found: list[Event]) -> None:
 def test_a_run_leaves_named_lanes_without_overlap(tmp_path: Path, options: dict[str, Any]) -> None:
     graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "t.json"
     with (
-        tracing(path, force=False, facts={"program": "sssp"}) as timeline,
+        open_trace(path, force=False, facts={"program": "sssp"}) as timeline,
         Session(graph, timeline=timeline, kernels="reference", **options) as session,
     ):
         result = session.run(program_of("sssp", EDGES))
@@ -89,7 +89,7 @@ def test_a_failed_run_leaves_what_it_did_and_its_own_error(tmp_path: Path) -> No
     path = folder / "t.json"
 
     def fail(error: BaseException) -> None:
-        with tracing(path, force=False) as timeline:
+        with open_trace(path, force=False) as timeline:
             assert timeline is not None
             timeline.add(timeline.track("kernel", "host:0"), "push", timeline.began, 0.5)
             if path.exists():
@@ -105,7 +105,7 @@ def test_a_failed_run_leaves_what_it_did_and_its_own_error(tmp_path: Path) -> No
 
 
 def test_nothing_is_traced_unless_asked(tmp_path: Path) -> None:
-    with tracing(None, force=False) as timeline:
+    with open_trace(None, force=False) as timeline:
         assert timeline is None
     path = tmp_path / "t.json"
     write(Timeline(), path)

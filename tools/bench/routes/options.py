@@ -24,9 +24,9 @@ from penstock.tools.base.options import (
     ParsedType,
     keep_inputs,
     option,
-    taking,
+    option_group,
 )
-from penstock.tools.base.output import Speaker, plain
+from penstock.tools.base.output import Console, plain
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -70,7 +70,7 @@ class GeneratedGraph:
     edge_factor: int
     folder: Path | None
 
-    def open(self, path: Path | None, stack: ExitStack, speaker: Speaker) -> tuple[str, Graph]:
+    def open(self, path: Path | None, stack: ExitStack, console: Console) -> tuple[str, Graph]:
         """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
         from penstock.storage.format.graph import Graph
         from penstock.tools.bench.graphs import generated, source_of
@@ -79,11 +79,11 @@ class GeneratedGraph:
             return str(path), Graph.open(path)
         if path is None and self.scale is not None:
             source = source_of(self.kind, self.scale, self.edge_factor)
-            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), speaker)
+            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), console)
         raise click.UsageError("name one graph: a file GRAPH.h5, or --scale to generate one")
 
 
-material = taking(
+material = option_group(
     "material",
     GeneratedGraph,
     option("--scale", type=click.IntRange(0, 40), help="Generate a graph of 2^SCALE vertices, weights 1..63."),
@@ -118,7 +118,7 @@ def _place(device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, 
     return RouteDevice(options, device_edge_memory, rates, not no_calibrate)
 
 
-place = taking(
+place = option_group(
     "place",
     _place,
     option(
@@ -166,7 +166,7 @@ def _work(repeat: int, visits: int, patience: float, programs: tuple[str, ...], 
     return RouteTrials(programs=programs or PROGRAMS, effort=TrialPlan(repeat, min(visits, repeat), patience), **given)
 
 
-work = taking(
+work = option_group(
     "work",
     _work,
     option(
@@ -240,7 +240,7 @@ class RouteFiles:
             draw_routes(outcomes, title, self.plot, force=self.force)
 
 
-writing = taking(
+writing = option_group(
     "files",
     RouteFiles,
     option(

@@ -1,0 +1,139 @@
+"""Probes of the disk and of decoding.
+
+The disk's rate counts what was read, each block once, past the page cache, and ends in time. Decoding is measured over
+whole chunks, a graph's own or made ones, as many times as there is time.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.rate_sample import RateSample, doublings
+from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.encoding.codec import Decoder
+from penstock.storage.format.graph import Graph
+from penstock.storage.read import probes
+from penstock.storage.read.probes import (
+    DiskRate,
+    decode_rates,
+    disk_rate,
+    made_chunks,
+    stored_chunks,
+    write_probe_file,
+)
+from support.graphs import on_disk, shape
+
+ITEMS = 1 << 12
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Path:
+    done: list[int] = []
+    path = tmp_path / "probe"
+    assert write_probe_file(path, 3 << 20, done.append) > 0
+    assert done == [1 << 20, 2 << 20, 3 << 20]
+    assert path.stat().st_size == 3 << 20
+    return path
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_each_block_is_read_once(probe: Path, in_flight: int) -> None:
+    try:
+        rate = disk_rate([probe], 128 << 10, in_flight, 2 << 20)
+    except InputError:
+        pytest.skip("no direct reads in this file system")
+    assert rate.bytes == 2 << 20
+    assert rate.bytes_per_second == pytest.approx(rate.bytes / rate.seconds)
+
+
+def test_shards_are_read_together_and_whole_blocks_only(probe: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(bytes((1 << 20) + 5000))
+    try:
+        rate = disk_rate([probe, other], 512 << 10, 2, 1 << 30)
+    except InputError:
+        pytest.skip("no direct reads in this file system")
+    assert rate.bytes == 4 << 20
+
+
+def test_no_read_begins_when_time_is_up(probe: Path) -> None:
+    try:
+        assert disk_rate([probe], 128 << 10, 2, 1 << 30, most_seconds=0.0).bytes == 0
+    except InputError:
+        pytest.skip("no direct reads in this file system")
+
+
+def test_blocks_of_the_probe_differ(probe: Path) -> None:
+    data = probe.read_bytes()
+    assert data[: 1 << 20] != data[1 << 20 : 2 << 20]
+
+
+def test_a_file_system_without_direct_reads_is_refused(probe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str, flags: int) -> int:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(probes.os, "open", refuse)
+    with pytest.raises(InputError, match=r"no direct reads.*--folder"):
+        disk_rate([probe], 1 << 20, 1, 1 << 20)
+
+
+def test_the_rate_is_bytes_over_seconds() -> None:
+    assert DiskRate(1, 1, 100, 0.5).bytes_per_second == 200
+
+
+def test_made_chunks_are_sorted_rows() -> None:
+    (chunk,) = made_chunks(1, ITEMS)
+    out = np.empty(chunk.items, chunk.kind)
+    chunk.decode(Decoder(), out)
+    rows = out.reshape(-1, 16).astype(np.int64)
+    assert len(out) == ITEMS
+    assert (np.diff(rows, axis=1) >= 0).all()
+    assert len(np.unique(out)) > ITEMS // 2
+
+
+def test_a_graphs_own_chunks_are_read(tmp_path: Path) -> None:
+    graph = on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=64)
+    chunks = stored_chunks(graph, 3)
+    assert len(chunks) == 3
+    out = np.empty(chunks[0].items, chunks[0].kind)
+    chunks[0].decode(Decoder(), out)
+    assert graph.out.neighbors is not None
+    assert out.tolist() == next(graph.out.neighbors.load([0])).tolist()
+
+
+def test_damage_is_found_as_in_a_run(tmp_path: Path) -> None:
+    graph = on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=64)
+    frames = graph.out.neighbors
+    assert frames is not None
+    frames.checksums[0] ^= np.uint64(1)
+    with pytest.raises(RunError, match="checksum"):
+        decode_rates(stored_chunks(graph, 1), [1], 0.0, TimeBudget())
+
+
+def test_a_graph_in_memory_has_no_chunks_to_decode() -> None:
+    assert stored_chunks(Graph.from_arrays([0, 1], np.array([0], np.uint32)), 4) == []
+
+
+def test_every_thread_decodes_while_its_share_lasts() -> None:
+    ticks = count()
+    clock = TimeBudget(None, lambda: float(next(ticks)))
+    rows = decode_rates(made_chunks(2, ITEMS), [1, 2], 10.0, clock)
+    assert [row.at for row in rows] == [1, 2]
+    for row in rows:
+        assert row.amount >= row.at * ITEMS * 4
+        assert row.amount % (ITEMS * 4) == 0
+        assert row.seconds > 0
+
+
+def test_no_time_left_ends_the_table() -> None:
+    assert [row.at for row in decode_rates(made_chunks(1, ITEMS), [1, 2, 4], 0.01, TimeBudget(0.0))] == [1]
+
+
+def test_rates_and_thread_counts() -> None:
+    assert RateSample(1, 100, 0.5).rate == 200
+    assert RateSample(1, 1, 0.0).rate < float("inf")
+    assert [doublings(n) for n in (1, 2, 3, 16)] == [(1,), (1, 2), (1, 2, 3), (1, 2, 4, 8, 16)]
