@@ -173,7 +173,8 @@ class FileSet:
         replaced = bool(self._parts) and self._parts[0].named
         self._writer.drop()
         with suppress(RuntimeError):  # the thread has ended, and the files are closed
-            self._writer.call(lambda: [file.abandon() for file in self._opened])
+            for file in self._opened:
+                self._writer.call(file.abandon)
         self._writer.close()
         self._stack.__exit__(type(error), error, error.__traceback__)
         for shard in self._parts[1:]:
