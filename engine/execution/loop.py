@@ -20,7 +20,7 @@ from penstock.engine.execution import cel
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
-from penstock.engine.ranks.exchange import Exchange
+from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
 from penstock.engine.resources.link_costs import link_costs_of
 from penstock.engine.state.frontier import Frontier
@@ -79,7 +79,7 @@ class Loop:
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
     def __post_init__(self) -> None:
-        self.exchange = Exchange([worker.state for worker in self.workers], self.program.combine)
+        self.exchange: Exchange = HostExchange([worker.state for worker in self.workers], self.program.combine)
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges

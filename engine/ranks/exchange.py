@@ -1,14 +1,13 @@
-"""Merging what several devices found out in one iteration.
+"""Merging the results of several devices after each iteration.
 
-Every device has its own State of all vertices and walks its own share of the edges. `Exchange` is the one place where
-their results meet: after it, all states hold the same accumulators and the same marks, so that all of them take the
-same next step. This one works between states in host memory; a collective between GPUs or machines has the same verbs.
+Every device has its own State of all vertices and walks its own share of the edges. After an exchange all states hold
+the same accumulators and the same marks, so that all of them take the same next step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from penstock.engine.program.combiners import COMBINERS
@@ -18,8 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Exchange:
-    """Between the states of one run, all in this process."""
+class Exchange(Protocol):
+    """What a run asks after each walk; a collective between GPUs or machines implements the same."""
+
+    def share_messages(self, everything: bool) -> None:
+        """Combine accumulators and marks over all states; everything: of every vertex, not only of touched ones."""
+
+
+class HostExchange:
+    """Between the states of one run, all in the memory of this process."""
 
     def __init__(self, states: Sequence[State], combiner: str) -> None:
         self.states = states

@@ -1,6 +1,6 @@
-"""A lane: the way of one device to the edges of one direction.
+"""The stream of one direction's edges to one device.
 
-Owns the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
+It has the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
 the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
 """
 
@@ -17,22 +17,25 @@ import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
+    from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.calibration.feedback import Basis, Feedback
+    from penstock.transfer.devices.device import Event
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.prefetch_queue import PrefetchQueue
     from penstock.transfer.values.rates import Rates
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
+    from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import View
 
-LINE_BYTES = 128
-SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
@@ -51,7 +54,7 @@ class EdgeStream:
 
     pipeline: Pipeline
     direction: Direction
-    key: Any
+    key: AdjacencyDirection
     index: Index
     feedback: Feedback
     with_weights: bool
@@ -84,7 +87,7 @@ class EdgeStream:
         """How many edges of every row need not travel, because they are among the heads."""
         return 0 if self.heads is None else self.heads.each
 
-    def fill_heads(self, kernels: Any, state: Any) -> None:
+    def fill_heads(self, kernels: Any, state: State | DeviceState) -> None:
         """Bring every edge once, and keep the heads."""
         if self.heads is not None and not self.heads.filled:
             everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
@@ -102,7 +105,7 @@ class EdgeStream:
     def views(
         self,
         kernels: Any,
-        state: State,
+        state: State | DeviceState,
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
@@ -141,7 +144,7 @@ class EdgeStream:
         self._basis = self.feedback.basis
         return rates
 
-    def read_ahead(self, kernels: Any, state: State, free: Any) -> None:
+    def read_ahead(self, kernels: Any, state: State | DeviceState, free: Event) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
         free: the event behind which none reads what the last walk brought. Without further `views`, `drain` it.
@@ -168,7 +171,7 @@ class EdgeStream:
     def _planned(
         self,
         kernels: Any,
-        state: State,
+        state: State | DeviceState,
         frontier: Frontier,
         known: tuple[tuple[Any, ...], Rates],
         only: NDArray[np.bool_] | None,
@@ -201,7 +204,7 @@ class EdgeStream:
             if kernels.loads != loads:
                 view.record.predicted = None
 
-    def _demand(self, kernels: Any, state: State, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
+    def _demand(self, kernels: Any, state: State | DeviceState, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
         if self.resident:
             return self._totals(frontier)
         table = self.directory.table
@@ -237,7 +240,7 @@ class EdgeStream:
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
-    def _at_once(self, state: Any, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
+    def _at_once(self, state: State | DeviceState, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
         table = self.directory.table
         vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
@@ -255,7 +258,7 @@ class EdgeStream:
         """Of walk: those of one kind have kernels that take alike."""
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
-    def _first_ones(self, vertices: Any, edges: Any, density: float) -> tuple[Any, Any]:
+    def _first_ones(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
         """Edges that pulls read before they leave early, and the short requests for them, per partition.
 
         density: share of edges that come from active vertices; the first active one is found after 1 / density.

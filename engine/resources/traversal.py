@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.engine.resources.direction import Direction
+from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 
 class Traversal(NamedTuple):
     """A kernel's direction, and the adjacency it walks: "out" or "in"."""
 
     direction: Direction
-    key: str
+    key: AdjacencyDirection
 
 
 FORWARD: dict[Direction, Traversal] = {"push": Traversal("push", "out"), "pull": Traversal("pull", "in")}

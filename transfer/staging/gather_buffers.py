@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.slot_pool import SlotPool
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, Work
-from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.staging.compacted_layout import BufferPlace
 from penstock.transfer.staging.gather import ActiveRows, GatherSource, Target, gather_rows
 from penstock.transfer.values.task import Partition
@@ -27,7 +27,8 @@ MOST_THREADS = 8
 """More threads do not gather faster: a few saturate the host's memory (DESIGN section 1)."""
 
 
-Gather = Future[Any]
+T = TypeVar("T")
+Gather = Future[float]
 """A thread's work under way."""
 
 
@@ -63,7 +64,7 @@ class GatherBuffers:
         self._slots = SlotPool(count)
         self._words: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}
-        self._leaving: deque[tuple[Any, GatherBuffer]] = deque()
+        self._leaving: deque[tuple[Event, GatherBuffer]] = deque()
         self._pool: ThreadPool | None = None
 
     @property
@@ -91,7 +92,7 @@ class GatherBuffers:
             raise
         return GatherBuffer(number, self._words[number], self._weights[number] if with_weights else None)
 
-    def give(self, pack: GatherBuffer, event: Any = None) -> None:
+    def give(self, pack: GatherBuffer, event: Event = None) -> None:
         """Give a pack back; with an event: once the device has passed it."""
         if event is None:
             self._slots.give(pack.number)
@@ -114,7 +115,7 @@ class GatherBuffers:
 
         return work
 
-    def submit(self, work: Callable[[], Any]) -> Gather:
+    def submit(self, work: Callable[[], T]) -> Future[T]:
         """Let a thread do some gathering."""
         if self._pool is None:
             self._pool = ThreadPool(self._threads, "penstock-gather")

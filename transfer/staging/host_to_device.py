@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSpan
-from penstock.transfer.staging.in_flight import Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
-
-NOTHING_READ = ReadRecord()
 
 
 class Link:

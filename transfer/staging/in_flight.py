@@ -10,17 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import AdjacencyArrays, Direction, Ints, TaskRecord
+from penstock.transfer.values.task import AdjacencyArrays, Ints, TaskRecord
 from penstock.transfer.values.view import View
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
 """Neighbors and weights, weights None where none are wanted."""
+NOTHING_READ = ReadRecord()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,6 @@ class EdgeRequest:
     """
 
     adjacency: AdjacencyArrays
-    direction: Direction
     first: int
     last: int
     e0: int
@@ -103,7 +103,7 @@ class Transfer:
         self._landed = copy is None
         self._released = False
         self._error: BaseException | None = None
-        self._read = ReadRecord()
+        self._read = NOTHING_READ
         self._place: tuple[HostCache, str, Ints, list[int]] | None = None
 
     def fill(self, cache: HostCache, direction: str, chunks: Ints, entries: list[int]) -> None:
@@ -124,7 +124,7 @@ class Transfer:
         return self._view.weights is not None
 
     @property
-    def arrays(self) -> tuple[Any, Any]:
+    def arrays(self) -> Arrays:
         """Where the edges will be: the view's neighbors and weights; not to be read before `view`."""
         return self._view.neighbors, self._view.weights
 

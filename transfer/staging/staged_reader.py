@@ -17,8 +17,8 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.host_to_device import NOTHING_READ, InPlace, Link
-from penstock.transfer.staging.in_flight import Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.host_to_device import InPlace, Link
+from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools, Residency

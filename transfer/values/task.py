@@ -161,7 +161,7 @@ class Demand:
     wanted_chunks: NDArray[np.uint8] | None = None
     with_weights: bool = False
     whole: bool = False
-    read_edges: Floats | None = None
+    read_edges: Floats | Ints | None = None
     packable: bool = True
     marks: NDArray[Any] | None = None
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks.exchange import Exchange
+from penstock.engine.ranks.exchange import HostExchange
 from penstock.engine.state.state import State
 
 N = 10_000
@@ -39,7 +39,7 @@ def test_messages_are_combined_and_marks_united(combiner: str, merge, devices: i
         state.touched.add(at)
         for where, value in zip(at, values, strict=True):
             expected.setdefault(int(where), []).append(int(value))
-    Exchange(states, combiner).share_messages(everything=False)
+    HostExchange(states, combiner).share_messages(everything=False)
     for state in states:
         assert marked(state.touched) == sorted(expected)
         assert {at: int(state.incoming[at]) for at in expected} == {at: merge(v) for at, v in expected.items()}
@@ -49,12 +49,12 @@ def test_a_sweep_shares_what_nobody_marked() -> None:
     states = _states("sum", 2)
     for state in states:
         state.incoming[:] = 1
-    Exchange(states, "sum").share_messages(everything=True)
+    HostExchange(states, "sum").share_messages(everything=True)
     assert all((state.incoming == 2).all() for state in states)
 
 
 def test_one_device_has_nothing_to_share() -> None:
     (state,) = _states("min", 1)
     state.incoming[3] = 7
-    Exchange([state], "min").share_messages(everything=True)
+    HostExchange([state], "min").share_messages(everything=True)
     assert state.incoming[3] == 7
