@@ -197,7 +197,7 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
     options = link_options(config, device.kind, parts, ahead)
     cache = make_cache(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, source, device, cache, options)
-    brought = 0 if cache is None else _fill(pipeline, (cache, held), config, needs) * width
+    brought = 0 if cache is None else _fill(pipeline, (cache, held), needs) * width
     slab = parts.partition_edges * parts.combine * width
     if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
@@ -242,13 +242,13 @@ def _held(name: str, cache: HostCache | None) -> dict[str, int]:
     return {name: 0 if cache is None else cache.nbytes}
 
 
-def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], config: Config, needs: MemoryRequest) -> int:
+def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], needs: MemoryRequest) -> int:
     """Give places on the device to what goes there before the first iteration; return its edges."""
     cache, brought = pipeline.cache, 0
     assert cache is not None
     for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
         table = pipeline.directory("out" if adjacency.direction == "out" else "in").table
-        numbers = initial_residents(config, needs, adjacency, table, count)
+        numbers = initial_residents(needs, adjacency, table, count)
         cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
         brought += int(table.lengths[numbers].sum())
     _keep(caches, needs.weighted)

@@ -35,7 +35,7 @@ class Config:
     route: force one of the ways to the device. model: the cost model.
     combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
     ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
-    ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    ranges stay on a device that cannot hold all: those that save most traffic, or none.
     feedback: correct the rates by what the iterations before took (where the link has a rate).
     rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
     """
@@ -58,7 +58,7 @@ class Config:
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
-    residency: Literal["value", "first", "none"] = "value"
+    residency: Literal["value", "none"] = "value"
     rates: Rates | None = None
 
     def __post_init__(self) -> None:

@@ -138,7 +138,6 @@ def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> 
         combine=parts.combine,
         priority=config.priority,
         gather_threads=config.thread_count,
-        moving=config.residency == "value",
         routes=serving(kind, slabs=parts.slabs > 0),
         route=config.route,
         model=config.model,
@@ -151,11 +150,9 @@ def edge_source_options(divided: HostBudget) -> TransferOptions:
 
 
 def initial_residents(
-    config: Config, needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
+    needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
 ) -> NDArray[np.int64]:
     """The `count` partitions that go to the device before anything is known of the demand, ascending."""
-    if config.residency == "first":
-        return np.arange(count)
     size = size_of(adjacency)
     values = prior(table.lengths, table.v1 - table.v0, size.edge_bytes(needs.weighted))
     return np.sort(np.argsort(-values, kind="stable")[:count])

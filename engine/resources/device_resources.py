@@ -105,7 +105,7 @@ class DeviceResources(HostResources):
         adjacencies = self.needs.adjacencies
         for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
             directory = self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
-            self._load(cache, directory, initial_residents(self.config, self.needs, adjacency, directory.table, count))
+            self._load(cache, directory, initial_residents(self.needs, adjacency, directory.table, count))
         self._device.finish()
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:

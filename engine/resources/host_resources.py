@@ -186,7 +186,6 @@ def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> Tr
         partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
         slabs=divided.slabs if divided else 0,
         ahead=divided.ahead if divided else 2,
-        ordered=False,
     )
 
 

@@ -294,7 +294,7 @@ class PartitionDirectory:
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
         """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
         cache = self._cache
-        if cache is None or cache.whole or (self._linked and not self.staging.options.moving):
+        if cache is None or cache.whole:
             return
         mine = cache.entries(self._key)
         if self._linked:
