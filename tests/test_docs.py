@@ -22,9 +22,13 @@ from support.source_code import FLOORS, ROOT
 README = ROOT / "README.md"
 READMES = [
     README,
-    *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs")),
-    ROOT / "storage" / "faults.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    *(path for folder in FLOORS for path in sorted((ROOT / folder).rglob("*.md"))),
+    ROOT / "tests" / "README.md",
+    ROOT / "tests" / "benchmarks" / "README.md",
 ]
+"""And what stands beside READMEs: measurements and decisions."""
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 
@@ -156,7 +160,7 @@ def test_readme_has_the_two_commands() -> None:
     assert "PYTHON" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_files_exist(path: Path) -> None:
     """`storage/read/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
     prose = INDENTED.sub("", FENCE.sub("", path.read_text(encoding="utf-8")))
