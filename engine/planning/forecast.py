@@ -182,8 +182,7 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
     host = _host_memory(graph, config, needs, divided)
     source: LinkSource
     held, ahead, read = None, 0, 0
-    edges = sum(a.edges for a in needs.adjacencies)
-    width = graph.vertex_dtype.itemsize + (graph.weight_dtype.itemsize if needs.weighted and graph.weight_dtype else 0)
+    width = graph.out.edge_bytes(needs.weighted)
     if divided is not None and not divided.whole:
         held = make_cache(graph, needs, divided, _numbers)
         staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
@@ -193,7 +192,7 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
         source = PinnedReader(device, {})
         if divided is not None:
             read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
-            host = replace(host, parts=host.parts | {"edges": edges * width})
+            host = replace(host, parts=host.parts | {"edges": needs.edge_bytes})
     options = link_options(config, device.kind, parts, ahead)
     cache = make_cache(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, source, device, cache, options)
@@ -271,10 +270,12 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
     for key in keys:
         pipeline = paper.pipeline
         directory = pipeline.directory(key)
-        demand = whole_demand(directory.table, edge_bytes=directory.edge_bytes(weighted), with_weights=weighted)
+        demand = whole_demand(
+            directory.table, edge_bytes=directory.adjacency.edge_bytes(weighted), with_weights=weighted
+        )
         residency = pipeline.residency(demand)
         disk += int(residency.disk_bytes.sum())
-        copied = directory.table.lengths * ~directory.resident(weighted) * directory.edge_bytes(weighted)
+        copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
         in_place = demand.lines * LINE_BYTES
         for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
             seconds += task.cost

@@ -73,13 +73,16 @@ class Adjacency:
         """How many chunks hold the edges."""
         return -(-self.edges // self.chunk_edges)
 
+    def edge_bytes(self, with_weights: bool) -> int:
+        """Return the bytes of an edge in memory: its neighbor, and its weight where that is wanted and there is one."""
+        weight = self.weight_dtype if with_weights else None
+        return self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
+
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
         """Return the bytes of each chunk on disk (in memory: of its arrays), int64 (chunks,)."""
         if self.neighbors is None:
-            weight = self.weight_dtype if with_weights else None
-            item = self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
             firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
-            return np.minimum(self.edges - firsts, self.chunk_edges) * item
+            return np.minimum(self.edges - firsts, self.chunk_edges) * self.edge_bytes(with_weights)
         total = self.neighbors.lengths.copy()
         if with_weights and self.weights is not None:
             total += self.weights.lengths
