@@ -111,7 +111,7 @@ def test_a_partly_fetched_partition_is_completed_and_only_what_is_missing_is_rea
 @pytest.mark.parametrize("slots", [0, 2, None])
 def test_a_demand_of_nothing_is_planned_as_make_plan_does_and_changes_no_cache(slots):
     pipeline, _ = make(partitions=6, slots=slots)
-    table = pipeline.table("out")
+    table = pipeline.directory("out").table
     run(pipeline, demand_of(table, [0, 3]))
     nothing, cache = demand_of(table, []), pipeline.cache
     before = None if cache is None else (cache.use.copy(), cache.starts.copy())
