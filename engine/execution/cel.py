@@ -19,6 +19,7 @@ from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel as route
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View
-
-LINE_BYTES = 128
 
 
 def check(program: Program, config: Config, *, asynchronous: bool) -> None:

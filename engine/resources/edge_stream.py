@@ -17,6 +17,7 @@ import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import View
 
-LINE_BYTES = 128
-SECTOR_BYTES = 32
 SLIGHT_EDGES = 1 << 23
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for

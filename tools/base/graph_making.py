@@ -13,7 +13,7 @@ from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.columns import TakenColumns
 from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, option_group, stripe_option
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import Update, progress
+from penstock.tools.base.progress import ProgressBars, progress
 
 STAGES = {
     "read": "reading",
@@ -79,7 +79,7 @@ converting = option_group("conversion", _conversion, VERTICES, BIPARTITE, *OPTIO
 """The same for a command that reads edges, and perhaps vertices, from files."""
 
 
-def watching(update: Update, note: Callable[[str], None]) -> Callable[[ConvertProgress], None]:
+def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[ConvertProgress], None]:
     """Turn conversion's progress records into a bar, and announce scratch space once."""
     announced: list[int] = []
 

@@ -6,41 +6,23 @@ Elsewhere, or when asked to be quiet, nothing is imported and nothing costs anyt
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.printable import printable
 
 
-class Update(Protocol):
-    """Shows how far the work is."""
+class ProgressBars:
+    """Shows how far the work is: a bar for each stage. Without `bars` it does nothing."""
 
-    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        """A new stage starts a new bar; total None where it is unknown; unit: bytes or a noun."""
-
-    def write(self, line: str) -> None:
-        """Write a line above the bars, which stays."""
-
-
-class _Nothing:
-    """Shows nothing."""
-
-    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        """Pass."""
-
-    def write(self, line: str) -> None:
-        """Pass."""
-
-
-class _Bars:
-    """A bar for each stage."""
-
-    def __init__(self, bars: Any) -> None:
+    def __init__(self, bars: Any = None) -> None:
         self._bars = bars
         self._tasks: dict[str, Any] = {}
 
     def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        """Move the stage's bar, or begin one."""
+        """Move the stage's bar; a new stage starts a new one. total: None where unknown; unit: bytes or a noun."""
+        if self._bars is None:
+            return
         if stage not in self._tasks:
             for task in self._tasks.values():
                 self._bars.stop_task(task)
@@ -48,23 +30,24 @@ class _Bars:
         self._bars.update(self._tasks[stage], completed=done, total=total)
 
     def write(self, line: str) -> None:
-        """Write a line above the bars."""
-        self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
+        """Write a line above the bars, which stays."""
+        if self._bars is not None:
+            self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
 
 
 def on_terminal(*, quiet: bool) -> bool:
-    """Whether somebody watches."""
+    """Whether progress is shown."""
     return not quiet and sys.stderr.isatty()
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Update]:
+def progress(*, quiet: bool) -> Iterator[ProgressBars]:
     """Yield a function that shows how far the work is; without a terminal it does nothing."""
     if not on_terminal(quiet=quiet):
-        yield _Nothing()
+        yield ProgressBars()
         return
     with _bars() as bars:
-        yield _Bars(bars)
+        yield ProgressBars(bars)
 
 
 @contextmanager

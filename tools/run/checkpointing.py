@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +67,18 @@ checkpointing = option_group(
 )
 
 
+class Followed:
+    """The records of a run's iterations; once they are over, `result` is what the run returned."""
+
+    result: Result
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[IterationRecord]:
+        self.result = yield from self._steps
+
+
 def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Callable[[str], None]) -> Steps:
     """Pass a run's records on; tell where it goes on, and end it at a signal, after its checkpoint.
 
@@ -78,12 +90,8 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
     listening: AbstractContextManager[list[int]] = deferring_signals(checkpoints.ask) if main else nullcontext([])
     told = 0
     with listening as signals:
-        while True:
-            try:
-                record = next(steps)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
+        followed = Followed(steps)
+        for record in followed:
             while told < len(checkpoints.notes):
                 note(checkpoints.notes[told])
                 told += 1
@@ -92,6 +100,7 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
                 steps.close()
                 raise Stopped(signals[0], _left(checkpoints, kept.trouble))
             yield record
+        return followed.result
 
 
 def _left(checkpoints: Checkpoints, trouble: str) -> str:

@@ -6,17 +6,17 @@ programs -> graph -> rates -> run directory -> session -> each program: run, wri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.tools.base.output import Console
-from penstock.tools.run.checkpointing import ending_at_signals
+from penstock.tools.run.checkpointing import Followed, ending_at_signals
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.live_table import NoTable, iterations
+from penstock.tools.run.live_table import LiveTable, iterations
 from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
     from penstock.engine.session import Session
-    from penstock.engine.state.records import IterationRecord
-    from penstock.engine.state.result import Result
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class JobContext:
     session: Session
     record: Record
     metrics: Metrics
-    seen: NoTable
+    seen: LiveTable
     checkpoints: Checkpoints | None
     note: Callable[[str], None]
 
@@ -80,8 +78,15 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     session, metrics = context.session, context.metrics
     context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
-    steps = ending_at_signals(session.steps(program, context.checkpoints), context.checkpoints, context.note)
-    result = _followed(steps, context)
+    steps = session.steps(program, context.checkpoints)
+    followed = Followed(ending_at_signals(steps, context.checkpoints, context.note))
+    for record in followed:
+        context.record.begin()
+        metrics.note(record)
+        context.seen.note(record)
+    context.record.begin()
+    context.seen.end()
+    result = followed.result
     summary = ResultSummary(result, time.perf_counter() - began, peak_resident_bytes())
     metrics.end(summary.facts())
     if step.wanted.path is not None:
@@ -89,20 +94,6 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     if context.checkpoints is not None:
         context.checkpoints.clear()
     return summary
-
-
-def _followed(steps: Generator[IterationRecord, None, Result], context: JobContext) -> Result:
-    """Follow a run to its end."""
-    while True:
-        try:
-            record = next(steps)
-        except StopIteration as end:
-            context.record.begin()
-            context.seen.end()
-            return cast("Result", end.value)
-        context.record.begin()
-        context.metrics.note(record)
-        context.seen.note(record)
 
 
 def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, console: Console) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.tools.base.progress import Update, count, on_terminal, progress
+from penstock.tools.base.progress import ProgressBars, count, on_terminal, progress
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
@@ -83,56 +83,45 @@ class Pace:
         return tally
 
 
-class NoTable:
-    """Shows nothing."""
+class LiveTable:
+    """Writes lines above a bar; without `show` nothing is shown or measured."""
 
-    def begin(self, name: str, session: Session, most_edges: int) -> None:
-        """A program begins that may walk so many edges, for the time left where its iterations are bounded."""
-
-    def note(self, record: IterationRecord) -> None:
-        """An iteration is over."""
-
-    def end(self) -> None:
-        """The program is over."""
-
-
-class Lines(NoTable):
-    """Writes lines above a bar."""
-
-    def __init__(self, show: Update, write: Callable[[str], None]) -> None:
-        self._show, self._write = show, write
-        self._before = resident_bytes()
+    def __init__(self, show: ProgressBars | None = None) -> None:
+        self._show = show
+        self._before = 0 if show is None else resident_bytes()
         self._name, self._most, self._walked = "", 0, 0
         self._session: Session | None = None
         self._pace: Pace | None = None
 
     def begin(self, name: str, session: Session, most_edges: int) -> None:
-        """A program begins."""
+        """A program begins that may walk so many edges, for the time left where its iterations are bounded."""
         self._name, self._session, self._most, self._walked = name, session, most_edges, 0
         self._pace = None
-        self._show(name, 0, None, "edges")
+        if self._show is not None:
+            self._show(name, 0, None, "edges")
 
     def note(self, record: IterationRecord) -> None:
-        """An iteration is over: tell it, or wait for more; move the bar."""
-        assert self._session is not None, "iterations lie between begin and end"
+        """An iteration is over: write its line, or wait for more; move the bar."""
+        if self._show is None or self._session is None:
+            return
         if self._pace is None:
             self._pace = Pace()
-            self._write(heading(self._session))
+            self._show.write(heading(self._session))
         self._walked += record.edges
         self._show(self._name, self._walked, self._most if self._most < UNBOUNDED else None, "edges")
-        self._tell(self._pace.take(record))
+        self._write(self._pace.take(record))
 
     def end(self) -> None:
-        """Tell what is left."""
+        """Write what is left."""
         if self._pace is not None:
-            self._tell(self._pace.rest())
+            self._write(self._pace.rest())
         self._session = self._pace = None
 
-    def _tell(self, tally: Tally | None) -> None:
-        if tally is not None and self._session is not None:
+    def _write(self, tally: Tally | None) -> None:
+        if tally is not None and self._session is not None and self._show is not None:
             device = self._session.device
             held = resident_bytes() - self._before if device is None else device.used_bytes
-            self._write(line(tally, held, linked=device is not None))
+            self._show.write(line(tally, held, linked=device is not None))
 
 
 def heading(session: Session) -> str:
@@ -158,10 +147,10 @@ def _row(*cells: str) -> str:
 
 
 @contextmanager
-def iterations(*, quiet: bool) -> Iterator[NoTable]:
+def iterations(*, quiet: bool) -> Iterator[LiveTable]:
     """Yield what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
     if not on_terminal(quiet=quiet):
-        yield NoTable()
+        yield LiveTable()
         return
     with progress(quiet=quiet) as show:
-        yield Lines(show, show.write)
+        yield LiveTable(show)

@@ -16,7 +16,7 @@ from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import AdjacencyArrays, Direction, Ints, TaskRecord
+from penstock.transfer.values.task import AdjacencyArrays, Ints, TaskRecord
 from penstock.transfer.values.view import View
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
@@ -33,7 +33,6 @@ class EdgeRequest:
     """
 
     adjacency: AdjacencyArrays
-    direction: Direction
     first: int
     last: int
     e0: int

@@ -162,9 +162,7 @@ class PartitionDirectory:
         table = self.table
         edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
         cached = self.is_cached(first, last)
-        return EdgeRequest(
-            self.adjacency, self.direction, first, last, *edges, *rows, cached, chunks, with_weights, record
-        )
+        return EdgeRequest(self.adjacency, first, last, *edges, *rows, cached, chunks, with_weights, record)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for what a task wants."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.storage import budget
+from penstock.storage.base import budget
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.bench.routes.matrix import Case, Configuration, difference
 from penstock.tools.bench.routes.outcome import Row, Trial
+from penstock.tools.run.checkpointing import Followed
 from penstock.transfer.calibration.prediction_error import accuracy
 
 if TYPE_CHECKING:
@@ -144,14 +145,12 @@ def _run(session: Session, program: Program, patience: float) -> Result:
     """Run a program to its end, which must come within `patience` seconds. Raises _TooLongError otherwise."""
     steps = session.steps(program)
     until = time.perf_counter() + patience
-    while True:
-        try:
-            record = next(steps)
-        except StopIteration as end:
-            return cast("Result", end.value)
+    followed = Followed(steps)
+    for record in followed:
         if time.perf_counter() > until:
             steps.close()
             raise _TooLongError(f"gave up in iteration {record.number} after {patience:g} s; --patience waits longer")
+    return followed.result
 
 
 def trace_of(record: IterationRecord) -> dict[str, Any]:
