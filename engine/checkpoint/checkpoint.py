@@ -105,7 +105,7 @@ class Checkpoints:
         if not resumable(program):
             raise InputError(
                 f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "
-                "it cannot be resumed: add it, as engine/README.md says, or run without checkpoints"
+                "it cannot be resumed: add it, as engine/writing_programs.md describes, or run without checkpoints"
             )
         self._watched = [RecordingAttributes.begin(program)]
         if self._identity:
