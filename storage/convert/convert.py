@@ -15,13 +15,14 @@ from typing import Literal
 
 from penstock.storage.base.atomic import check_target
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
+from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
 from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.radix import RULES
-from penstock.storage.convert.sort.read import InputEdges, SpillFiller
+from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore

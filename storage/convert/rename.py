@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.renumber.hub_order import DegreeCount, hub_order, inverse
 from penstock.storage.convert.renumber.id_mapping import (
     BipartiteIds,
@@ -24,7 +25,7 @@ from penstock.storage.convert.renumber.id_mapping import (
 from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
-from penstock.storage.convert.sort.read import InputEdges, NewIds, SpillFiller, Steps
+from penstock.storage.convert.sort.read import NewIds, SpillFiller, Steps
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns

@@ -17,7 +17,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     lowest_bit,
     row_start,
 )
-from penstock.engine.kernels.cuda.driver import Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import DeviceKernel, cuda, device, kernel
 from penstock.engine.program.bindings import Author
 
 ZERO = np.int64(0)
@@ -53,7 +53,7 @@ def count_active(active, index, base, sizes, table, chunks):  # type: ignore[no-
         word += np.uint64(all_threads())
 
 
-def make_add_pending(author: Author) -> Kernel:
+def make_add_pending(author: Author) -> DeviceKernel:
     """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
     pending = author.calls["pending"]
 
@@ -75,7 +75,7 @@ def make_add_pending(author: Author) -> Kernel:
     return add_pending
 
 
-def make_count_cond(author: Author) -> Kernel:
+def make_count_cond(author: Author) -> DeviceKernel:
     """Kernel: count the rows of vertices that want messages (demand of a pull).
 
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.

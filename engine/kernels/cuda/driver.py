@@ -36,7 +36,7 @@ PER_THREAD = 2 if SIMULATED else 8
 TILE = BLOCK * PER_THREAD
 """Edges of a tile, the unit in which blocks take edges; tiles start at multiples of TILE."""
 
-_kernels: weakref.WeakSet[Kernel] = weakref.WeakSet()
+_kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
 """The name of the device that kernels are launched on."""
 _loads = [0]
@@ -64,7 +64,7 @@ if not SIMULATED:
         return sort_in_place if values.ndim == 1 else None
 
 
-class Kernel:
+class DeviceKernel:
     """One kernel: compiled at its first launch with arguments of certain types on a certain device.
 
     together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
@@ -104,18 +104,18 @@ class Kernel:
             loaded.forget()
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
+def kernel(function: Callable[..., Any]) -> DeviceKernel:
     """Make a kernel of a function whose closure holds device functions."""
     if SIMULATED:
         device(function)
-    return Kernel(function)
+    return DeviceKernel(function)
 
 
-def kernel_together(function: Callable[..., Any]) -> Kernel:
+def kernel_together(function: Callable[..., Any]) -> DeviceKernel:
     """Make a kernel whose blocks wait for each other (`wait_for_all` of `device_functions.py`)."""
     if SIMULATED:
         device(function)
-    return Kernel(function, together=True)
+    return DeviceKernel(function, together=True)
 
 
 def use(on: Any) -> None:

@@ -21,7 +21,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     mark,
     row_start,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, DeviceKernel, cuda, device, kernel
 from penstock.engine.program.bindings import Author
 
 INFINITE = np.float64(np.inf)
@@ -49,7 +49,7 @@ def block_sum(values, thread):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_select(author: Author) -> Kernel:
+def make_select(author: Author) -> DeviceKernel:
     """Kernel: move what is pending and below `limit` into `active`; per block: vertices, lines, edges, rest."""
     priority, has_priority = author.calls["priority"], author.has_priority
 
@@ -194,7 +194,7 @@ def mark_all(positions, words):  # type: ignore[no-untyped-def]
         at += all_threads()
 
 
-def make_select_in_view(author: Author) -> Kernel:
+def make_select_in_view(author: Author) -> DeviceKernel:
     """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it."""
     priority, has_priority = author.calls["priority"], author.has_priority
 
@@ -225,7 +225,7 @@ def make_select_in_view(author: Author) -> Kernel:
     return select_in_view
 
 
-def make_select_ready(author: Author) -> Kernel:
+def make_select_ready(author: Author) -> DeviceKernel:
     """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks."""
     priority, has_priority = author.calls["priority"], author.has_priority
 

@@ -38,7 +38,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     unmark,
     wait_for_all,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, Kernel, compile_author, cuda, device, kernel_together
+from penstock.engine.kernels.cuda.driver import BLOCK, DeviceKernel, compile_author, cuda, device, kernel_together
 from penstock.engine.kernels.cuda.push import make_reach
 from penstock.engine.kernels.cuda.vertices import make_renew
 from penstock.engine.kernels.cuda.work_queue import (
@@ -162,7 +162,7 @@ def make_filter(author: Author, apart: bool) -> Any:
     return filter_reached
 
 
-def make_fused_iterations(author: Author, weighted: bool, apart: bool) -> Kernel:
+def make_fused_iterations(author: Author, weighted: bool, apart: bool) -> DeviceKernel:
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `DeviceState`.
 
     frontier: the list and its length. bounds int64[5]: iterations, edges, alpha, unexplored, before; limits float64[2]:

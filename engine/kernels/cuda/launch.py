@@ -25,7 +25,7 @@ from penstock.engine.kernels.cuda.driver import (
     BLOCK,
     LANES,
     TILE,
-    Kernel,
+    DeviceKernel,
     blocks_for,
     blocks_together,
     compile_author,
@@ -521,7 +521,7 @@ class CudaKernels:
             # The second: a module lacks what is asked of it; the third: typed, but not for a GPU.
             raise InputError(explain(self.author.name, str(error))) from error
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> DeviceKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name in ("fused_iterations", "fused_iterations apart"):
@@ -550,16 +550,16 @@ def lines_of_run(neighbors: Any) -> int:
     return max(1, LANES * int(neighbors.dtype.itemsize) // LINE_BYTES)
 
 
-_MADE: dict[str, dict[str, Kernel]] = {}
+_MADE: dict[str, dict[str, DeviceKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not compile them again."""
-_BY_EDGE: dict[str, Callable[[Author, bool], Kernel]] = {
+_BY_EDGE: dict[str, Callable[[Author, bool], DeviceKernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull_first": pull_kernels.make_pull_first,
     "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
 }
-_BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
+_BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
     "select": frontier_kernels.make_select,
     "send": vertex_kernels.make_send,
     "reduce": vertex_kernels.make_reduce,
@@ -569,7 +569,7 @@ _BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,
 }
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, DeviceKernel] = {
     "mark_all": frontier_kernels.mark_all,
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,
     "count_active": demand_kernels.count_active,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.cuda import rows, sort, triangles, vectors
-from penstock.engine.kernels.cuda.driver import LANES, TILE, Kernel, blocks_for, most_blocks
+from penstock.engine.kernels.cuda.driver import LANES, TILE, DeviceKernel, blocks_for, most_blocks
 from penstock.engine.kernels.cuda.launch import _MADE, CudaKernels, DeviceIndex, lines_of_run, tiles_of
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
@@ -217,7 +217,7 @@ class CudaRowKernels(CudaKernels):
             self._long[key] = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
         return self._long[key]
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> DeviceKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name == "collect":
@@ -234,14 +234,14 @@ def _tiles(low: int, high: int) -> int:
     return min(most_blocks(), tiles_of(low, high))
 
 
-_BY_VERTEX: dict[str, Callable[[Author], Kernel]] = {
+_BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
     "apply_rows": rows.make_apply_rows,
     "sort_windows": sort.make_sort_windows,
     "sort_chunks": sort.make_sort_chunks,
     "merge_near": sort.make_merge_near,
     "intersect": triangles.make_intersect,
 }
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, DeviceKernel] = {
     "merge_far": sort.merge_far,
     "copy_rows": rows.copy_rows,
     "count_neighbors": triangles.count_neighbors,

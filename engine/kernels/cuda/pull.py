@@ -21,7 +21,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     row_start,
     tell_sum,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, PER_THREAD, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import ZERO, tile_bounds
 from penstock.engine.program.bindings import Author
 
@@ -172,7 +172,7 @@ def make_gather(author: Author, weighted: bool) -> Any:
     return gather
 
 
-def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Kernel:
+def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> DeviceKernel:
     """Kernel: every row of the view that wants messages takes the first that an active in-neighbor sends.
 
     linked: False for a kernel that leaves out the next two, which slow it by half where all edges are on the device.
@@ -223,7 +223,7 @@ def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Kern
     return pull_first
 
 
-def make_pull(author: Author, weighted: bool, uses_target: bool) -> Kernel:
+def make_pull(author: Author, weighted: bool, uses_target: bool) -> DeviceKernel:
     """Kernel: every row of the view that wants messages combines all that its active in-neighbors send.
 
     A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory

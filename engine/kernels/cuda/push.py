@@ -24,7 +24,17 @@ from penstock.engine.kernels.cuda.device_functions import (
     row_start,
     tell_sum,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, LANES, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import (
+    BLOCK,
+    LANE_SHIFT,
+    LANES,
+    PER_THREAD,
+    TILE,
+    DeviceKernel,
+    cuda,
+    device,
+    kernel,
+)
 from penstock.engine.program.bindings import Author
 
 RUN = 4
@@ -110,7 +120,7 @@ def list_bounds(vertices, count, view, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_list(author: Author, weighted: bool) -> Kernel:
+def make_push_list(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: push from the vertices in the view's rows of a list: ascending, the running sum of their lines, length.
 
     tally: whether to count the lines read, and where (int64[1]): see `CudaKernels`.
@@ -166,7 +176,7 @@ def tile_bounds(tile, view, starts, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_rows(author: Author, weighted: bool) -> Kernel:
+def make_push_rows(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: push along the view's edges from every marked row (from all rows if `whole`)."""
     relax = make_relax(author, weighted)
 
@@ -187,7 +197,7 @@ def make_push_rows(author: Author, weighted: bool) -> Kernel:
     return push_rows
 
 
-def make_push_compacted(author: Author, weighted: bool) -> Kernel:
+def make_push_compacted(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: push along the rows of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)
 

@@ -23,7 +23,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     global_thread,
     row_start,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import tile_bounds
 from penstock.engine.program.bindings import Author
 
@@ -88,7 +88,7 @@ def tile_rows_of(layout, tile, count, bounds):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_collect(author: Author, weighted: bool) -> Kernel:
+def make_collect(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: put the message of every edge of the view, whose rows are the block's, into the buffer.
 
     index, starts: of the walk that brings the edges; second: whether that is the second.
@@ -132,7 +132,7 @@ def copy_rows(view, index, starts, layout, second, buffer):  # type: ignore[no-u
         tile += np.int64(cuda.gridDim.x)
 
 
-def make_apply_rows(author: Author) -> Kernel:
+def make_apply_rows(author: Author) -> DeviceKernel:
     """Kernel: run `vertex` on each row's messages; new values go to `following`, old ones stay for others to read.
 
     index: of the edges sent along. partial float64[threads, globals]: every thread's share of the Globals so far.

@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE
-from penstock.engine.kernels.cuda.driver import BLOCK, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.rows import position, row_at, row_from
 from penstock.engine.program.bindings import Author
 
@@ -122,7 +122,7 @@ def sort_shared_rows(values, places, count):  # type: ignore[no-untyped-def]
         shift += STEP
 
 
-def make_sort_windows(author: Author) -> Kernel:
+def make_sort_windows(author: Author) -> DeviceKernel:
     """Kernel: sort every row of the block that has at most SHORT messages; `count`: messages of the block."""
     message_type: Any = numba.from_dtype(author.message)
 
@@ -158,7 +158,7 @@ def make_sort_windows(author: Author) -> Kernel:
     return sort_windows
 
 
-def make_sort_chunks(author: Author) -> Kernel:
+def make_sort_chunks(author: Author) -> DeviceKernel:
     """Kernel: sort every chunk of the long rows.
 
     chunks int64 (n, 3): where a chunk and its row begin in the buffer, and where the row ends.
@@ -202,7 +202,7 @@ def merge_far(chunks, buffer, run_shift, gap_shift):  # type: ignore[no-untyped-
         number += np.int64(cuda.gridDim.x)
 
 
-def make_merge_near(author: Author) -> Kernel:
+def make_merge_near(author: Author) -> DeviceKernel:
     """Kernel: the comparisons inside of chunks that end a merge of runs of 1 << run_shift messages."""
     message_type: Any = numba.from_dtype(author.message)
     widest = np.int64(TILE.bit_length() - 2)

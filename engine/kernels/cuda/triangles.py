@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, global_thread
-from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, SIMULATED, TILE, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, SIMULATED, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.frontier import block_sum
 from penstock.engine.kernels.cuda.rows import middle_of, position, row_at, tile_rows_of
 from penstock.engine.program.bindings import Author
@@ -196,7 +196,7 @@ def strip_row(starts, edge):  # type: ignore[no-untyped-def]
     return low
 
 
-def make_intersect(author: Author) -> Kernel:
+def make_intersect(author: Author) -> DeviceKernel:
     """Kernel: for every triangle v, w, x (v a row of `ones`, w a row of `others`) give each corner its message.
 
     each: what one stored edge counts as.

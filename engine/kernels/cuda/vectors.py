@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, degree_of, global_thread, row_start
-from penstock.engine.kernels.cuda.driver import BLOCK, TILE, Kernel, compile_author, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, TILE, DeviceKernel, compile_author, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import ZERO, tile_bounds
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program, fields_of
@@ -43,7 +43,7 @@ def sum_groups(sums, total, first, last, each):  # type: ignore[no-untyped-def]
         total[k] = sums[(k - first) * BLOCK + thread]
 
 
-def make_pull_vectors(author: Author, weighted: bool, width: int) -> Kernel:
+def make_pull_vectors(author: Author, weighted: bool, width: int) -> DeviceKernel:
     """Kernel: add to incoming[v, :] the vectors of `width` numbers along the edges of the view."""
     edge = author.calls["edge"]
     message_type: Any = numba.from_dtype(author.message)
@@ -104,7 +104,7 @@ def make_pull_vectors(author: Author, weighted: bool, width: int) -> Kernel:
     return pull_vectors
 
 
-def make_apply_vectors(author: Author, width: int) -> Kernel:
+def make_apply_vectors(author: Author, width: int) -> DeviceKernel:
     """Kernel: run `vertex` on every vertex and its vector of messages, which is cleared after that.
 
     partial float64[threads, globals]: every thread's share of the Globals.

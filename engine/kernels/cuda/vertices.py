@@ -21,7 +21,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     lowest_bit,
     mark,
 )
-from penstock.engine.kernels.cuda.driver import BLOCK, Kernel, cuda, device, kernel
+from penstock.engine.kernels.cuda.driver import BLOCK, DeviceKernel, cuda, device, kernel
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program, arguments, author_function
 
@@ -75,7 +75,7 @@ def make_tell(author: Author) -> Any:
     return tell
 
 
-def make_fold(author: Author) -> Kernel:
+def make_fold(author: Author) -> DeviceKernel:
     """Kernel of one block: readback float64[1, globals] = what all rows of shares float64[rows, globals] come to."""
     kinds, starts, totals = kinds_of(author), starts_of(author), len(author.totals)
     columns, tell = len(starts), make_tell(author)
@@ -96,7 +96,7 @@ def make_fold(author: Author) -> Kernel:
     return fold
 
 
-def make_send(author: Author) -> Kernel:
+def make_send(author: Author) -> DeviceKernel:
     """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
     send = author.calls["send"]
 
@@ -197,7 +197,7 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
     return device(namespace["renew_here"])
 
 
-def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -> Kernel:
+def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -> DeviceKernel:
     """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
 
     changing: as in `make_renew_here`, None where a field is a vector. ahead: whether a whole one also does what `send`
@@ -252,7 +252,7 @@ def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -
     return apply
 
 
-def make_reduce(author: Author) -> Kernel:
+def make_reduce(author: Author) -> DeviceKernel:
     """Kernel: shares[block, :] = that block's share of the Globals of the present values."""
     load, accumulate, tell = author.calls["load"], author.calls["accumulate"], make_tell(author)
     starts, totals = starts_of(author), len(author.totals)

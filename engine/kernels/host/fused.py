@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of, is_marked, row_start
-from penstock.engine.kernels.host.jit import Kernel, inline, kernel
+from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program, arguments, author_function
@@ -227,7 +227,7 @@ def make_select_due(author: Author) -> Any:
     return select_due
 
 
-def make_fused_iterations(author: Author, weighted: bool, apart: bool, key: str) -> Kernel:
+def make_fused_iterations(author: Author, weighted: bool, apart: bool, key: str) -> JitKernel:
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `State.accumulate_apart`.
 
     listed: (vertices, work) of the first frontier, `number` of them, which is run whatever its size; then of those that

@@ -49,7 +49,7 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
 
 
-class Kernel:
+class JitKernel:
     """A kernel in two versions, each compiled when first called: on all threads, and on the caller's alone.
 
     Waking threads costs more than a small iteration's whole work, and much more on a busy machine.
@@ -76,9 +76,9 @@ class Kernel:
         return kept(compiled, lambda: hashlib.sha256(_sources() + name.encode()).hexdigest())
 
 
-def kernel(key: str) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(key: str) -> Callable[[Callable[..., Any]], JitKernel]:
     """Make a kernel closed over compiled functions; `key` names what it is closed over."""
-    return lambda function: Kernel(function, key)
+    return lambda function: JitKernel(function, key)
 
 
 FORKED = (

@@ -18,7 +18,7 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.jit import Kernel, check_workers, inline
+from penstock.engine.kernels.host.jit import JitKernel, check_workers, inline
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.state.frontier import Frontier
@@ -346,7 +346,7 @@ class HostKernels:
                 raise MemoryError(f"compiling the kernel {name}") from error
             raise InputError(explain(self.author.name, str(error))) from error
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> JitKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name in _BY_EDGE:
@@ -370,7 +370,7 @@ class HostKernels:
         return self._key
 
 
-_MADE: dict[str, dict[str, Kernel]] = {}
+_MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
 _BY_EDGE = {
     "push_list": push_kernels.make_push_list,
@@ -389,7 +389,7 @@ _BY_VERTEX = {
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,
 }
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, JitKernel] = {
     "enumerate": frontier_kernels.make_enumerate("enumerate"),
     "count_active": demand_kernels.count_active,
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,

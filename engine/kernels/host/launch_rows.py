@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.host import rows, triangles, vectors
-from penstock.engine.kernels.host.jit import Kernel
+from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, HostKernels, kernel_index
 from penstock.engine.state.row_blocks import offsets
 
@@ -114,7 +114,7 @@ class HostRowKernels(HostKernels):
         first = block.indexes[0].degrees(block.first, block.last)
         return np.uint64(block.first), positions, positions[:-1] + first
 
-    def _make(self, name: str) -> Kernel:
+    def _make(self, name: str) -> JitKernel:
         if name in _SHARED:
             return _SHARED[name]
         if name in _BY_EDGE:
@@ -126,7 +126,7 @@ class HostRowKernels(HostKernels):
 
 _BY_EDGE = {"collect": rows.make_collect, "pull_vectors": vectors.make_pull_vectors}
 _BY_VERTEX = {"apply_rows": rows.make_apply_rows, "intersect": triangles.make_intersect}
-_SHARED: dict[str, Kernel] = {
+_SHARED: dict[str, JitKernel] = {
     "copy_rows": rows.copy_rows,
     "count_neighbors": triangles.count_neighbors,
     "count_kept": triangles.count_kept,

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
-from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, merged
+from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, Original, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
-from penstock.storage.convert.sort.read import NewIds, Original
+from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype

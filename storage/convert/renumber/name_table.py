@@ -292,3 +292,7 @@ class NameStore:
         keep = np.ones(len(names.text), bool)
         keep[names.ends - names.lengths] = False
         return StringArray(names.text[keep], names.ends - np.arange(1, len(names) + 1))
+
+
+Original = NDArray[Any] | NameStore | None
+"""The ids that vertices had, by vertex: numbers, strings, or None where they are the same."""

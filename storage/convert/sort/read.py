@@ -11,29 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.renumber.name_table import NameStore
 from penstock.storage.convert.sort.run import KeyRun, Packing, pack_edges
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.core.source import RowSource
 
-Original = NDArray[Any] | NameStore | None
-"""The ids that vertices had, by vertex: numbers, strings, or None where they are the same."""
 NewIds = Callable[[NDArray[Any]], NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputEdges:
-    """What reading came to: where the edges are, of which vertices and with what weights; their original ids
-    if ids were changed; of two sides, how many sources."""
-
-    store: Spill | RowSource
-    vertices: int
-    input_edges: int
-    weights: WeightExtent | None
-    original: Original = None
-    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

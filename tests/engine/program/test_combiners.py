@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.cuda import device_functions, driver
 from penstock.engine.kernels.host import atomics
-from penstock.engine.kernels.host.jit import Kernel
+from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.program.combiners import COMBINERS, identity_of
 
 VALUES = {"f": [-2.5, -1.0, 0.0, 0.0, 3.0, 7.25], "i": [-4, -1, 0, 0, 3, 6], "u": [0, 1, 1, 6, 9, 12]}
@@ -39,7 +39,7 @@ def test_the_host_combines_as_the_table_says(name: str, combine: dict[str, objec
 
     values = np.array([5, 3, 9, 9, 12, 1], dtype=np.uint32)
     target, changed = np.array([6], dtype=np.uint32), np.zeros(len(values), dtype=np.bool_)
-    Kernel(run, f"{name} {combine is atomics.COMBINE}").serial(target, values, changed)
+    JitKernel(run, f"{name} {combine is atomics.COMBINE}").serial(target, values, changed)
     check(name, target, values, changed)
 
 

@@ -176,7 +176,7 @@ def test_a_kernel_is_loaded_once_a_device_and_kind_of_arguments(monkeypatch: pyt
     monkeypatch.setattr(seam, "_Loaded", Loaded)
     monkeypatch.setattr(seam, "_current", [""])
     Loaded.made = []
-    known = seam.Kernel(lambda values: None)
+    known = seam.DeviceKernel(lambda values: None)
     devices = [EmulatedDevice("one"), EmulatedDevice("other")]
     for device in (*devices, *devices):
         seam.use(device)
