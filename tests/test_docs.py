@@ -24,6 +24,8 @@ READMES = [
     README,
     *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs")),
     ROOT / "storage" / "faults.md",
+    *(ROOT / name for name in ("tools/using.md", "tools/jobs.md", "engine/python.md", "storage/ingest/formats.md")),
+    ROOT / "engine" / "programs" / "programs.md",
 ]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
@@ -171,6 +173,7 @@ def test_named_files_exist(path: Path) -> None:
 
 
 def test_programs_are_documented() -> None:
-    text = README.read_text(encoding="utf-8")
-    documented = set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
-    assert set(PROGRAMS) <= documented
+    """With parameters and answers on their page, by name in the README."""
+    text = (ROOT / "engine" / "programs" / "programs.md").read_text(encoding="utf-8")
+    assert set(PROGRAMS) <= set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
+    assert set(PROGRAMS) <= set(re.findall(r"`([a-z_]+)`", README.read_text(encoding="utf-8")))
