@@ -91,20 +91,17 @@ class Adjacency:
     def index(self) -> Index:
         """Return the row index; the first call reads the degrees. Raises RunError if damaged."""
         if self._index is None:
-            self._index = self._load_index()
+            assert self.degrees is not None, "a graph in memory is made with its index"
+            index = from_degrees(self.vertices, self._degrees)
+            if index.edges != self.edges:
+                raise self._unequal(str(index.edges))
+            self._index = index
         return self._index
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
         if self.degrees is not None:
             self._index = None
-
-    def _load_index(self) -> Index:
-        assert self.degrees is not None, "a graph in memory is made with its index"
-        index = from_degrees(self.vertices, self._degrees)
-        if index.edges != self.edges:
-            raise self._unequal(str(index.edges))
-        return index
 
     def _degrees(self) -> Iterator[NDArray[Any]]:
         """All degrees in order; stops as soon as they are too many, before any sum of them could wrap around."""
