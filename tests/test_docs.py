@@ -20,17 +20,10 @@ from penstock.tools.cli import cli
 from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
-READMES = [
-    README,
-    ROOT / "CHANGELOG.md",
-    ROOT / ".github" / "CONTRIBUTING.md",
-    *(path for folder in FLOORS for path in sorted((ROOT / folder).rglob("*.md"))),
-    ROOT / "tests" / "README.md",
-    ROOT / "tests" / "benchmarks" / "README.md",
-]
-"""And what stands beside READMEs: measurements and decisions."""
+PAGES = [README, *(page for floor in FLOORS for page in sorted((ROOT / floor).rglob("*.md")))]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
+OTHER_PAGES = [ROOT / name for name in ("CHANGELOG.md", ".github/CONTRIBUTING.md", "tests/README.md")]
 
 
 def walk(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
@@ -87,7 +80,7 @@ def descend(command: click.Command, words: list[str], parent: click.Context | No
 
 README_EXAMPLES = [
     (path.relative_to(ROOT).as_posix(), line)
-    for path in READMES
+    for path in PAGES
     if path.is_file()
     for line in examples("\n".join(code_lines(path.read_text(encoding="utf-8"))))
 ]
@@ -160,7 +153,12 @@ def test_readme_has_the_two_commands() -> None:
     assert "PYTHON" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def below(page: Path) -> Path:
+    """The folder whose files a page may name without their folder: its own; of a note on a decision the floor's."""
+    return page.parents[1] if page.parent.name == "decisions" else page.parent
+
+
+@pytest.mark.parametrize("path", PAGES + OTHER_PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_files_exist(path: Path) -> None:
     """`storage/read/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
     prose = INDENTED.sub("", FENCE.sub("", path.read_text(encoding="utf-8")))
@@ -169,7 +167,7 @@ def test_named_files_exist(path: Path) -> None:
     absent = [
         name
         for name in names
-        if not ((ROOT / name).exists() or (path.parent / name).exists() or any(path.parent.rglob(name)))
+        if not ((ROOT / name).exists() or (path.parent / name).exists() or any(below(path).rglob(name)))
     ]
     assert absent == []
 
