@@ -184,8 +184,3 @@ def test_programs_are_documented() -> None:
     text = (ROOT / "engine" / "programs" / "programs.md").read_text(encoding="utf-8")
     assert set(PROGRAMS) <= set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
     assert set(PROGRAMS) <= set(re.findall(r"`([a-z_]+)`", README.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("name", ["CHANGELOG.md", ".github/CONTRIBUTING.md", "tests/README.md"])
-def test_files_named_beside_the_floors_exist(name: str) -> None:
-    test_named_files_exist(ROOT / name)
