@@ -38,7 +38,8 @@ class Config:
     direction, mode : str
         Force push or pull, synchronous or asynchronous execution.
     kernels : {"host", "reference", "cuda"}
-        "reference" runs the plain Python definition; "cuda" the GPU's kernels, on an emulated device by numba's simulator.
+        "reference" runs the plain Python definition; "cuda" the kernels of a GPU, on an emulated device in numba's
+        simulator.
     throttle : float, optional
         Bytes per second and stripe that are read, for tests.
     device : str
