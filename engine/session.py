@@ -23,6 +23,7 @@ from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.kernels.host.launch_rows import HostRowKernels
+from penstock.engine.kernels.interface import Kernels
 from penstock.engine.kernels.reference.rows import ReferenceRowKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
@@ -42,7 +43,7 @@ from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
 from penstock.engine.resources.requirements_types import MemoryRequest
-from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
@@ -84,7 +85,7 @@ class Session:
         self.config = Config.of(**options)
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
-        self._kernels: dict[Any, Any] = {}
+        self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
         self._held = _Held(self._device, self._kernels)
         self._dropped = weakref.finalize(self, self._held.close)
@@ -392,19 +393,19 @@ class Session:
         sent = sending_adjacency(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
 
-    def _state(self, program: Program, kernels: Any, given: dict[str, Any]) -> State | DeviceState:
+    def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if isinstance(kernels, HostKernels | ReferenceKernels):
             return State(program, kernels.author, 0, count, dtype, given)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
-    def _kernels_of(self, program: Program, weighted: bool) -> Any:
+    def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
             self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
-    def _compiled(self, program: Program, weighted: bool) -> Any:
+    def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
         dtype, threads = self.graph.vertex_dtype, self.config.thread_count
         if self.config.kernels == "reference":
             reference = ReferenceRowKernels if needs_rows(program) else ReferenceKernels
@@ -512,7 +513,7 @@ class _Held:
         self._kernels.clear()
 
 
-def _adopt(state: State, first: State) -> None:
+def _adopt(state: VertexState, first: VertexState) -> None:
     """Start from the first device's values."""
     if state is not first:
         for name, array in first.fields.items():

@@ -20,7 +20,15 @@ from penstock.tools.cli import cli
 from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
-PAGES = [README, *(page for floor in FLOORS for page in sorted((ROOT / floor).rglob("*.md")))]
+READMES = [
+    README,
+    ROOT / "CHANGELOG.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    *(path for folder in FLOORS for path in sorted((ROOT / folder).rglob("*.md"))),
+    ROOT / "tests" / "README.md",
+    ROOT / "tests" / "benchmarks" / "README.md",
+]
+"""And what stands beside READMEs: measurements and decisions."""
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 
@@ -79,7 +87,7 @@ def descend(command: click.Command, words: list[str], parent: click.Context | No
 
 README_EXAMPLES = [
     (path.relative_to(ROOT).as_posix(), line)
-    for path in PAGES
+    for path in READMES
     if path.is_file()
     for line in examples("\n".join(code_lines(path.read_text(encoding="utf-8"))))
 ]
@@ -157,7 +165,7 @@ def below(page: Path) -> Path:
     return page.parents[1] if page.parent.name == "decisions" else page.parent
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_files_exist(path: Path) -> None:
     """`storage/read/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
     prose = INDENTED.sub("", FENCE.sub("", path.read_text(encoding="utf-8")))
@@ -172,6 +180,7 @@ def test_named_files_exist(path: Path) -> None:
 
 
 def test_programs_are_documented() -> None:
-    text = README.read_text(encoding="utf-8")
-    documented = set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
-    assert set(PROGRAMS) <= documented
+    """With parameters and answers on their page, by name in the README."""
+    text = (ROOT / "engine" / "programs" / "programs.md").read_text(encoding="utf-8")
+    assert set(PROGRAMS) <= set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
+    assert set(PROGRAMS) <= set(re.findall(r"`([a-z_]+)`", README.read_text(encoding="utf-8")))

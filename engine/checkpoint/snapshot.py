@@ -79,6 +79,7 @@ def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
     for name, values in state.fields.items():
         yield f"field/{name}", state.to_host(values)
     if loop.met and not loop.finished:
+        assert state.incoming is not None, "triangles are counted apart from the fields"
         yield "messages", state.to_host(state.incoming)
     for name, values in shared.items():
         if name not in state.fields:
@@ -100,6 +101,7 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
         setattr(loop, name, saved[name])
     loop.before = Frontier(*saved["before"])
     if loop.met and not loop.finished:
+        assert state.incoming is not None, "triangles are counted apart from the fields"
         messages = np.empty(state.incoming.shape, state.incoming.dtype)
         resumed.fill("messages", messages)
         state.from_host(state.incoming, messages)

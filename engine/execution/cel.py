@@ -24,9 +24,11 @@ from penstock.transfer.values.task import Demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.device_state import VertexState
     from penstock.transfer.values.view import View
 
 
@@ -55,7 +57,11 @@ def follows(lane: EdgeStream) -> bool:
 
 
 def views(
-    arrivals: Iterator[View], kernels: Any, state: Any, lane: EdgeStream, due: tuple[tuple[Any, ...], float]
+    arrivals: Iterator[View],
+    kernels: Kernels[Any],
+    state: VertexState,
+    lane: EdgeStream,
+    due: tuple[tuple[Any, ...], float],
 ) -> Iterator[View]:
     """The views of a walk, with views of rows that follow; due: the program's scalars, the limit of its priorities."""
     brought = np.zeros(len(lane.directory.table), dtype=bool)
@@ -67,7 +73,11 @@ def views(
 
 
 def _send_after(
-    kernels: Any, state: Any, lane: EdgeStream, due: tuple[tuple[Any, ...], float], brought: NDArray[np.bool_]
+    kernels: Kernels[Any],
+    state: VertexState,
+    lane: EdgeStream,
+    due: tuple[tuple[Any, ...], float],
+    brought: NDArray[np.bool_],
 ) -> None:
     """Send the changed rows of the partitions brought so far again; the host waits for the last kernel first."""
     directory, table = lane.directory, lane.directory.table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
 from penstock.transfer.devices import cuda
@@ -18,6 +18,7 @@ from penstock.transfer.devices.timestamps import DeviceTimestamps, work_of
 from penstock.transfer.values.view import View
 
 if TYPE_CHECKING:
+    from penstock.engine.kernels.interface import Kernels
     from penstock.engine.state.records import IterationRecord
     from penstock.transfer.devices.device import Device
 
@@ -35,11 +36,12 @@ class KernelProfiler:
         self._ranges = cuda.nvtx() if device is not None and device.kind == "cuda" else None
         self._moved = [0, 0]
 
-    def kernels(self, kernels: Any, device: Device) -> Any:
+    def kernels(self, kernels: Kernels[Any], device: Device) -> Kernels[Any]:
         """The same kernels, every call of which is stamped on the device's track."""
         track = self.timeline.track("kernel", device.name)
         call = self._on_device if device.kind == "cuda" else self._on_host
-        return _ProfiledKernels(kernels, lambda name, function: call(track, name, function))
+        profiled = _ProfiledKernels(kernels, lambda name, function: call(track, name, function))
+        return cast("Kernels[Any]", profiled)
 
     def begin(self, program: str) -> None:
         """Count iterations of a program from 0; what comes before the first belongs to it."""
@@ -103,7 +105,7 @@ class KernelProfiler:
 class _ProfiledKernels:
     """Kernels whose calls are stamped; all else is theirs."""
 
-    def __init__(self, kernels: Any, stamped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(self, kernels: Kernels[Any], stamped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         self._kernels, self._stamped = kernels, stamped
 
     def __getattr__(self, name: str) -> Any:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution import cel
@@ -30,7 +30,10 @@ from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
+    from penstock.engine.kernels.interface import Kernels, WholeRowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.device_state import VertexState
+    from penstock.engine.state.state import State
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
@@ -46,10 +49,15 @@ class Worker:
     against: of programs that go both ways along a directed graph's edges, the lanes of the second walk.
     """
 
-    state: Any  # a State, or a DeviceState on a device with memory of its own
-    kernels: Any
+    state: VertexState
+    kernels: Kernels[Any]
     lanes: dict[Direction, EdgeStream]
     against: dict[Direction, EdgeStream] = field(default_factory=dict)
+
+    @property
+    def row_kernels(self) -> WholeRowKernels[Any]:
+        """The kernels, of a program on whole rows."""
+        return cast("WholeRowKernels[Any]", self.kernels)
 
 
 @dataclass
@@ -79,7 +87,9 @@ class Loop:
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
     def __post_init__(self) -> None:
-        self.exchange: Exchange = HostExchange([worker.state for worker in self.workers], self.program.combine)
+        states = [worker.state for worker in self.workers]
+        host_states = cast("list[State]", states)  # several are shares of the host's memory
+        self.exchange: Exchange = HostExchange(host_states, self.program.combine)
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges

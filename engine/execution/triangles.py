@@ -138,7 +138,7 @@ class RowBlocks:
 
     def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
         self.loop, self.record, self.lanes = loop, record, edge_streams_of(loop)
-        self.kernels, self.state = loop.workers[0].kernels, loop.workers[0].state
+        self.kernels, self.state = loop.workers[0].row_kernels, loop.workers[0].state
         self._indexes = [lane.index for lane in self.lanes]
         self.buffer = self.state.empty(block_capacity(self._indexes, messages), loop.graph.vertex_dtype)
 

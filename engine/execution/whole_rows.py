@@ -107,7 +107,7 @@ class RowScratch:
 
 def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> None:
     """One iteration of a program that keeps all messages (`all`)."""
-    kernels, state, scalars = loop.workers[0].kernels, loop.workers[0].state, loop.scalars()
+    kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
     lanes, buffer = edge_streams_of(loop), scratch.buffer
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
@@ -125,7 +125,7 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
 
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
-    kernels, state, scalars = loop.workers[0].kernels, loop.workers[0].state, loop.scalars()
+    kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
     lanes = edge_streams_of(loop)
     whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
 

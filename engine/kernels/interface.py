@@ -1,12 +1,31 @@
-"""What the kernels of every device share with their callers."""
+"""The kernels' interface: what the reference, the host's and a GPU's kernels all offer, and the values they take.
+
+One Protocol per group of kernels, over the kind of state that they work on (`State` or `DeviceState`); `Kernels` and
+`WholeRowKernels` are what callers ask for. Views, indexes and scalars are those of one program on one graph.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from penstock.engine.program.bindings import Author
+    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+    from penstock.engine.state.row_blocks import RowBlock
+    from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.view import View
+
+S = TypeVar("S", contravariant=True)
+Scalars = tuple[Any, ...]
+"""The program's scalars, as `bindings.scalar_values` gives them."""
+Indices = tuple["Index", "Index"]
+"""Of the adjacency that is pulled along, and of the one that the program sends along."""
 
 
 class EdgeView(NamedTuple):
@@ -49,3 +68,188 @@ class ReadyRows:
     chunks: NDArray[np.uint8]
     sizes: tuple[int, int, int]
     table: NDArray[np.int64]
+
+
+class AdvanceKernels(Protocol[S]):
+    """Loops over the edges of a view: push along out-edges, pull along in-edges."""
+
+    def send(self, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
+        """Compute what the frontier's vertices send, where the program has a `send`."""
+
+    def push(self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
+        """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
+
+    def push_resend(self, view: View, state: S, index: Index, scalars: Scalars, limit: float) -> None:
+        """Send once more, from what has become pending since and has all its edges in the view."""
+
+    def pull(self, view: View, state: S, frontier: Frontier, indices: Indices, scalars: Scalars, skip: int = 0) -> None:
+        """Gather along the in-edges that the view holds, less the first `skip` of each row (early exit only)."""
+
+    def record_matched(self, state: S) -> None:
+        """Remember the vertices that have a message now; `skip` then passes over them."""
+
+    def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
+        """Copy the first edges of the view's rows into the cache."""
+
+
+class FrontierKernels(Protocol[S]):
+    """Bitmaps of vertices: which are pending, which are active."""
+
+    def select(self, state: S, index: Index, scalars: Scalars, limit: float) -> Frontier:
+        """Move what is pending with a priority below `limit` into the frontier, and list it where it is small."""
+
+    def select_ready(
+        self, state: S, index: Index, scalars: Scalars, limit: float, ready: ReadyRows
+    ) -> NDArray[np.uint32] | NDArray[np.uint64]:
+        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
+
+    def mark(self, state: S, active: NDArray[Any]) -> None:
+        """Make these vertices (less `first`) pending."""
+
+    def marks(self, state: S) -> NDArray[np.uint32] | NDArray[np.uint64]:
+        """Return the bitmap of the active vertices, in host memory; valid until the next select."""
+
+
+class VertexKernels(Protocol[S]):
+    """Loops over vertices."""
+
+    def apply(self, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
+        """Turn combined messages into new values and the next pending vertices."""
+
+    def reduce(self, state: S, index: Index, scalars: Scalars) -> None:
+        """Leave the Globals' shares of the present values in `state.partial`."""
+
+
+class DemandKernels(Protocol[S]):
+    """What an iteration wants of each partition; sizes: edges of a partition, of a chunk, of a 128-byte line."""
+
+    def count_active(
+        self,
+        state: S,
+        index: Index,
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8; of the host, zero."""
+
+    def count_cond(
+        self,
+        state: S,
+        index: Index,
+        scalars: Scalars,
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+        skip: int = 0,
+    ) -> None:
+        """Demand of a pull, likewise; skip as in `pull`."""
+
+    def add_pending(
+        self, state: S, index: Index, scalars: Scalars, partition_edges: int, values: NDArray[np.float64]
+    ) -> None:
+        """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
+
+
+class FusedKernels(Protocol[S]):
+    """Several iterations in one call."""
+
+    over_links: bool
+    """Whether `fused_iterations` may read edges over a link."""
+
+    def can_fuse(self, frontier: Frontier) -> bool:
+        """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
+
+    def fused_iterations(
+        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, bounds: FusedLimits
+    ) -> FusedIterations:
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
+
+
+class UnionFindKernels(Protocol[S]):
+    """Disjoint-set forests: the combiner `union`. The forest is the first field."""
+
+    def link_first_neighbors(self, view: View, state: S, index: Index, each: int) -> None:
+        """Link the rows of the view with their first `each` neighbors."""
+
+    def link_rows(self, view: View, state: S, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
+        """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
+
+    def mark_outside(self, state: S, index: Index, largest: Any) -> None:
+        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+
+    def link_listed(self, view: View, state: S, frontier: Frontier, index: Index, largest: Any) -> None:
+        """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
+
+    def join_forests(self, state: S, other: S) -> None:
+        """Join in `state` what is joined in `other`."""
+
+    def compress(self, state: S) -> None:
+        """Let every vertex point to its root."""
+
+    def largest_tree(self, state: S) -> tuple[int, float]:
+        """Return the root of (very likely) the largest tree, and about its share of the vertices."""
+
+
+class Kernels(
+    AdvanceKernels[S],
+    FrontierKernels[S],
+    VertexKernels[S],
+    DemandKernels[S],
+    FusedKernels[S],
+    UnionFindKernels[S],
+    Protocol[S],
+):
+    """The kernels of one program on one device. Only one thread of a process calls them at a time."""
+
+    author: Author
+
+    @property
+    def loads(self) -> int:
+        """How many kernels have been compiled or loaded so far, where that is counted (on a GPU)."""
+
+    def use(self) -> None:
+        """Take the device, or the threads, that they may use; call before a run of kernels."""
+
+    def close(self) -> None:
+        """Free what they hold on the device."""
+
+
+class RowKernels(Protocol[S]):
+    """Loops over whole rows: messages side by side in a buffer, or vectors that are summed."""
+
+    def collect(
+        self, view: View, state: S, block: RowBlock, walk: int, out: Index, scalars: Scalars, buffer: Any
+    ) -> None:
+        """Put the messages of the view's edges that belong to the block's rows in their places in the buffer."""
+
+    def apply_rows(
+        self, state: S, following: tuple[Any, ...], block: RowBlock, out: Index, scalars: Scalars, buffer: Any
+    ) -> None:
+        """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
+
+    def clear_partial(self, state: S) -> None:
+        """Set the Globals' shares to what changes nothing."""
+
+    def pull_vectors(self, view: View, state: S, indices: Indices, scalars: Scalars) -> None:
+        """Add up the vectors that come along the view's edges."""
+
+
+class TriangleKernels(Protocol[S]):
+    """Rows as sets of neighbors, oriented and intersected; buffers, counts and rows are the device's."""
+
+    def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
+        """Put the neighbors that the view holds of the block's rows in their places in the buffer."""
+
+    def count_neighbors(self, block: RowBlock, buffer: Any, neighbors: Any) -> None:
+        """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
+
+    def keep(self, block: RowBlock, buffer: Any, neighbors: Any, kept: Any) -> None:
+        """Append to `kept` the edges that belong to the block's rows."""
+
+    def intersect(self, ones: Any, others: Any, each: int, state: S, scalars: Scalars) -> None:
+        """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
+
+
+class WholeRowKernels(Kernels[S], RowKernels[S], TriangleKernels[S], Protocol[S]):
+    """The kernels of one program on whole rows."""

@@ -38,8 +38,7 @@ class Config:
     direction, mode : str
         Force push or pull, synchronous or asynchronous execution.
     kernels : {"host", "reference", "cuda"}
-        "reference" runs the plain Python definition; "cuda" the kernels of a GPU, on an emulated device in numba's
-        simulator.
+        "reference" runs the plain Python definition; "cuda" the kernels of a GPU, simulated on an emulated device.
     throttle : float, optional
         Bytes per second and stripe that are read, for tests.
     device : str
@@ -60,8 +59,8 @@ class Config:
         Largest pending value first, instead of ascending order.
     local_rounds : int
         Further rounds on the edges of a loaded view (asynchronous programs).
-    residency : {"value", "first", "none"}
-        Which edge ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
+    residency : {"value", "none"}
+        Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
     rates : Rates, optional
         What this machine moves per second; None: built-in figures.
 
@@ -89,7 +88,7 @@ class Config:
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
-    residency: Literal["value", "first", "none"] = "value"
+    residency: Literal["value", "none"] = "value"
     rates: Rates | None = None
 
     def __post_init__(self) -> None:

@@ -22,10 +22,10 @@ from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
-    from penstock.engine.state.device_state import DeviceState
+    from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
-    from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.calibration.feedback import Basis, Feedback
     from penstock.transfer.devices.device import Event
@@ -87,7 +87,7 @@ class EdgeStream:
         """How many edges of every row need not travel, because they are among the heads."""
         return 0 if self.heads is None else self.heads.each
 
-    def fill_heads(self, kernels: Any, state: State | DeviceState) -> None:
+    def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> None:
         """Bring every edge once, and keep the heads."""
         if self.heads is not None and not self.heads.filled:
             everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
@@ -104,8 +104,8 @@ class EdgeStream:
     @contextmanager
     def views(
         self,
-        kernels: Any,
-        state: State | DeviceState,
+        kernels: Kernels[Any],
+        state: VertexState,
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
@@ -144,7 +144,7 @@ class EdgeStream:
         self._basis = self.feedback.basis
         return rates
 
-    def read_ahead(self, kernels: Any, state: State | DeviceState, free: Event) -> None:
+    def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Event) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
         free: the event behind which none reads what the last walk brought. Without further `views`, `drain` it.
@@ -170,8 +170,8 @@ class EdgeStream:
 
     def _planned(
         self,
-        kernels: Any,
-        state: State | DeviceState,
+        kernels: Kernels[Any],
+        state: VertexState,
         frontier: Frontier,
         known: tuple[tuple[Any, ...], Rates],
         only: NDArray[np.bool_] | None,
@@ -191,7 +191,7 @@ class EdgeStream:
             demand = replace(demand, marks=kernels.marks(state))
         return demand, plan
 
-    def _timed(self, arrivals: Iterator[View], kernels: Any) -> Iterator[View]:
+    def _timed(self, arrivals: Iterator[View], kernels: Kernels[Any]) -> Iterator[View]:
         """The same views, with events around each one's kernels, which the launching thread does not wait for.
 
         Nothing is learnt from one whose kernel had to be compiled or loaded meanwhile.
@@ -204,7 +204,9 @@ class EdgeStream:
             if kernels.loads != loads:
                 view.record.predicted = None
 
-    def _demand(self, kernels: Any, state: State | DeviceState, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand:
+    def _demand(
+        self, kernels: Kernels[Any], state: VertexState, frontier: Frontier, scalars: tuple[Any, ...]
+    ) -> Demand:
         if self.resident:
             return self._totals(frontier)
         table = self.directory.table
@@ -240,7 +242,7 @@ class EdgeStream:
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
-    def _at_once(self, state: State | DeviceState, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
+    def _at_once(self, state: VertexState, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
         table = self.directory.table
         vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
-from penstock.engine.state.state import SPAN
+from penstock.engine.state.state import SPAN, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,6 +148,10 @@ class DeviceState:
         self.sent_ahead = None
         for name, values in fields.items():
             self.device.copy_in(self.fields[name], values, None)
+
+
+VertexState = State | DeviceState
+"""What kernels work on: arrays of the host, or of a device with memory of its own."""
 
 
 def device_state_bytes(vertices: int, vertex_dtype: Any) -> int:

@@ -1,4 +1,4 @@
-"""How a device's edge budget is divided: partition size, slabs, and places that stay resident.
+"""How a device's edge budget is divided: partition size, slabs, and resident places.
 
 Owns the arithmetic, as a pure function. What the slabs leave is a cache of partitions; where everything fits there
 are no slabs and every partition has its place. Where not even two slabs of one chunk fit there are none either, and
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.transfer.planning.host_budget import MIB, AdjacencySize
+from penstock.transfer.planning.host_budget import MIB
+from penstock.transfer.values.task import AdjacencyArrays
 
 SLABS = (3, 2)
 SLAB_SHARE = 0.25
 COPY_BYTES = 32 << 20
 """What a slab should hold: smaller copies do not reach the link's rate, so a small device gives most of its budget."""
 CACHED = ("auto", "resident")
-"""Routes under which edges stay on the device; the others, when forced, bring them anew each time."""
+"""Routes under which edges stay on the device; the others, when forced, bring them again each time."""
 WITHOUT = "--route auto or zero-copy, which need none"
 
 
@@ -59,7 +60,7 @@ class DeviceBudgetRequest:
 
 
 def divide_device_budget(
-    edge_memory: int, sizes: Sequence[AdjacencySize], wish: DeviceBudgetRequest, *, weights: bool
+    edge_memory: int, sizes: Sequence[AdjacencyArrays], wish: DeviceBudgetRequest, *, weights: bool
 ) -> DeviceBudget:
     """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work.
 
@@ -67,7 +68,7 @@ def divide_device_budget(
     """
     each = max((size.edge_bytes(weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=1)
-    steps = max(1, wish.partition_bytes // (chunk * max((size.neighbor_bytes for size in sizes), default=4)))
+    steps = max(1, wish.partition_bytes // (chunk * max((size.edge_bytes(False) for size in sizes), default=4)))
     total = sum(size.edges for size in sizes)
     if total * each <= edge_memory and wish.cached:
         return DeviceBudget(steps * chunk, 0, _entries(sizes, steps * chunk), whole=True)
@@ -126,5 +127,5 @@ def _shrinking(combine: int, steps: int, chunk: int) -> Iterator[tuple[int, int,
         yield slabs, 1, chunk
 
 
-def _entries(sizes: Sequence[AdjacencySize], step: int) -> int:
+def _entries(sizes: Sequence[AdjacencyArrays], step: int) -> int:
     return sum(-(-size.edges // step) for size in sizes)

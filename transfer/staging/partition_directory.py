@@ -60,7 +60,7 @@ class Staging:
         """The source of a device behind a link. Raises RuntimeError for one that reads host memory."""
         if self.device.reads_host:
             raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
-        return self.source  # type: ignore[return-value]  # whoever made it chose the source by the device
+        return self.source  # type: ignore[return-value]  # its maker chose the source by the device
 
     def pin(self, entries: Ints) -> None:
         """Keep cache entries in place, instead of those pinned before."""
@@ -101,14 +101,8 @@ class PartitionDirectory:
         self._chunk_bytes: dict[bool, Ints] = {}
         self._whole: dict[bool, Residency] = {}
 
-    def edge_bytes(self, with_weights: bool) -> int:
-        """Return d: bytes of an edge over all arrays read."""
-        weight = self.adjacency.weight_dtype if with_weights else None
-        extra = 0 if weight is None else np.dtype(weight).itemsize
-        return np.dtype(self.adjacency.neighbor_dtype).itemsize + extra
-
     def whole(self, with_weights: bool) -> bool:
-        """Return whether the entire adjacency lies in one array that the device reads."""
+        """Return whether the entire adjacency is stored in one array that the device reads."""
         if self.in_memory or not self._chunks:
             return True
         return self._cache is not None and self._cache.complete(self._key, with_weights)
@@ -165,7 +159,7 @@ class PartitionDirectory:
         return EdgeRequest(self.adjacency, first, last, *edges, *rows, cached, chunks, with_weights, record)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
-        """Return the request for what a task wants."""
+        """Return the request for the edges of a task."""
         first, last = task.partitions[0], task.partitions[-1]
         chunks = self.wanted(demand, first, last)
         return self.request(first, last, chunks, demand.with_weights, self.record(task, demand))
@@ -204,14 +198,14 @@ class PartitionDirectory:
 
     @property
     def starts(self) -> Ints:
-        """Where each partition lies in the cache arena, -1 for nowhere, int64[p]."""
+        """Place of each partition in the cache arena, -1 for none, int64[p]."""
         if self._cache is None:
             return np.full(len(self.table), -1, dtype=np.int64)
         return self._cache.starts[self._entries]
 
     @property
     def key(self) -> str:
-        """The direction under which the cache knows the adjacency."""
+        """The name of the adjacency in the cache."""
         return self._key
 
     def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
@@ -236,7 +230,7 @@ class PartitionDirectory:
             places=places,
             disk_bytes=disk_bytes,
             decode_bytes=decode_bytes,
-            edge_bytes=self.edge_bytes(with_weights),
+            edge_bytes=self.adjacency.edge_bytes(with_weights),
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
         )
@@ -256,7 +250,7 @@ class PartitionDirectory:
         """Return the bytes of these chunks when they are decoded, int64[p]."""
         count = np.add.reduceat(chunks, self._bounds, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
-        return np.asarray(edges * self.edge_bytes(with_weights))
+        return np.asarray(edges * self.adjacency.edge_bytes(with_weights))
 
     @property
     def partly_held(self) -> NDArray[np.bool_]:
@@ -274,7 +268,7 @@ class PartitionDirectory:
         if known is None:
             none = np.zeros(len(self.table), dtype=np.int64)
             here = np.ones(len(self.table), dtype=bool)
-            d = self.edge_bytes(with_weights)
+            d = self.adjacency.edge_bytes(with_weights)
             known = Residency(here, none, none, none, d, whole=True)
             self._whole[with_weights] = known
         return known
@@ -294,18 +288,18 @@ class PartitionDirectory:
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
         """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
         cache = self._cache
-        if cache is None or cache.whole or (self._linked and not self.staging.options.moving):
+        if cache is None or cache.whole:
             return
         mine = cache.entries(self._key)
         if self._linked:
-            d, step = self.edge_bytes(demand.with_weights), self.table.partition_edges
+            d, step = self.adjacency.edge_bytes(demand.with_weights), self.table.partition_edges
             counts = traffic(self.table.lengths, demand.lines, demand.wanted, d, step)
             total, least = len(self.table), DENSE
         else:
             counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
             total, least = self._chunks, 0.0
         if elsewhere is not None:
-            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # a place for whoever wants it, unless it is read just now
+            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # its place may be reused, unless it is being read
             counts[elsewhere] = 0.0
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)

@@ -50,8 +50,7 @@ def _vertices_of(state: State) -> tuple[Any, ...]:
 
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     """An index as kernels take it: bases, offsets, shift."""
-    bases, offsets, shift = index.arrays()
-    return bases, offsets, np.uint64(shift)
+    return index.bases, index.offsets, np.uint64(index.shift)
 
 
 class HostKernels:
@@ -61,6 +60,7 @@ class HostKernels:
     """
 
     over_links = False
+    loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
         self.author: Author = bind(program, vertex_dtype, inline, plain=False)

@@ -14,6 +14,7 @@ from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.state import Bitmap
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def row(index: Index, v: int) -> tuple[int, int]:
 
 class ReferenceKernels:
     """The kernels of one program, in plain Python."""
+
+    over_links = False
+    loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
         self.author = bind(program, vertex_dtype, lambda function: function, plain=True)
@@ -70,6 +74,12 @@ class ReferenceKernels:
     def can_fuse(self, frontier: Frontier) -> bool:
         """Never: starting an iteration costs the host too little."""
         return False
+
+    def fused_iterations(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
+    ) -> FusedIterations:
+        """Run no iteration, as `can_fuse` says."""
+        return FusedIterations([], bounds.limit)
 
     def close(self) -> None:
         """Nothing to let go of."""
