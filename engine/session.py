@@ -238,7 +238,7 @@ class Session:
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
             except BudgetError:
-                self._prepared = None  # whoever runs or foretells one of them is told which, and the least budget
+                self._prepared = None  # a run or forecast of one of them reports it, and the least budget
             else:
                 self._prepared = together if room >= max(rooms) else None
 
@@ -356,7 +356,7 @@ class Session:
         if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
-        # Where updates are seen at once, who changes is told from who was active by bits: so everybody's is set.
+        # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
         marked = start.everything and loop.asynchronous and not program.everywhere
         for worker in loop.workers:
             _adopt(worker.state, first)

@@ -1,8 +1,8 @@
-"""The pipeline: a plan goes in, views come out, and disk, decoding and kernels work at the same time.
+"""The pipeline: views of a plan, while disk, decoding and kernels work at the same time.
 
 `arrivals` starts tasks in the order of the plan, as many ahead as slabs and `ahead` allow, and yields each view when
 its edges are there. A slab goes back when the consumer asks for the next view: that is the back-pressure. Nothing is
-left behind: whatever ends the walk (a read error, the consumer's exception, closing the generator), what has not
+left: whatever ends the walk (a read error, the consumer's exception, closing the generator), what has not
 arrived is cancelled and every slab freed.
 """
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("penstock.transfer.pipeline")
 
 
 class GraphLike(Protocol):
-    """What transfer asks of a graph: its adjacencies."""
+    """What transfer needs of a graph: its adjacencies."""
 
     @property
     def out(self) -> AdjacencyArrays:
@@ -142,7 +142,7 @@ class Pipeline:
         return self._whole(plan, demand) if plan.whole else self._walk(plan, demand, started)
 
     def close(self) -> None:
-        """Let the caches drop what was kept in place, and the host take back what it had lent."""
+        """Drop what the caches keep in place, and return what the host has lent."""
         self._let_go()
         self.staging.close()
         self.source.close()

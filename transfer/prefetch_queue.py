@@ -1,4 +1,4 @@
-"""What of a plan starts next, and which view the consumer gets next.
+"""Which task of a plan starts next, and which view is delivered next.
 
 Read-ahead is bounded by `ahead` and by the slabs. A partition that has arrived goes first, so that its slab returns to
 the disk soon; what is resident fills the time until the next one arrives; behind a link, what the host keeps travels
@@ -27,7 +27,7 @@ Numbered = tuple[int, Task]
 
 
 class PrefetchQueue:
-    """The tasks of one plan: waiting, in flight, and the one whose view the consumer has."""
+    """The tasks of one plan: not started, in flight, and the one whose view is in use."""
 
     def __init__(self, plan: Plan, demand: Demand, directory: PartitionDirectory) -> None:
         options = directory.staging.options

@@ -2,7 +2,7 @@
 
 One arena in host memory serves every probe: its bytes are copied to the device, its lines are read in place, its words
 are the ids that the pull sweeps over and that are gathered. Each probe has a share of the time and begins only if what
-it may take at its worst (compiling its kernel included) is left; otherwise `Calibration.missing` says so and its rate
+it may take at its worst (compiling its kernel included) is left; otherwise `Calibration.missing` names it and its rate
 is the built-in one. Owns the order and the shares. Refuses to store anything (tools/run/rates.py does).
 """
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.engine.checkpoint.checkpoint")
 STORY = {"identity", "ran", "level", "attributes", "phase", "phase_identity", "phase_attributes", "loop"}
-"""What a checkpoint tells besides its arrays; see `Checkpoints._told`."""
+"""The keys of a checkpoint besides its arrays; see `Checkpoints._told`."""
 
 
 class Checkpoints:

@@ -72,7 +72,7 @@ def numbers_of(loop: Loop) -> dict[str, Any]:
 
 
 def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The arrays one by one; what lies on a device is in host memory only while the next is not asked for."""
+    """The arrays one by one; an array of a device is in host memory only until the next one is requested."""
     state = loop.workers[0].state
     loop.workers[0].kernels.use()
     yield "pending", state.pending_bits()

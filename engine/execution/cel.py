@@ -79,7 +79,7 @@ def _send_after(
     due: tuple[tuple[Any, ...], float],
     brought: NDArray[np.bool_],
 ) -> None:
-    """Let the rows that have changed in the partitions brought so far follow; the host waits for the last kernel."""
+    """Send the changed rows of the partitions brought so far again; the host waits for the last kernel first."""
     directory, table = lane.directory, lane.directory.table
     here = directory.staging.link.complete(directory.adjacency, lane.with_weights)
     step = table.partition_edges // lane.chunk_edges

@@ -1,4 +1,4 @@
-"""How a run is watched: kernels, iterations and the host's own steps, put into a timeline as they happen.
+"""The profile of a run: kernels, iterations and the host's own steps, added to a timeline as they happen.
 
 Owns what is stamped by the engine: every kernel call by the thread that makes it or, on a GPU, by events around it (and
 as an NVTX range where CuPy has them, so that Nsight shows the same names); every iteration; the frontier and the bytes

@@ -68,7 +68,7 @@ class Loop:
     (vertices), limit, direction and before (the iteration's that ended last), everything (whether all vertices are
     active next), finished (nothing is left to do), met (of triangles: the vertices before this one have met all of
     theirs). settled: the states are those after `iteration` iterations, which they are not while several that one
-    launch ran are told one by one.
+    launch ran are yielded one by one.
     """
 
     program: Program
@@ -100,7 +100,7 @@ class Loop:
         self._small_buckets = False
 
     def iterate(self) -> Iterator[IterationRecord]:
-        """Run until nobody is active, the program is done, or its max_iter is reached."""
+        """Run until no vertex is active, the program is done, or its max_iter is reached."""
         try:
             yield from self._iterations()
         finally:
@@ -149,7 +149,7 @@ class Loop:
         self.finished = self.converged = self.program.done(number, self.totals)
 
     def _note_bucket(self, frontier: Frontier) -> None:
-        """Keep in mind whether the last bucket began small: then a stretch may go on to the next one by itself."""
+        """Note whether the last bucket began small: then fused iterations may continue with the next one."""
         if self.limit != self._noted_limit:
             self._noted_limit = self.limit
             self._small_buckets = self.workers[0].kernels.can_fuse(frontier)

@@ -1,4 +1,4 @@
-"""The story of a run over triangles: every corner gets a message from each of its triangles.
+"""The story of a run over triangles: every vertex gets a message from each of its triangles.
 
     neighbors of every vertex -> rows turned so that a triangle is met once -> strips of them, pair by pair, intersected
 
@@ -63,7 +63,7 @@ def _finish(loop: Loop) -> None:
 
 
 def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
-    """Count everybody's neighbors, and meet every strip with itself and every other; yields how far they have met.
+    """Count the neighbors of every vertex, and intersect every strip with itself and every other; yields the progress.
 
     A run that goes on from a checkpoint begins behind the vertices that have met theirs; its strips may be others.
     """

@@ -1,7 +1,7 @@
 """The story of a run whose combiner is `union`: linking trees instead of sending messages.
 
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
-lies outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
+is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
 these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
 in `kernels/host/union_find.py`.
@@ -72,7 +72,7 @@ def _last(loop: Loop, record: IterationRecord) -> IterationRecord:
 def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]:
     """Link what is here; then, of the other partitions, only the rows of vertices outside the largest tree.
 
-    An edge is stored in both its rows, so an edge that has not been here and joins two trees lies in a row outside the
+    An edge is stored in both its rows, so an edge that was not read yet and joins two trees is in a row outside the
     largest one.
     """
     worker = loop.workers[0]

@@ -236,7 +236,7 @@ def _without_weights(program: Program) -> str:
 
 
 def sending_adjacency(graph: Graph, program: Program) -> Adjacency:
-    """The adjacency whose rows are what each vertex sends along; the out-adjacency where nobody asks."""
+    """The adjacency whose rows are what each vertex sends along; the out-adjacency where it is not needed."""
     if program.along != "in" or not graph.directed:
         return graph.out
     if graph.into is None and "degree" in words_of(program):

@@ -37,7 +37,7 @@ class Range:
     infinite: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether a number lies in the range."""
+        """Whether a number is in the range."""
         if not (math.isfinite(value) or (self.infinite and not math.isnan(value))):
             return False
         return (value > self.low if self.above else value >= self.low) and (
@@ -79,7 +79,7 @@ class Kind:
 
     @classmethod
     def of(cls, annotation: Any) -> Kind | None:
-        """What an annotation says; None where it is not of numbers alone."""
+        """The rule of an annotation; None where it is not of numbers alone."""
         kinds: set[type] = set()
         optional, limits = False, None
         members = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
@@ -129,7 +129,7 @@ class Kind:
 
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
-    """Refuse a value that is not what the annotation says; `name` is for the message. Raises InputError."""
+    """Refuse a value that does not match the annotation; `name` is for the message. Raises InputError."""
     kind = Kind.of(annotation)
     if kind is not None:
         kind.check(name, value)
@@ -140,7 +140,7 @@ def kinds_of(init: Callable[..., Any]) -> dict[str, Kind]:
     """What a constructor's parameters take, of those that are annotated as numbers.
 
     One without an annotation whose default is a number takes anything but a text. A source may be a text whatever its
-    annotation says: vertices have names where a graph says so (`vertex_ids.py`).
+    annotation says: vertices have names where a graph has names (`vertex_ids.py`).
     """
     init = inspect.unwrap(init)
     found = {}
@@ -168,7 +168,7 @@ def checking(init: Callable[..., None]) -> Callable[..., None]:
         try:
             given = signature.bind(self, *args, **kwargs).arguments
         except TypeError:
-            pass  # the constructor says it better
+            pass  # the message of the constructor is better
         else:
             for name, kind in kinds_of(init).items():
                 if name in given:

@@ -18,7 +18,7 @@ Arguments of an author's function are resolved by name:
     source, target     in `edge`: vertex ids;   `vertex_id`: the vertex at hand, elsewhere
     degree             out-degree of the vertex at hand (of the source, in `edge`)
     iteration          number of the iteration, from 0;   `vertices`: how many there are
-    due                with `priority`: the frontier is what lies below this (inf without)
+    due                with `priority`: vertices below this are active (inf without)
     <global>           a Global's value after the previous iteration
     <attribute>        any number stored on the program (`self.damping = 0.85`)
 

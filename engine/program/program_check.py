@@ -2,7 +2,7 @@
 
 There are five kinds of run: iterations over edges (synchronous, or asynchronous where updates are seen at once), whole
 rows (`all`, vectors), triangles (`corner`), linking trees (`union`), and phases. Each reads some words of `Program`;
-the others would change nothing, so that a program that says them would answer something else than its author thinks.
+the others would change nothing, so that a program that has them would not do what its author intends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_EDGES = ("combine", "message", "message_shape", "early_exit", "self_combinin
 
 
 def check_program(program: Program) -> None:
-    """Refuse a program that cannot run, or that says what its kind of run passes over. Raises InputError."""
+    """Refuse a program that cannot run, or that has attributes its kind of run ignores. Raises InputError."""
     check(program)
     check_value(f"{_name(program)}.max_iter", program.max_iter, Count)
     if has_phases(program):
@@ -193,7 +193,7 @@ def _check_one_pass(program: Program, does: str) -> None:
 
 
 def _check_weight(program: Program) -> None:
-    """A program that reads `weight` says whether edges count by their weights."""
+    """A program that reads `weight` must set `needs_weights`."""
     edge = author_function(program, "edge")
     own = [vars(program), *(vars(base) for base in type(program).__mro__ if base is not Program)]
     if edge is not None and "weight" in arguments(edge) and not any("needs_weights" in names for names in own):

@@ -1,4 +1,4 @@
-"""Owns an author's slips that would run and answer wrongly, or that Numba would tell without a line.
+"""Finds mistakes in a program that would run and answer wrongly, or that Numba reports without a line.
 
 A value under a name that is nearly a word of `Program` (`combiner = "max"`), a name that nothing defines or that a
 module does not have (`np.sqroot`), a function that forgets its `return`. Looks at classes and at the bytecode of their

@@ -1,4 +1,4 @@
-"""Between the ids a user knows (original) and the ids the engine counts with (internal).
+"""Conversion between the user's ids (original) and the engine's ids (internal).
 
 Owns the translation both ways; internal ids are 0 .. vertices - 1. Refuses ids the graph does not have.
 """

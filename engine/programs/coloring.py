@@ -1,6 +1,6 @@
 """Greedy coloring: neighbors get different colors, each vertex the smallest that the neighbors before it left.
 
-The order is a hash of the original ids; a vertex waits for neighbors that come before it, then colors itself, many
+The order is a hash of the original ids; a vertex is colored after the neighbors that precede it, many
 at once (Jones and Plassmann, SIAM J. Sci. Comput. 1993). So the result is that of a serial greedy walk in this order,
 however it was run. Colors are tried in windows of 63. For each, one phase counts down the neighbors that a vertex has
 to wait for, which tells its turn, and one gives colors turn by turn: a vertex that has had its turn tells the neighbors
@@ -39,7 +39,7 @@ class Coloring(Program):
         return (Turns(), ColorWindow(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Turns, then colors, window by window until everybody has a color."""
+        """Compute turns, then colors, window by window until every vertex has a color."""
         state["rank"][:] = shuffled(graph)
         number = first
         while number == first > 0 or number % 2 == 1 or bool(np.any(state["color"] == NONE)):
@@ -59,7 +59,7 @@ class Turns(Program):
     along = "both"
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """In the first iteration everybody without a color is counted by those behind him."""
+        """In the first iteration a vertex counts the uncolored neighbors that precede it."""
         without = state["color"] == NONE
         return Start(everything=True) if without.all() else Start(active=np.flatnonzero(without))
 
@@ -78,12 +78,12 @@ class Turns(Program):
         return (iteration if incoming != 0 else turn), before - incoming
 
     def active(before, old_before, iteration):  # type: ignore[no-untyped-def]
-        """Once, when nobody is left before it."""
+        """Once, when no uncolored neighbor precedes it."""
         return before == 0 and (iteration == 0 or old_before != 0)
 
 
 class ColorWindow(Program):
-    """Give colors first .. first + 62 to those without one; whoever finds them all taken stays without.
+    """Give colors first .. first + 62 to those without one; a vertex that finds all of them used stays uncolored.
 
     used (uint64): bits of the colors that earlier neighbors have.
     """
@@ -124,5 +124,5 @@ class ColorWindow(Program):
         return np.uint64(used) | (np.uint64(incoming) & COLORS), taken
 
     def active(turn, iteration):  # type: ignore[no-untyped-def]
-        """Whose turn comes next: one of those before it has just had his, so it has heard."""
+        """A vertex whose turn is next has received a message: one of those before it was colored in the last turn."""
         return turn == iteration + 1

@@ -2,7 +2,7 @@
 
 A plain power iteration loses 1 - r of its error in a round, r being the second eigenvalue over the first: 0.996 for
 the road network of Luxembourg. Chebyshev polynomials that are small on [0, cut] and grow beyond it lose about
-2 sqrt(1 - r), if the cut lies just below the second eigenvalue. That is not known: the cut begins as what the first
+2 sqrt(1 - r), if the cut is just below the second eigenvalue. That is not known: the cut begins as what the first
 power rounds make of it, and a cycle that falls behind what its cut promises tells of an eigenvalue above, to which the
 cut is raised (adaptive Chebyshev acceleration: Hageman and Young, Applied Iterative Methods, 1981). The polynomials
 are positive and increasing beyond the cut: as in a power iteration the share of the dominant vector never shrinks,

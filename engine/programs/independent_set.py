@@ -1,4 +1,4 @@
-"""A maximal independent set: no two neighbors in it, and nobody outside without a neighbor inside.
+"""A maximal independent set: no two neighbors in it, and every other vertex has a neighbor in it.
 
 Luby's algorithm (SIAM J. Comput. 1986) with priorities that are fixed beforehand by a hash of the original ids: whoever
 comes before all neighbors that are still undecided joins. The result is the set that a greedy walk in that order finds
@@ -34,11 +34,11 @@ class MaximalIndependentSet(Program):
         return Start(active=np.arange(graph.vertices))
 
     def send(member, rank):  # type: ignore[no-untyped-def]
-        """A new member says 0, an undecided vertex its rank."""
+        """A new member sends 0, an undecided vertex its rank."""
         return 0 if member == INSIDE else rank
 
     def edge(sent, source, target, rank):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way; to itself a vertex says nothing that counts."""
+        """The message along an edge, either way; along a self-loop the largest value, which has no effect."""
         return sent if source != target else rank + 1
 
     def cond(member):  # type: ignore[no-untyped-def]

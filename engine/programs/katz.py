@@ -1,7 +1,8 @@
 """Katz centrality, as networkx defines it: beta plus alpha times the sum over in-neighbors, of all walks.
 
 Leo Katz, Psychometrika 1953. It exists for alpha below the inverse of the largest eigenvalue. Above it values grow
-without end, and the run says below which alpha they would not (the growth of a power iteration is the eigenvalue).
+without end, and the error message has the alpha below which they do not (the growth of a power iteration is the
+eigenvalue).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BEYOND = 1e150
 class Katz(Program):
     """`katz` (float64), scaled to an L2 norm of 1 unless `normalized` is false.
 
-    alpha: what a step of a walk counts (0.1). beta: what everybody has. tol: stop when the L1 change of a sweep is
+    alpha: what a step of a walk counts (0.1). beta: what every vertex has. tol: stop when the L1 change of a sweep is
     below vertices x tol. weight: whether edges count by their weights where the graph has some (False or None:
     each counts 1, networkx' default).
     """

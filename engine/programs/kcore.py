@@ -25,7 +25,7 @@ class Coreness(Program):
     along = "both"
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """In the first iteration everybody is counted by his neighbors; then peeling begins."""
+        """Count the neighbors of every vertex in the first iteration; then peel."""
         self.bucket = 1.0
         return Start(everything=True)
 
@@ -44,7 +44,7 @@ class Coreness(Program):
         return (np.int64(due) - 1 if is_active and core < 0 else core), left - incoming
 
     def active(iteration):  # type: ignore[no-untyped-def]
-        """After the first iteration everybody waits for the turn that `priority` gives him."""
+        """After the first iteration every vertex is pending until `priority` makes it due."""
         return iteration == 0
 
     def priority(left):  # type: ignore[no-untyped-def]
@@ -78,5 +78,5 @@ class KCore(Program):
         return (1 if member != 0 and rest >= k else 0), rest
 
     def active(member, old_member):  # type: ignore[no-untyped-def]
-        """Whoever goes tells his neighbors."""
+        """A vertex that is removed sends a message to its neighbors."""
         return member != old_member

@@ -178,7 +178,7 @@ class ResidualPageRank(Sweeps):
         return residual > least
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Runs until nobody is active."""
+        """Runs until no vertex is active."""
         return False
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

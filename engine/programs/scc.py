@@ -2,9 +2,9 @@
 
 Trimming first (McLendon et al., J. Parallel Distrib. Comput. 2005): vertices that nothing left leads to, or that lead
 to nothing left, are components of their own. Then the component of a vertex with many edges, as what it reaches both
-ways (Fleischer, Hendrickson, Pinar, IPDPS 2000), usually the giant. The rest by coloring (Orzan, 2004): the smallest id
-spreads forward, and from each id that kept its own color backward within the color. In an undirected graph they are the
-weakly connected ones.
+ways (Fleischer, Hendrickson, Pinar, IPDPS 2000), usually the largest one. The rest by coloring (Orzan, 2004): the
+smallest id spreads forward, and from each id that kept its own color backward within the color. In an undirected graph
+they are the weakly connected ones.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class SCC(Program):
     working_bytes = 32
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """Trimming, the giant and coloring; in an undirected graph the weakly connected components."""
+        """Trimming, the largest component and coloring; in an undirected graph the weakly connected components."""
         if graph.vertices == 0 or not graph.directed:
             return [WCC()] if graph.vertices else []
         reach = ReachForward(0), ReachBackward(0)
         return [TrimForward(), TrimBackward(), *reach, SpreadColor(), ClaimColor()]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Trim, take the giant, trim, then color until nobody is left. `vertices` stands for no component yet."""
+        """Trim, take the largest component, trim, color until no vertex is left. `vertices`: no component yet."""
         component = state["component"]
         if first == 0:
             component[:] = graph.vertices
@@ -80,7 +80,7 @@ class TrimForward(Program):
     message = np.int64
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """In the first iteration everybody who is left is counted by those that lead to him."""
+        """In the first iteration every remaining vertex counts its remaining in-neighbors."""
         return Start(active=np.flatnonzero(state["component"] == graph.vertices))
 
     def edge(source, target):  # type: ignore[no-untyped-def]
@@ -149,7 +149,7 @@ class SpreadColor(Program):
     self_combining = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Everybody who is left has his own color."""
+        """Every remaining vertex starts with its own color."""
         state["color"][:] = np.arange(graph.vertices)
         return Start(active=np.flatnonzero(state["component"] == graph.vertices))
 
@@ -163,7 +163,7 @@ class SpreadColor(Program):
 
 
 class ClaimColor(Program):
-    """Whoever kept his own color is a component, with all of his color that lead to him."""
+    """A vertex that kept its own color is a component, with all vertices of that color that lead to it."""
 
     component = Field(VERTEX)
     color = Field(VERTEX, constant=True)

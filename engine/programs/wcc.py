@@ -1,6 +1,6 @@
 """Weakly connected components by a disjoint-set forest.
 
-Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what lies outside
+Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what is outside
 the largest tree. A component is named by its smallest original id.
 """
 

@@ -30,7 +30,7 @@ def counts_by_weight(weight: bool | str | None) -> bool:
 def damping_of(damping: float, alpha: float | None, usual: float) -> float:
     """The damping that is meant; alpha: its other name, where that was used; usual: the default.
 
-    Raises InputError for two that differ: nobody can know which one was meant.
+    Raises InputError for two that differ: it is not known which one was meant.
     """
     if alpha is not None and damping not in (usual, alpha):
         raise InputError(f"damping {damping} and alpha {alpha} are two names of one number; give one of them")

@@ -1,4 +1,4 @@
-"""What a device with memory of its own may hold: heads of rows, places that stay, slabs; and what the host does for it.
+"""What a device with memory of its own may hold: row prefixes, resident places, slabs; and what the host does for it.
 
 Owns the arithmetic before anything is allocated, so that a forecast and the run itself have the same: settings in,
 sizes out. Refuses, through `share` and `layout`, budgets that cannot work.

@@ -21,7 +21,7 @@ Direction = Literal["push", "pull"]
 ALPHA = 15
 BETA = 18
 DENSE_SHARE = 1 / 2
-ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it lies (measured: 15-20 ns against 3.5 an edge)
+ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it is (measured: 15-20 ns against 3.5 an edge)
 PROBE_COST = 0.25  # an edge that a pull reads before it finds an active one
 LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
 LOOKS = 64  # a push of fewer edges than 1 / 64 of the vertices takes less than a pull's look at each of them
@@ -32,7 +32,7 @@ class Situation:
     """What the rule looks at; edges are counted in the out-adjacency.
 
     unvisited: vertices that no frontier before this one held. on_cores: kernels read edges where the host has them.
-    linked: some edges come over a link; link: what it asks for them, needed where `weighs` says so.
+    linked: some edges come over a link; link: its costs, needed where `weighs` is true.
     """
 
     vertices: int
@@ -93,7 +93,7 @@ def _pull_cost(situation: Situation, active_edges: int) -> float:
 
 
 def certain_push(situation: Situation) -> tuple[int, int, float]:
-    """(edges, alpha, per_row) for stretches, which stay with push without asking `choose` again.
+    """(edges, alpha, per_row) for fused iterations, which push without a new call of `choose`.
 
     After a push, a frontier of at most so many edges is pushed too, unless it has grown and has more than 1 / alpha of
     the unexplored edges (alpha 0: whatever it has), or has more than per_row edges for each vertex that is unvisited by

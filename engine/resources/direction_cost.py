@@ -1,17 +1,17 @@
-"""A push against a pull over a link, in seconds, for programs whose pulls leave early.
+"""Predicted seconds of a push and of a pull over a link, for programs whose pulls stop early.
 
-A push brings the active rows. A pull looks at every vertex, reads the heads of the unvisited ones on the device
-(`row_prefix_cache.py`), and asks the link for what comes after them, where no head held an active neighbor: a short
+A push brings the active rows. A pull looks at every vertex, reads the row prefixes of the unvisited ones on the device
+(`row_prefix_cache.py`), and asks the link for what comes after them, where no prefix held an active neighbor: a short
 request for each row at least, and a row without an active neighbor is read to its end. How many such rows there are is
-foretold from the degrees: every edge that has been explored so far led to any one vertex by chance, in proportion to
+predicted from the degrees: every edge that has been explored so far led to any one vertex by chance, in proportion to
 its in-edges, so a row of k is unvisited still with a chance of y^k, y being the unexplored share of the edges; and
 each of its edges comes from the frontier with the chance d that an unexplored edge does, for what was explored before
 has made its target visited. The degree-biased mean field of random graphs (Newman, Strogatz, Watts, Phys. Rev. E 64,
 2001), held to the number of vertices that are in fact unvisited, which graphs with neighborhoods (grids, roads) have
 far more of.
 
-Owns the estimates, as pure functions, and the sample of the degrees; `link_costs.py` asks the lanes for the rest.
-Decides nothing, refuses nothing.
+Owns the estimates, as pure functions, and the sample of the degrees; `link_costs.py` gets the rest from the edge
+streams. Decides nothing, refuses nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BLOCKS = 64
 BLOCK_ROWS = 512
 EXACT = 64  # degrees below this have a bin of their own, those above share one with all up to twice as many
 GLANCE = {"cuda": 0.25, "emulated": 2.5}
-"""A pull's look at a vertex, visited or not, in edges of a kernel, by kind of device: to count who wants messages, and
-to serve them. Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice in order."""
+"""A pull's look at a vertex, visited or not, in edges of a kernel, by kind of device: to count which accept
+messages, and to serve them. Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice in order."""
 PLAN_SECONDS = 3e-4  # counting what is wanted, and the plan, for which the host waits
 
 
@@ -68,11 +68,11 @@ class DirectionSide:
 
 @dataclass(frozen=True, slots=True)
 class LinkCosts:
-    """What lies behind the link, and what its device has.
+    """The costs of the link, and what its device holds.
 
     edge_bytes: of an edge. degrees: of the rows that are pulled. routes: those that may be taken ("compaction" only
     serves pushes). head: edges of each row on the device (`row_prefix_cache.py`). at_once: whether a push would read
-    every active row over the link, resident or not (`Lane.slight`). glance: see GLANCE.
+    every active row over the link, resident or not (`EdgeStream.slight`). glance: see GLANCE.
     """
 
     rates: Rates

@@ -176,7 +176,7 @@ class EdgeStream:
         known: tuple[tuple[Any, ...], Rates],
         only: NDArray[np.bool_] | None,
     ) -> tuple[Demand, Plan]:
-        """What this iteration wants, and how it comes; known: scalars and rates; only: of which partitions."""
+        """The demand of this iteration and its plan; known: scalars and rates; only: of which partitions."""
         scalars, rates = known
         if only is None and self.slight(frontier):
             return self._at_once(state, frontier, rates)

@@ -1,4 +1,4 @@
-"""What lies behind a device's link, in the numbers that the direction rule weighs.
+"""What a device reads over its link, in the numbers that the direction rule compares.
 
 Owns the questions to the two lanes between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing,
 changes nothing, and refuses nothing.

@@ -1,6 +1,6 @@
 """What a run asks of the host and of a device: edges, row indexes, and bytes by what takes them.
 
-Pure: knows neither budgets nor how they are divided (`host_resources.py`, `device_memory_plan.py`).
+Pure: independent of budgets and how they are divided (`host_resources.py`, `device_memory_plan.py`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MemoryRequest:
         return self.device_bytes + self.working_bytes
 
     def covers(self, other: MemoryRequest, spare: int = 0) -> bool:
-        """Whether equipment made for these needs, which leaves `spare` bytes to nobody, suffices for the other's."""
+        """Whether resources made for these needs, with `spare` bytes unused, suffice for the other's."""
         both = self.and_also(other)
         same = len(both.adjacencies) == len(self.adjacencies)
         same = same and (both.weighted, both.heads) == (self.weighted, self.heads)

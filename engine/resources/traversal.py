@@ -1,8 +1,8 @@
 """Which walks over stored edges carry a program's messages: a pure decision.
 
 Messages may go with the edges, against them, or both ways (`Program.along`). Pushing with the edges and pulling against
-them walk the out-adjacency, the two others the in-adjacency; so whoever stores only the out-adjacency can still do all
-three, but not in the direction of his choice. Refuses nothing: what cannot be walked is not in the answer.
+them walk the out-adjacency, the two others the in-adjacency; so a graph that stores only the out-adjacency serves all
+three, but each in one direction only. Refuses nothing: what cannot be walked is not in the answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRAVERSALS = {"out": (FORWARD,), "in": (REVERSE,), "both": (FORWARD, REVERSE)}
 def traversals(along: str, *, directed: bool, both_stored: bool) -> dict[Direction, tuple[Traversal, ...]]:
     """For every direction that an iteration may choose, the walks that together carry all its messages.
 
-    An undirected graph holds every edge in both its rows, so there is one walk whatever `along` says. With only the
+    An undirected graph stores every edge in both its rows, so there is one walk for every `along`. With only the
     out-adjacency stored there is one direction: that of the first walk.
     """
     if not directed:

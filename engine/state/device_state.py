@@ -39,7 +39,7 @@ class DeviceBitmap:
 
 
 class DeviceState:
-    """What a device knows about the vertices [first, last); see `state.State`.
+    """The state of the vertices [first, last) on a device; see `state.State`.
 
     host_readback, host_readback_rest, host_readback_lines: what the host reads after `select`; device_readback…: the
     same memory as kernels write it. partial_here float64[1, globals]: where kernels put the Globals' sums; adding:
@@ -96,14 +96,14 @@ class DeviceState:
 
     @property
     def partial(self) -> NDArray[np.float64]:
-        """The Globals' sums, float64 (1, globals), of the host: waits for the kernels that add them up."""
+        """The Globals' sums, float64 (1, globals), in host memory, after the kernels that sum them."""
         if self.adding:
             self.device.finish()
             self.adding = False
         return self._partial
 
     def listed_along(self, frontier: Frontier, index: Index) -> Frontier:
-        """The frontier without its list, which lies on the device and is along another adjacency's rows."""
+        """The frontier without its list, which is on the device and is along another adjacency's rows."""
         return replace(frontier, listed=False)
 
     def host_fields(self) -> dict[str, NDArray[Any]]:
@@ -157,4 +157,4 @@ VertexState = State | DeviceState
 def device_state_bytes(vertices: int, vertex_dtype: Any) -> int:
     """Bytes that a DeviceState's longer lists take beyond what `state.state_bytes` counts."""
     listed = (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
-    return listed + vertices // 8  # the bitmap of a stretch
+    return listed + vertices // 8  # the bitmap of fused iterations

@@ -1,6 +1,6 @@
-"""A stretch: several iterations that one launch, or one call, runs; what bounds it, and what it says afterwards.
+"""Fused iterations: several iterations in one launch, or one call; their limits and their result.
 
-Owns the two values that the loop and the kernels exchange about it. Decides nothing.
+Owns the two values that the loop and the kernels exchange. Decides nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FusedLimits:
-    """Where a stretch must end: before an iteration that the loop would not push, or may not run.
+    """Where fused iterations must end: before an iteration that the loop would not push, or may not run.
 
     iterations: at most so many. edges: of a frontier, at most. alpha: a frontier that has grown may have at most
-    1 / alpha of the `unexplored` edges, 0: as many as it likes. before: vertices of the frontier before the first.
-    per_row: a frontier may have at most so many edges for each of the vertices `unvisited` by then, 0: as many as it
-    likes; other than 0 on CPU cores only.
-    limit, bucket: priorities due, and the width by which that moves (see `Loop`); 0: it does not move, for looking
-    through all pending vertices is faster on the whole device.
+    1 / alpha of the `unexplored` edges, 0: no limit. before: vertices of the frontier before the first.
+    per_row: a frontier may have at most so many edges for each of the vertices `unvisited` by then, 0: no
+    limit; other than 0 on CPU cores only.
+    limit, bucket: priorities due, and the width by which that moves (see `Loop`); 0: it does not move, since the
+    scan of all pending vertices is faster on the whole device.
     """
 
     iterations: int
@@ -33,7 +33,7 @@ class FusedLimits:
 
 @dataclass(frozen=True, slots=True)
 class FusedIterations:
-    """What a stretch did: (vertices, edges) of every iteration's frontier; the limit at its end.
+    """The result: (vertices, edges) of every iteration's frontier; the limit at its end.
 
     The vertices to go on with are pending; if there was no iteration, nothing has changed.
     """

@@ -20,7 +20,7 @@ _CAME = ("tasks", "partitions", "edges", "lines", "bytes_link", "bytes_disk")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """An attempt to keep a checkpoint: its file, after how many iterations in all, bytes, seconds.
+    """An attempt to write a checkpoint: its file, after how many iterations in all, bytes, seconds.
 
     trouble: why it could not be written, "" if it was.
     """
@@ -36,9 +36,9 @@ class CheckpointRecord:
 class IterationRecord:
     """One iteration: its frontier, direction, tasks and seconds.
 
-    vertices, edges: of the frontier. totals: the Globals after it. began: when (time.perf_counter), told where several
+    vertices, edges: of the frontier. totals: the Globals after it. began: when (time.perf_counter), set where several
     iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition asked for to
-    the last kernel over edges, where the story of the run tells; the rest goes to vertices and frontier. plan_seconds:
+    the last kernel over edges, where the execution measures it; the rest goes to vertices and frontier. plan_seconds:
     of that, until it was decided what travels how.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """

@@ -1,9 +1,9 @@
-"""Row heads: the first few edges of every row of one adjacency, kept on a device that cannot hold all of it.
+"""Row prefixes: the first few edges of every row of one adjacency, kept on a device that cannot hold all of it.
 
-Pulls that leave at the first active in-neighbor read little but the beginnings of rows, and each beginning costs a line
-over the link. Held on the device on their own, heads answer most rows; only rows longer than their head that found
-nothing in it still want edges that travel. Owns how many edges a head may have for a budget, and the copying of heads
-out of views. Refuses weights: programs that leave early so far read none.
+Pulls that stop at the first active in-neighbor read little more than the first edges of rows, and each row costs a line
+over the link. Prefixes that are resident serve most rows; only rows longer than their prefix, without an active
+neighbor in it, still need edges over the link. Owns how many edges a prefix may have for a budget, and the copying of
+prefixes out of views. Refuses weights: no program with early exit reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP = 1 << 20  # rows whose degrees are looked at together
 
 @dataclass
 class RowPrefixCache:
-    """The first `each` edges of every row: `index` says where they lie in `neighbors`, an array of the device."""
+    """The first `each` edges of every row: `index` has their places in `neighbors`, an array of the device."""
 
     each: int
     index: Index

@@ -63,7 +63,7 @@ class Bitmap:
 
 
 class State:
-    """Everything one device knows about the vertices [first, last).
+    """The state of the vertices [first, last) on one device.
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
     identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.

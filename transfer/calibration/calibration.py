@@ -1,7 +1,7 @@
 """What was measured of a machine, and the rates that follow from it: one value, kept as one JSON object.
 
 Owns the way from raw tables to `Rates`, for any number of threads and any disk, and the form in which it is stored.
-Refuses facts that it did not write: damaged, foreign or newer ones are one InputError that says what is wrong.
+Refuses facts that it did not write: damaged, foreign or newer ones are one InputError with the reason.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Calibration:
 
     @classmethod
     def of(cls, facts: Any) -> Calibration:
-        """Make it of facts that were stored. Raises InputError that says what they lack."""
+        """Make it of facts that were stored. Raises InputError with what is missing."""
         if not isinstance(facts, Mapping) or MARK not in facts:
             raise InputError("these are no rates of Penstock's")
         if facts[MARK] != FORMAT:

@@ -1,7 +1,7 @@
 """How fast copies cross the link: measured by size, then one latency and one rate fitted to the measurements.
 
 Owns the copy probe over any Device, and the fit. Refuses to launch kernels (engine/calibration/calibrate.py does) and
-to run past its share of time: a size is only tried when the one before says that there is time for it.
+to run past its share of time: a size is only tried when the time of the one before allows it.
 """
 
 from __future__ import annotations

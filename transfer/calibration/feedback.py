@@ -1,4 +1,4 @@
-"""What the records of an iteration say about the rates: a prediction is compared with what happened, and corrected.
+"""Corrections of the rates from the records of an iteration: predictions are compared with measured seconds.
 
 Owns the memory of both: a damped factor for each rate, a law for the kernels of each kind (`kernel_cost_fit.py`), and
 the rates of the next iteration. Seconds of a resource are what it would take alone: summed over threads and divided by
@@ -27,7 +27,7 @@ QUANTITIES = RESOURCES
 """What has a factor of its own. That of the kernels stays 1, and what is read in place over the link is not the link's:
 both have laws of their own."""
 CLIP = 64.0
-"""A factor lies between 1/CLIP and CLIP: what is further off is not a rate that is wrong."""
+"""A factor is limited to 1/CLIP to CLIP: a larger error is not due to a wrong rate."""
 PRIOR_SECONDS = 1e-3
 """The given rates weigh as much as an observation of so many seconds."""
 PAUSE = 4e-5
@@ -62,7 +62,7 @@ class Fits:
 
 @dataclass(frozen=True)
 class Basis:
-    """By what a walk's tasks were foretold: the laws of kernel and lines, `fits` where they are learnt, the factors."""
+    """What predicts a walk's tasks: the laws of kernel and lines, `fits` where they are learnt, the factors."""
 
     fits: Fits | None
     kernel: CostLaw
@@ -72,7 +72,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class Walked:
-    """A walk that is over on the host: its records, how busy the disk was in it, and by what it was foretold."""
+    """A walk that is over on the host: its records, how busy the disk was in it, and what predicted it."""
 
     records: list[TaskRecord]
     disk_share: float
@@ -91,7 +91,7 @@ class Feedback:
     """Predicted and measured seconds, remembered, and what they make of `rates`.
 
     corrects: whether `begin` returns corrected rates or those given; measuring goes on either way. disk: None where
-    every edge is in memory. One thread uses it, for one walk at a time. stamps: told of every walk's work over a link.
+    every edge is in memory. One thread uses it, for one walk at a time. stamps: gets every walk's work over a link.
     """
 
     stamps: DeviceTimestamps | None = None
@@ -151,7 +151,7 @@ class Feedback:
 
     @property
     def basis(self) -> Basis:
-        """By what is foretold now."""
+        """The rates and laws that predict now."""
         return self._begun
 
     def note(self, records: Sequence[TaskRecord], basis: Basis | None = None) -> None:
@@ -229,7 +229,7 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
 
     disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
     what the link took to start the copy besides (`take_times`). Where a kernel reads over the link in place and no
-    device says how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
+    device reports how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted

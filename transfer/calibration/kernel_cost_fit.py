@@ -1,9 +1,9 @@
-"""What kernels take, learnt while they run: so much a launch, so much a row, and so much for the edges.
+"""The seconds of kernels, fitted while they run: a launch, a cost per row, and a rate for edges.
 
 Owns one law of these three, drawn through what tasks of late took. It has the smallest sum of errors relative to what
 happened, so that small launches and large ones count alike and what went wild (a machine that was busy elsewhere)
 hardly at all; the law that was given counts as a part of an observation at each of its ends. Numbers in, numbers out.
-Refuses laws by which more work takes less time. That a launch, rows and edges have to be told apart is Lux's experience
+Refuses laws by which more work takes less time. That a launch, rows and edges have separate costs is Lux's experience
 (Jia et al., VLDB 2017), whose model of a device has one constant for each.
 """
 
@@ -29,7 +29,7 @@ WORTH = 0.01
 ROUNDS = 8
 """Of reweighting, until the law hardly moves."""
 FAR = 64.0
-"""What was foretold of the edges takes at least one of so many parts of it, and at most so many times as long."""
+"""Edges take at least 1 / FAR of their predicted seconds, and at most FAR times as long."""
 SLOWEST_ROW = 1e-6
 """Seconds of a row: if there seem to be more, few rows have been seen, and they are not what takes so long."""
 NEAR = 0.02

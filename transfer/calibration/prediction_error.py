@@ -1,4 +1,4 @@
-"""How well a plan foretold what its tasks took: errors by route, of tasks and of whole walks.
+"""Prediction errors: predicted against measured seconds by route, of tasks and of whole walks.
 
 Pure: records in, figures out. Refuses what was not both predicted and measured (`feedback.py` measures).
 """

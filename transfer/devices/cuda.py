@@ -108,7 +108,7 @@ class CudaDevice:
         return array
 
     def register(self, array: NDArray[Any]) -> None:
-        """Page-lock memory that somebody else allocated; it is released by `close`."""
+        """Page-lock memory that was allocated elsewhere; it is released by `close`."""
         at = array.ctypes.data
         if array.nbytes and self._registered.get(at, 0) < array.nbytes:
             with self._device:
@@ -155,7 +155,7 @@ class CudaDevice:
         """Forget an array: its memory returns to the pool with its last user."""
 
     def stream(self) -> Any:
-        """Make a stream for copies, which does not wait for kernels unless told to."""
+        """Make a stream for copies, which waits for kernels only where `behind` orders it."""
         with self._device:
             return self._cupy.cuda.Stream(non_blocking=True)
 

@@ -1,8 +1,7 @@
-"""What a device is to the floors above: memory, copies, streams and events, a few verbs.
+"""The device protocol: memory, copies, streams and events.
 
-Owns the protocol only. The host implements it trivially (`host.py`); a GPU, and a host with an
-emulated link, implement the same verbs. Streams and events are opaque: only the device that made
-them looks inside.
+Owns the protocol only. The host implements it trivially (`host.py`), as do a GPU (`cuda.py`) and a host with an
+emulated link (`emulated.py`). Streams and events are opaque: only the device that made them reads them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ DeviceArray = Any
 class Device(Protocol):
     """One machine that runs kernels.
 
-    `memory_bytes`: what we may allocate on it. `reads_host`: its kernels read host arrays in
+    `memory_bytes`: what Penstock may allocate on it. `reads_host`: its kernels read host arrays in
     place at full speed, so that nothing needs to be copied. Which routes serve a kind is
-    written in `routes/table.py`.
+    written in `routes/registry.py`.
     """
 
     @property
     def name(self) -> str:
-        """Return the name by which users and records know the device, such as `host:0`."""
+        """Return the name of the device in options and records, such as `host:0`."""
 
     @property
     def kind(self) -> Kind:
@@ -57,7 +56,7 @@ class Device(Protocol):
         """Allocate `count` items of host memory that the device copies from at full speed."""
 
     def array(self, count: int, dtype: DTypeLike) -> DeviceArray:
-        """Allocate `count` items on the device; RunError when its ceiling does not allow it."""
+        """Allocate `count` items on the device; RunError above its ceiling."""
 
     def free(self, array: DeviceArray) -> None:
         """Return an array made by `array`; it may not be used again."""
@@ -120,7 +119,7 @@ class Device(Protocol):
         """
 
     def register(self, array: NDArray[Any]) -> None:
-        """Page-lock host memory that somebody else allocated, so that copies run at full speed."""
+        """Page-lock host memory that was allocated elsewhere, so that copies run at full speed."""
 
     def unregister(self, array: NDArray[Any]) -> None:
         """Release host memory made by `host_array` or given to `register`, once nothing runs that touches it."""

@@ -1,4 +1,4 @@
-"""What a device did, told by this host's clock: spans between two of its events, kept until it has passed them.
+"""Device work in this host's clock: spans between two events of the device, kept until it has passed them.
 
 Owns the conversion. The device's events tell the seconds between any two of them; one, waited for when the stamps
 begin, ties them to the clock. It is replaced by a later one every second, because a GPU tells times as 32-bit floats of
@@ -55,7 +55,7 @@ class DeviceTimestamps:
             for resource, first, last in record.spans:
                 if resource == LINK:
                     self.add(track, record.route, (first, last), work_of(record, size))
-                    size = 0  # a task of several copies is told once how much they carried
+                    size = 0  # the bytes of a task of several copies are counted once
 
     def take(self) -> None:
         """Put into the timeline what the device has passed, in the order in which it was added."""

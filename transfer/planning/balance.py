@@ -1,4 +1,4 @@
-"""Which route each partition takes so that the busiest resource is done soonest.
+"""The route of each partition that minimizes the time of the busiest resource.
 
 Owns the greedy pass: resources work at the same time, so an iteration lasts as long as the
 resource with the largest sum, and the best route of a partition depends on the others' routes.

@@ -2,7 +2,7 @@
 
 Owns that rule, as a pure function. Task combination is HyTGraph's (section V), whose printed loop
 drops partitions; here every wanted partition is in exactly one group (property-tested). Refuses
-to join what would not lie in one array: partitions join only where their places follow one
+to join what is not stored in one array: partitions join only where their places follow one
 another, or where all pass through one slab of `k` partitions.
 """
 
@@ -37,9 +37,9 @@ class Rules:
 
     k: filter partitions of one slab. unbounded: routes whose partitions join without limit, and over unwanted ones
     between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
-    host_places: given where the host does not hold every edge: what is read in place joins only if it lies in one run
-    there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab when
-    compacted, and what a slab holds.
+    host_places: given where the host does not hold every edge: what is read in place joins only if it is stored in one
+    run there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab
+    when compacted, and what a slab holds.
     """
 
     k: int = 1

@@ -1,4 +1,4 @@
-"""How a device's edge budget is divided: partition size, slabs, and places that stay resident.
+"""How a device's edge budget is divided: partition size, slabs, and resident places.
 
 Owns the arithmetic, as a pure function. What the slabs leave is a cache of partitions; where everything fits there
 are no slabs and every partition has its place. Where not even two slabs of one chunk fit there are none either, and
@@ -20,7 +20,7 @@ SLAB_SHARE = 0.25
 COPY_BYTES = 32 << 20
 """What a slab should hold: smaller copies do not reach the link's rate, so a small device gives most of its budget."""
 CACHED = ("auto", "resident")
-"""Routes under which edges stay on the device; the others, when forced, bring them anew each time."""
+"""Routes under which edges stay on the device; the others, when forced, bring them again each time."""
 WITHOUT = "--route auto or zero-copy, which need none"
 
 

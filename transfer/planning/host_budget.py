@@ -1,7 +1,7 @@
 """How a host memory budget is divided: partition size, slabs, reads in flight and cache slots.
 
 Owns the arithmetic, as a pure function. Refuses a budget below the least that works, with the sum that shows
-it and the smallest --host-memory that would do. What is left after state and index goes first to what makes
+it and the smallest --host-memory that works. What is left after state and index goes first to what makes
 the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches.
 """
 

@@ -29,7 +29,7 @@ def make_plan(
 ) -> Plan:
     """Return the tasks of one iteration over one adjacency.
 
-    `residency` says where its edges lie for this very demand. A wholly resident adjacency is one task; its
+    `residency`: where its edges are stored, for this demand. A wholly resident adjacency is one task; its
     demand may then hold totals (arrays of one item) instead of one item per partition.
     """
     if residency.whole:

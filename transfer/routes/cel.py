@@ -1,4 +1,4 @@
-"""Route `cel`: rows of partitions that the walk has passed travel again, beside the next carrier.
+"""Route `cel`: rows of partitions that have passed travel again, beside the next carrier.
 
 WolfGraph's Concatenated Edge List (Zhu et al., FGCS 2020). Its carriers are filter tasks; what is added to them is a
 Bundle, which no plan holds: the engine finds out during the walk which rows must travel (those of vertices that have
@@ -38,7 +38,7 @@ AHEAD = 2
 """Carriers on their way at once: with the one at work they leave the third slab to a bundle."""
 
 FEW = 1 << 15
-"""Edges below which the launching thread gathers them sooner than others could be told to."""
+"""Edges below which the launching thread gathers sooner than other threads would start."""
 
 NO_CHUNKS = np.zeros(0, dtype=np.int64)
 Piece = tuple[Partition, int, int]
@@ -94,7 +94,7 @@ def bundles(demand: Demand, directory: PartitionDirectory) -> list[Bundle]:
 
 
 def _copied(marks: NDArray[Any], directory: PartitionDirectory, first: int, last: int) -> ActiveRows:
-    """The marks of these partitions' rows, which nobody else will write."""
+    """The marks of these partitions' rows, a copy that nothing else writes."""
     low, high = int(directory.table.v0[first]), int(directory.table.v1[last])
     bits = marks.dtype.itemsize * 8
     words = marks[low // bits : -(-high // bits)].copy()

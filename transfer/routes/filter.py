@@ -1,6 +1,6 @@
-"""Route `filter`: partitions are brought whole, as far as their wanted chunks go.
+"""Route `filter`: the wanted chunks of whole partitions, in one copy.
 
-HyTGraph's ExpTM-filter; reading only the chunks that hold wanted edges is ours.
+HyTGraph's ExpTM-filter; reading only the chunks with wanted edges is an addition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The packed buffer: where gathered rows, their offsets and their neighbors lie, so that one copy moves them all.
+"""The layout of a compacted buffer: the places of rows, offsets and neighbors, so that one copy moves them all.
 
 Owns the layout of a task's buffer and which part of it each of its partitions fills. One array of the vertex type:
 

@@ -1,4 +1,4 @@
-"""Where the edges come from that a device does not hold: one protocol, and what it is asked for.
+"""The source of edges that a device does not hold: one protocol, and its requests.
 
 There are three sources: `LocalReader`, for a device that reads host memory, into which edges are read from disk unless
 the graph is in memory; and for a device behind a link `PinnedReader` (host_to_device.py), where page-locked host memory
@@ -45,14 +45,14 @@ class EdgeSource(Protocol):
         """
 
     def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
-        """Return what a demand reads from disk into host memory, whose cache chooses what it keeps; None: nothing.
+        """Return what a demand reads from disk into host memory, whose cache selects what it keeps; None: nothing.
 
         absent: chunks of the demand that the device lacks, bool[chunks]. present: partitions of which it holds some,
         bool[p].
         """
 
     def close(self) -> None:
-        """Give back what was lent, and drop what was kept in place."""
+        """Return what was lent, and drop what was kept in place."""
 
 
 class LinkSource(EdgeSource, Protocol):
@@ -111,4 +111,4 @@ class LocalReader:
         """Return None: nothing is staged."""
 
     def close(self) -> None:
-        """Do nothing: whoever opened the reader closes it."""
+        """Do nothing: the reader is closed by its owner."""

@@ -1,4 +1,4 @@
-"""How a request's edges are brought to where a device reads them: into the cache's place for them, or into a slab.
+"""Fetching a request's edges to where a device reads them: into their place of the cache, or into a slab.
 
 Only missing chunks are brought: from disk to a host, which needs no further copy; over a link to a device with memory
 of its own. Refuses more partitions than a slab holds.

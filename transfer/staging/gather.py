@@ -1,9 +1,9 @@
-"""Gathering: the active rows of a partition, copied one after another into a packed buffer.
+"""Gathering: the active rows of a partition, copied one after another into a compacted buffer.
 
 Owns the loops over marked rows, compiled and free of Python's lock: one call fills what `compacted_layout.py` planned
 for one partition, so that several threads fill one buffer at the same time. Rows that lie side by side are copied in
 one piece; words of the bitmap without a mark are skipped whole. Only push is served: a pull looks at every vertex that
-still wants messages, and reads few edges of many rows. Refuses counts other than the planned ones, and writes nothing
+still accepts messages, and reads few edges of many rows. Refuses counts other than the planned ones, and writes nothing
 outside a partition's place even then: a view over a wrong index would be a wrong answer. HyTGraph's and Subway's
 compaction (Wang et al., ICDE 2023; Sabet et al., EuroSys 2020).
 """
@@ -57,12 +57,12 @@ class GatherSource(NamedTuple):
 
 
 def gather_rows(active: ActiveRows, part: Partition, source: GatherSource, place: BufferPlace, target: Target) -> None:
-    """Copy the part of every active row that lies in the partition to its place in the target, ascending.
+    """Copy the part of every active row that is in the partition to its place in the target, ascending.
 
     target: offsets, rows, neighbors (`Packed.slices`) and weights (None without) of the whole task. Offsets are those
-    of the starts of rows; whoever fills the end of `rows` writes the last one too. A call needs no lock beside others
-    with other places. Raises RuntimeError where the source does not hold the partition, the target has no such place,
-    or the rows found are not those counted.
+    of the starts of rows; the call that fills the end of `rows` writes the last one too. A call needs no lock beside
+    others with other places. Raises RuntimeError where the source does not hold the partition, the target has no such
+    place, or the rows found are not those counted.
     """
     offsets, rows, neighbors, weights = target
     s1 = source.s0 + len(source.neighbors)

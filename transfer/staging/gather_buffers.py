@@ -1,4 +1,4 @@
-"""Packs: page-locked host buffers in which gathered edges wait for their copy, and the threads that gather.
+"""Gather buffers: page-locked host memory for gathered edges until they are copied, and the threads that gather.
 
 Owns a fixed number of buffers, each as long as a device's slab, and a pool of threads. A pack is handed out again once
 the device has passed the event of its copy. Refuses a pack given back twice.
@@ -69,7 +69,7 @@ class GatherBuffers:
 
     @property
     def free(self) -> int:
-        """Packs that nobody has and no copy reads."""
+        """Buffers that are free: not in use, and read by no copy."""
         return self._slots.free
 
     def take(self, with_weights: bool) -> GatherBuffer | None:

@@ -115,7 +115,7 @@ class PinnedReader(Link):
         """Return None: nothing is staged."""
 
     def close(self) -> None:
-        """Do nothing: whoever page-locked the arrays releases them."""
+        """Do nothing: the owner of the arrays releases them."""
 
     def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
         """Return that every chunk is in host memory, bool[chunks]."""

@@ -1,4 +1,4 @@
-"""One task in flight, from its start until the consumer has done with its view.
+"""One task in flight, from its start until its view is released.
 
 A transfer holds what its task needs (a slab, a pending read or copy) and returns it exactly once, whatever happened.
 Two pipelines on one cache share what is being read into the same place: neither decodes into it twice, nor cancels what

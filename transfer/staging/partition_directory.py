@@ -60,7 +60,7 @@ class Staging:
         """The source of a device behind a link. Raises RuntimeError for one that reads host memory."""
         if self.device.reads_host:
             raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
-        return self.source  # type: ignore[return-value]  # whoever made it chose the source by the device
+        return self.source  # type: ignore[return-value]  # its maker chose the source by the device
 
     def pin(self, entries: Ints) -> None:
         """Keep cache entries in place, instead of those pinned before."""
@@ -102,7 +102,7 @@ class PartitionDirectory:
         self._whole: dict[bool, Residency] = {}
 
     def whole(self, with_weights: bool) -> bool:
-        """Return whether the entire adjacency lies in one array that the device reads."""
+        """Return whether the entire adjacency is stored in one array that the device reads."""
         if self.in_memory or not self._chunks:
             return True
         return self._cache is not None and self._cache.complete(self._key, with_weights)
@@ -159,7 +159,7 @@ class PartitionDirectory:
         return EdgeRequest(self.adjacency, first, last, *edges, *rows, cached, chunks, with_weights, record)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
-        """Return the request for what a task wants."""
+        """Return the request for the edges of a task."""
         first, last = task.partitions[0], task.partitions[-1]
         chunks = self.wanted(demand, first, last)
         return self.request(first, last, chunks, demand.with_weights, self.record(task, demand))
@@ -198,14 +198,14 @@ class PartitionDirectory:
 
     @property
     def starts(self) -> Ints:
-        """Where each partition lies in the cache arena, -1 for nowhere, int64[p]."""
+        """Place of each partition in the cache arena, -1 for none, int64[p]."""
         if self._cache is None:
             return np.full(len(self.table), -1, dtype=np.int64)
         return self._cache.starts[self._entries]
 
     @property
     def key(self) -> str:
-        """The direction under which the cache knows the adjacency."""
+        """The name of the adjacency in the cache."""
         return self._key
 
     def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
@@ -299,7 +299,7 @@ class PartitionDirectory:
             counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
             total, least = self._chunks, 0.0
         if elsewhere is not None:
-            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # a place for whoever wants it, unless it is read just now
+            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # its place may be reused, unless it is being read
             counts[elsewhere] = 0.0
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)

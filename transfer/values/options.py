@@ -1,4 +1,4 @@
-"""The settings of planning and of the pipeline: one value, checked at birth, composed once by the session.
+"""The settings of planning and of the pipeline: one value, checked when made, composed once by the session.
 
 Owns their meaning and range. Refuses unknown models and routes, and sizes below one.
 """

@@ -27,7 +27,7 @@ class Rates:
     packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
     kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`), as it does `line_latency`
     and `line_rows`: what a kernel that reads in place takes besides its lines.
-    `line_runs`, where it was measured, says more than `line_rate` and `sector_rate`: (bytes of a
+    `line_runs`, where it was measured, replaces `line_rate` and `sector_rate`: (bytes of a
     run, lines per second), by ascending length.
     """
 

@@ -1,15 +1,15 @@
-"""Where the edges of an iteration lie, and which partitions the host cache should keep.
+"""Where the edges of an iteration are stored, and which partitions the host cache should keep.
 
 Owns the choice: partitions are kept by value per byte, which for slots of one size is how much of
 them was wanted lately. `age` measures time by the volume that was wanted: use halves with each
 graph's worth of chunks. So on a cyclic sweep no partition ever has more than twice the use of
 another, and `choose` replaces a kept partition only by one with more than twice its use: sweeps
-larger than the cache keep what they have and hit by cache / graph, where plain LRU would hit
-never. Refuses to drop what is pinned.
+larger than the cache keep what they have and hit by cache / graph, where plain LRU never
+hits. Refuses to drop what is pinned.
 
 On a device behind a link use is counted in traffic instead: what a partition's wanted rows cost by the cheaper of a
-copy and reading in place, over its size (`traffic`). Before anything is known, `prior` says which edge ranges save most
-per byte held: those with many short rows, each of which costs a line however few of its bytes are wanted.
+copy and reading in place, over its size (`traffic`). Before the first iteration `prior` estimates which edge ranges
+save most per byte held: those with many short rows, each of which costs a line however few of its bytes are wanted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SWAP = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """Where one iteration's edges lie: arrays of shape (p,), one item per partition.
+    """Where one iteration's edges are stored: arrays of shape (p,), one item per partition.
 
     `resident`: every wanted chunk is in the device's reach. `places`: position in the cache arena
     (in edges) of a partition that is kept there, else -1: it passes through a slab. `disk_bytes`:

@@ -1,4 +1,4 @@
-"""The nouns of a plan: partition, demand, task, plan, and the record that a task leaves behind.
+"""The values of a plan: partition, demand, task, plan, and the record that a task leaves behind.
 
 Owns their shapes and how an adjacency is cut into partitions. Refuses a partition size that is
 not a whole number of chunks. Cutting happens at run time from the index, so that the file never
@@ -145,7 +145,7 @@ def partitions(
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one iteration wants of every partition of one adjacency: arrays of shape (p,).
+    """What one iteration needs of every partition of one adjacency: arrays of shape (p,).
 
     `lines`: 128-byte lines of the active rows, summed over every edge array read. `pending`:
     value waiting in the active vertices (priority order). `wanted_chunks`: uint8, one per chunk
@@ -210,12 +210,12 @@ class Plan:
 class TaskRecord:
     """What one task did. Mutable: the engine sets `kernel_seconds`, the pipeline all else.
 
-    `edges`: active edges of its partitions (as the demand says). `chunks_read`: chunks this task
+    `edges`: active edges of its partitions (from the demand). `chunks_read`: chunks this task
     read from disk; `hits`: wanted chunks that it found in the cache. `wait_seconds`: how long the
     pipeline stood still for this task's data; zero when everything overlapped. `local_rounds`: how often its
     newly active rows were walked once more (set by the engine). `wanted`: how many of `partitions` have active
     edges; a task may reach over others between them. 1 where the demand holds only totals. `lines_read`: aligned
-    lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is what was foretold.
+    lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is the prediction.
     Disk, decode and gather seconds are summed over reads and threads. `predicted`: the task's cost in the plan;
     `measured`: the same in what happened, None until the walk is over. `spans`: (resource, first event, last event) of
     work on the device whose seconds are taken when the device has passed them (`feedback.py`). `rows`: active rows of

@@ -1,6 +1,6 @@
 """A view: edges as a device sees them.
 
-Owns the shape of what the engine pulls. Refuses nothing; the route that makes a view vouches for
+Owns the shape of what the engine pulls. Refuses nothing; the route that makes a view guarantees
 it. Only edges of active rows may be read: other positions may hold leftovers of an earlier use of
 the slab.
 """
@@ -22,7 +22,7 @@ class View:
     `neighbors` and `weights` are arrays of the device (numpy on the host), shape (e1 - e0,).
     A packed view (`compacted_layout.py`; e0 = 0, e1 = its edges) brings its own index: `rows` (A,), its row parts'
     vertices, every one active, and `offsets` (A + 1,) into `neighbors`, both of the vertex type; both are None where
-    the graph's index applies. A row may be split over several packed views, so degrees come from the graph's index.
+    the graph's index applies. A row may be split over several compacted views, so degrees come from the graph's index.
     Only pushes are ever given one: a pull reads few edges of many rows, which packing cannot know beforehand.
     `record`: this task's record; the engine sets its `kernel_seconds`. The arrays are valid until
     the next view is asked for.

@@ -1,6 +1,6 @@
-"""Counting demand on a GPU: what an iteration wants of every partition, so that only a small table crosses the link.
+"""Counting demand on a GPU: what an iteration needs of every partition, so that only a small table crosses the link.
 
-And copying the heads of rows out of a view (`engine/state/row_prefix_cache.py`): a thread takes a row.
+And copying row prefixes out of a view (`engine/state/row_prefix_cache.py`): a thread takes a row.
 """
 
 from __future__ import annotations

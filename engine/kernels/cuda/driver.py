@@ -41,7 +41,7 @@ _current = [""]
 """The name of the device that kernels are launched on."""
 _loads = [0]
 _namespaces: list[dict[str, Any]] = [globals()]
-"""Globals of the modules whose device code says `cuda.`; the simulator puts its own there during a launch."""
+"""Globals of the modules whose device code uses `cuda.`; the simulator puts its own there during a launch."""
 
 
 def device(function: Callable[..., Any]) -> Callable[..., Any]:

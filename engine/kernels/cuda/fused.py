@@ -13,9 +13,9 @@ are not in CuPy, and without them it cannot stop where a frontier grows or dies.
 cheap, but a frontier of 16 k edges would keep one multiprocessor busy for longer than the barrier of many takes.
 
     frontier's rows in pieces of GROUP edges
-      -> step 1: edges; whoever gets a message joins the second queue, once (bitmap `joined`)
-      -> step 2: those vertices: vertex() where messages lie apart; who is due makes the next pieces, all are pending
-      -> nobody due: the lowest pending priority moves the limit, as in `Loop`, and the bitmap is scanned once
+      -> step 1: edges; a vertex that gets a message joins the second queue, once (bitmap `joined`)
+      -> step 2: those vertices: vertex() where messages are in accumulators; due vertices make the next pieces, all are
+      pending -> none due: the lowest pending priority moves the limit, as in `Loop`, and the bitmap is scanned once
 
 Every vertex to go on with is marked pending before the launch ends or goes on, and unmarked when its pieces are taken,
 so that the loop can take over after any iteration. Refuses (`fits`) programs that need all vertices or the host

@@ -149,7 +149,7 @@ class CudaKernels:
         return Frontier(count, total, listed=listed, rest=float(state.host_readback_rest[0]))
 
     def send(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Compute what the frontier's vertices send, where the program says so and `apply` has not done it."""
+        """Compute what the frontier's vertices send, if the program has `send` and `apply` has not done it."""
         whole, ahead, state.sent_ahead = frontier.everything, state.sent_ahead, None
         if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
             blocks = self._blocks_of_all(state) if whole else blocks_for(len(state.active.words))
@@ -373,7 +373,7 @@ class CudaKernels:
         )  # fmt: skip
 
     def mark_outside(self, state: DeviceState, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
         self._call(
             "mark_outside", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays[0],
             np.uint64(largest), state.pending.words, np.uint64(state.first),

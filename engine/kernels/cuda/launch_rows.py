@@ -151,7 +151,7 @@ class CudaRowKernels(CudaKernels):
         self._fold(state, shares)
 
     def _part(self, view: View, block: RowBlock, walk: int) -> tuple[int, tuple[Any, ...]]:
-        """Blocks of threads for the edges of the view that belong to the block, and what says which these are."""
+        """Blocks of threads for the edges of the view that belong to the block, and the arrays that select them."""
         first, last = block.edges(walk)
         low = max(first, view.e0)
         high = max(low, min(last, view.e1))

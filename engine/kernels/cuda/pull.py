@@ -71,7 +71,7 @@ def mark_ends(index, rows, tile, ends):  # type: ignore[no-untyped-def]
 
 
 def make_fill(author: Author, weighted: bool, uses_target: bool) -> Any:
-    """Device function: values = the messages along the tile's edges, where `spot` says.
+    """Device function: values = the messages along the tile's edges, at the places of `spot`.
 
     Where the view has no such edge or its source is not active: the identity. tile: as in `mark_ends`, which runs while
     messages come. In steps: a thread's ids, marks of their sources, messages; what a step asks for it asks for at once.
@@ -173,7 +173,7 @@ def make_gather(author: Author, weighted: bool) -> Any:
 
 
 def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> DeviceKernel:
-    """Kernel: every row of the view that wants messages takes the first that an active in-neighbor sends.
+    """Kernel: every row of the view whose vertex accepts messages takes the first that an active in-neighbor sends.
 
     linked: False for a kernel that leaves out the next two, which slow it by half where all edges are on the device.
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
@@ -224,12 +224,12 @@ def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Devi
 
 
 def make_pull(author: Author, weighted: bool, uses_target: bool) -> DeviceKernel:
-    """Kernel: every row of the view that wants messages combines all that its active in-neighbors send.
+    """Kernel: every row of the view whose vertex accepts messages combines all that its active in-neighbors send.
 
     A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory
     (Greathouse and Daga's CSR-Stream, SC 2014), and added up there by edges too (`make_add_rows`). A thread asks for
     all its ids before it looks at the first, then for all their messages (`make_fill`). Every block takes neighboring
-    tiles: blocks that run at the same time read what lies together, and there may be more than run.
+    tiles: blocks that run at the same time read neighboring memory, and there may be more than run.
     """
     cond, fill, add_rows = author.calls["cond"], make_fill(author, weighted, uses_target), make_add_rows(author)
     combine, merge = COMBINE[author.combine], MERGE[author.combine]

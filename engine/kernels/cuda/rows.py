@@ -66,7 +66,7 @@ def row_from(layout, place):  # type: ignore[no-untyped-def]
 
 @device
 def row_at(layout, first, last, place):  # type: ignore[no-untyped-def]
-    """The row of [first, last) whose message lies at `place`: the last that begins at or before it."""
+    """The row of [first, last) whose message is at `place`: the last that begins at or before it."""
     low, high = first, last - ONE
     while low < high:
         middle = (low + high + ONE) >> ONE

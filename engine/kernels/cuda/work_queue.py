@@ -63,7 +63,7 @@ def reserve(box, counts, at, places, vertices, edges):  # type: ignore[no-untype
     """This thread's first of `places` in a queue of all blocks; adds up counts[at:at + 3]. All threads call it.
 
     A block adds up first, since additions to one number of all blocks take turns; and in 32 bits, for which shared
-    memory has an addition. A row counts as LARGE at most: then there are too many anyway, and nobody reads the sum.
+    memory has an addition. A row counts as LARGE at most: then there are too many anyway, and the sum is not read.
     """
     thread = cuda.threadIdx.x
     cuda.syncthreads()
@@ -94,7 +94,7 @@ def turns(at):  # type: ignore[no-untyped-def]
 
 @device
 def begin_set(counts, lowest, turn):  # type: ignore[no-untyped-def]
-    """Clear the set of the turn after `turn`, which nobody has looked at since the turn before."""
+    """Clear the set of the turn after `turn`, which has not been read since the turn before."""
     if global_thread() < np.int64(4):
         counts[((turn + np.int64(1)) % np.int64(3)) * np.int64(4) + global_thread()] = ZERO
     if global_thread() == ZERO:

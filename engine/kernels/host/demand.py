@@ -1,6 +1,6 @@
-"""What an iteration wants of the edges: counted per partition, marked per chunk.
+"""What an iteration needs of the edges: counted per partition, marked per chunk.
 
-Only runs when edges may have to travel; on a resident adjacency nobody asks.
+Only runs when edges may have to travel; a resident adjacency needs no count.
 """
 
 from __future__ import annotations

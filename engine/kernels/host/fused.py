@@ -6,13 +6,13 @@ grids have thousands of such frontiers. Here one call stays, and does in the sam
 Nobody else is at work meanwhile, so that nothing is atomic.
 
     list (ascending) -> send() -> edges; who gets a message is touched, or pending where updates are seen at once
-      -> vertex() of whoever is touched; who is active next is pending
-      -> whoever is pending and due is taken off the bitmap and listed; nobody due: the limit moves, as in `Loop`
+      -> vertex() of touched vertices; those active next are pending
+      -> vertices that are pending and due move from the bitmap to the list; none due: the limit moves, as in `Loop`
 
 Programs with a priority may have many pending vertices that are not due for long, so every word of the bitmap, and
 every span of 64 words, has a lower bound of its vertices' priorities: what cannot be due is passed over. That is the
 far pile of Davidson et al. (IPDPS 2014), kept in place. Ends before a frontier that the loop might not push, or that is
-worth several threads; whoever was taken off for it is pending again. Refuses (`fits`) programs that need the host
+worth several threads; vertices taken for it are pending again. Refuses (`fits`) programs that need the host
 between two iterations, or whose priorities change with more than the vertex's own values.
 """
 
@@ -125,7 +125,7 @@ def make_push(author: Author, weighted: bool, apart: bool) -> Any:
 
 
 def make_renew(author: Author) -> Any:
-    """Inlined: `vertex` for everybody touched, as `vertices.make_apply`; who is active next is pending."""
+    """Inlined: `vertex` for every touched vertex, as `vertices.make_apply`; those active next are pending."""
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, has_priority = author.calls["active"], author.has_priority
     uses_activity, wait = author.uses_activity, make_wait(author)
@@ -166,7 +166,7 @@ def make_renew(author: Author) -> Any:
 
 
 def make_select_due(author: Author) -> Any:
-    """Inlined: take whoever is pending and due off the bitmap, into the list, ascending, while it has room.
+    """Inlined: move vertices that are pending and due from the bitmap to the list, ascending, while it has room.
 
     fresh: nothing is known of the bounds yet. Returns how many, and the lowest bound of the rest.
     """

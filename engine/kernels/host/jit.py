@@ -1,4 +1,4 @@
-"""Numba compilation with a disk cache that knows the author's functions, and the threads that kernels run on.
+"""Numba compilation with a disk cache keyed by the author's functions, and the threads that kernels run on.
 
 What a kernel is closed over (the author's functions, compiled) is not in its source, so the key of its entry in the
 user's cache is a digest of the sources of all kernels and of the program.

@@ -1,6 +1,6 @@
 """The kernels of one program on the CPU cores: Numba, parallel over edges.
 
-Owns how work is cut for the host. `reference/vertex.py` has the same methods in plain Python and says what
+Owns how work is cut for the host. `reference/vertex.py` has the same methods in plain Python and defines what
 is right; a GPU's kernels will have them too. Each kernel is compiled at its first use and cached.
 Only one thread of a process may be in here at a time (Numba's workqueue layer insists).
 """
@@ -130,7 +130,7 @@ class HostKernels:
         state.pending.add(active)
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Compute what the frontier's vertices send, where the program says so."""
+        """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
         if self.author.has_send:
             marks = state.active.words, state.active.summary
@@ -288,7 +288,7 @@ class HostKernels:
         )  # fmt: skip
 
     def mark_outside(self, state: State, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
         outside = np.flatnonzero(state.arrays[0] != largest)
         starts = index.starts(state.first, state.last + 1)
         state.pending.add(outside[starts[outside + 1] > starts[outside]])

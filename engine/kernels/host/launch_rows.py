@@ -1,6 +1,6 @@
 """The host's kernels for programs on whole rows: messages kept apart, corners of triangles, vectors.
 
-The same as `launch.py` otherwise. `reference/rows.py` says what is right.
+The same as `launch.py` otherwise. `reference/rows.py` defines the answer.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Runs:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one run wants."""
+        """Bytes that one run reads."""
         return self.words * WORD_BYTES << self.run_shift
 
     def lines_in(self, size: int) -> int:

@@ -1,7 +1,7 @@
 """Triangles: rows as sets of neighbors, turned so that each triangle is met once, and intersected.
 
 An edge is kept in the row of its end of fewer neighbors (of the smaller id where they tie), so no row is longer than
-sqrt(2 m) and a triangle lies in exactly one pair of rows (Chiba and Nishizeki, SIAM J. Comput. 1985; Latapy, TCS 2008).
+sqrt(2 m) and a triangle is in exactly one pair of rows (Chiba and Nishizeki, SIAM J. Comput. 1985; Latapy, TCS 2008).
 `arcs` counts how many edges join a kept pair, 1 or 2. Rows in the buffer: the ascending neighbors of one walk, then
 (from `middles` on) those of the other; parallel edges count once, self-loops not at all.
 """

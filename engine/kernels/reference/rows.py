@@ -96,7 +96,7 @@ class ReferenceRowKernels(ReferenceKernels):
     def _value(
         self, view: View, e: int, ends: tuple[int, int], out: Index, state: State, scalars: tuple[Any, ...], sent: Any
     ) -> Any:
-        """What `edge` says of one edge."""
+        """The message of `edge` along one edge."""
         start, end = row(out, ends[0])
         weight = view.weights[e - view.e0].item() if self.weighted and view.weights is not None else 1
         return self.author.calls["edge"](state.arrays, scalars, sent, *ends, weight, end - start, state.first)

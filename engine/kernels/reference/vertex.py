@@ -129,7 +129,7 @@ class ReferenceKernels:
     def select_ready(
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
     ) -> NDArray[np.uint64]:
-        """Take what is pending and lies in passed chunks; marks in host memory, valid until somebody sends again."""
+        """Take pending vertices whose rows are in passed chunks; marks in host memory, valid until the next send."""
         base, chunk_edges = state.first, ready.sizes[1]
         taken = []
         for at in self._due(state, index, scalars, limit):
@@ -288,7 +288,7 @@ class ReferenceKernels:
             self._link(state, u, int(view.neighbors[e - view.e0]))
 
     def mark_outside(self, state: State, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and lies outside the tree `largest`."""
+        """Make pending every vertex that has edges and is not in the tree `largest`."""
         outside = [v for v in range(state.last - state.first) if state.arrays[0][v] != largest]
         state.pending.add(np.array([v for v in outside if len(set(row(index, v + state.first))) == 2], dtype=np.uint64))
 
