@@ -41,6 +41,7 @@ SLOW_FILES = (
     "tools/commands/test_demo.py",
     "tools/networkx/*",
     "tools/report/test_report.py",
+    "tools/run/test_run_directory.py",
 )
 """Patterns of paths below tests/; `*` also matches `/`."""
 
@@ -59,7 +60,8 @@ SLOW_TESTS = (
     "tools/commands/test_convert.py::test_an_interrupted_conversion_leaves_nothing",
     "tools/commands/test_convert.py::test_standard_input_is_read",
     "tools/commands/test_run.py::test_a_stopped_run_leaves_nothing",
-    "tools/run/test_run_directory.py::test_input_that_proves_bad_after_iterations_leaves_its_directory",
+    "tools/run/test_checkpointing.py::test_sigterm_and_resume_on_the_command_line",
+    "tools/run/test_metrics.py::test_a_run_that_is_killed_leaves_whole_lines",
     "tools/test_cli.py::test_a_signal_leaves_nothing_behind",
 )
 
