@@ -1,6 +1,10 @@
-"""The engine decides and computes. `run(program, graph, **options)` is its front door.
+"""The engine decides and computes; `run(program, graph, **options)` is its entry point.
 
 Names are imported when first used, so that opening a graph does not load a compiler.
+
+Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
+Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
+Make a graph: `Graph.open`, `from_edges`, `from_scipy`, `from_table`.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What is to be used from here; the modules inside are not."""
+    """Return the public names; modules inside are not listed."""
     return sorted(__all__)
 
 

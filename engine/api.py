@@ -1,4 +1,4 @@
-"""The front door of the engine: `run(program, graph, **options)`; and how a program is made of its parameters."""
+"""The entry point of the engine: `run(program, graph, **options)`; and how a program is made from its parameters."""
 
 from __future__ import annotations
 
@@ -36,13 +36,45 @@ def run(
     resume: bool = False,
     **options: Any,
 ) -> Result:
-    """Run a program on a graph and return its Result.
+    """Run a program on a graph.
 
-    program: an instance, a class, or a name such as "bfs"; for the last two the program's own parameters are given
-    among the options, and `max_iter`. graph: a Graph, or the path of a graph file. options: see `engine.config.Config`.
-    checkpoint: a folder for checkpoints, which are removed when the run has ended. checkpoint_every: so many iterations
-    (10), or a time ("30s", "5min"); by default 5 minutes. resume: go on from the newest one, if there is one.
-    Raises InputError for bad options, parameters, graphs or checkpoints; RunError when a run fails.
+    Parameters
+    ----------
+    program : Program, type of Program, or str
+        An instance, a class, or the name of a program such as "bfs". For a class or a name the program's own
+        parameters, and `max_iter`, are given among the options.
+    graph : Graph, Path or str
+        An open graph, or the path of a graph file.
+    checkpoint : Path or str, optional
+        A folder for checkpoints, which are removed at the end of the run.
+    checkpoint_every : str or int, optional
+        A number of iterations (10) or a time ("30s", "5min", "2h"); by default 5 minutes.
+    resume : bool
+        Continue from the newest checkpoint, if there is one.
+    **options
+        The fields of `penstock.engine.resources.config.Config`: `host_memory` (bytes, or a text such as "1GiB"),
+        `device`, `threads`, `direction`, `mode`, `route` and others; and the parameters of the program.
+
+    Returns
+    -------
+    Result
+        One array of shape (vertices, ...) per field, and the records of the iterations.
+
+    Raises
+    ------
+    InputError
+        An option, a parameter, the graph or a checkpoint cannot be used, or the program cannot run.
+    BudgetError
+        The memory budget is too small; the message has the smallest that works.
+    RunError
+        The run failed: a read error, a checksum, a full disk.
+
+    Examples
+    --------
+    >>> from penstock.engine import from_edges, run
+    >>> graph = from_edges([(0, 1), (1, 2)])
+    >>> run("bfs", graph, source=0).top(1)
+    [(0, 0)]
     """
     if isinstance(program, str):
         program = named(program)
@@ -62,7 +94,7 @@ def run(
 
 
 def _opened(graph: Any) -> Graph:
-    """The graph that is meant. Raises InputError, with the function that takes it, for what is no graph of ours."""
+    """Return the graph. Raises InputError for other objects, with the function that makes a graph of them."""
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, str | PathLike):
@@ -80,9 +112,24 @@ def _opened(graph: Any) -> Graph:
 
 
 def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
-    """An instance of a program from its parameters; `max_iter` may be among them (`limited_from_outside`).
+    """Make an instance of a program from its parameters.
 
-    Raises InputError naming what is missing or unknown, and the nearest name there is.
+    Parameters
+    ----------
+    program : type of Program
+        The class.
+    parameters : mapping of str to object
+        Arguments of its constructor; `max_iter` may be among them (`limited_from_outside`).
+
+    Returns
+    -------
+    Program
+        The instance.
+
+    Raises
+    ------
+    InputError
+        A parameter is missing, unknown or out of range; the message has the nearest known name.
     """
     signature, given = inspect.signature(program), dict(parameters)
     most = given.pop("max_iter", None) if limited_from_outside(program) else None
@@ -100,10 +147,10 @@ def make(program: type[Program], parameters: Mapping[str, Any]) -> Program:
 
 
 def limited_from_outside(program: type[Program]) -> bool:
-    """Whether `max_iter` is set on the program rather than given to it.
+    """Return whether `max_iter` is set on the program instead of being given to it.
 
-    One of phases has no iterations of its own: it is limited only where its author wrote what names `max_iter`. Linking
-    trees and meeting triangles have none that could be left out.
+    A program of phases has no iterations of its own: it is limited only if its author's code reads `max_iter`.
+    Union-find and triangle counting have no iterations that could be omitted.
     """
     if "max_iter" in inspect.signature(program).parameters:
         return False
@@ -113,14 +160,14 @@ def limited_from_outside(program: type[Program]) -> bool:
 
 
 def _author_names(program: type[Program], word: str) -> bool:
-    """Whether a function of the author's names this attribute."""
+    """Return whether a function of the author's reads this attribute."""
     own = [value for kind in program.__mro__ if kind not in (Program, object) for value in vars(kind).values()]
     own = [value.fget if isinstance(value, property) else inspect.unwrap(value) for value in own]
     return any(_names(value.__code__, word) for value in own if inspect.isfunction(value))
 
 
 def _names(code: CodeType, word: str) -> bool:
-    """Whether a function's code, or that of one inside it, names this attribute."""
+    """Return whether a function's code, or that of a function inside it, reads this attribute."""
     return word in code.co_names or any(_names(inner, word) for inner in code.co_consts if inspect.iscode(inner))
 
 

@@ -62,9 +62,22 @@ MARKED = 1 << 22  # vertices that are marked together
 class Session:
     """One graph, opened for running programs; a context manager.
 
-    options: see `Config`. timeline: takes what is done when (`kernel_profiler.py`). Raises InputError for unknown
-    options, and for those that would change nothing on the device. Threads may share a session: their runs take turns.
-    One that is dropped without `close` closes itself; a forked process opens its own.
+    Threads may share a session: their runs take turns. A session that is dropped without `close` closes itself. A
+    forked process must open its own.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph of every run.
+    timeline : Timeline, optional
+        Records when each kernel, copy and step ran; without it no time stamp is taken.
+    **options
+        The fields of `penstock.engine.resources.config.Config`.
+
+    Raises
+    ------
+    InputError
+        An option is unknown, out of range, or has no effect on the device.
     """
 
     def __init__(self, graph: Graph, *, timeline: Timeline | None = None, **options: Any) -> None:
@@ -95,7 +108,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop reading and free the caches, when a run in another thread has ended. More than once does no harm."""
+        """Stop reading and free the caches, after a run in another thread has ended; again: no effect."""
         with self._turns.closing():
             self._dropped()
             self._indexes.clear()
@@ -106,23 +119,43 @@ class Session:
 
     @property
     def device(self) -> Device | None:
-        """The device behind a link on which runs compute, None for the cores of the host."""
+        """The device behind a link on which runs compute; None for the cores of the host."""
         return self._device
 
     @property
     def rates(self) -> Rates:
-        """What the plans begin with, before a run corrects it."""
+        """The rates with which plans begin, before a run corrects them."""
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
 
     @property
     def holdings(self) -> HeldBytes | None:
-        """Which edges have room to stay where, None before the first run."""
+        """How many bytes of edges fit where; None before the first run."""
         return None if self._equipment is None else self._equipment.holdings
 
     def run(self, program: Program, checkpoints: Checkpoints | None = None) -> Result:
-        """Run one program to its end. Raises InputError for what cannot run, RunError when reading fails.
+        """Run one program to its end; wait while another thread runs one.
 
-        Waits while another thread runs one.
+        Parameters
+        ----------
+        program : Program
+            The program.
+        checkpoints : Checkpoints, optional
+            Stores the run's state, and restores it if it was created with `resume`; used for this run only. The caller
+            clears it when the answer is stored.
+
+        Returns
+        -------
+        Result
+            One array of shape (vertices, ...) per field, and the records of the iterations.
+
+        Raises
+        ------
+        InputError
+            The program cannot run on this graph or with these options, or the checkpoints are of another run.
+        BudgetError
+            The memory budget is too small.
+        RunError
+            Reading the graph failed.
         """
         steps = self.steps(program, checkpoints)
         while True:
@@ -134,10 +167,31 @@ class Session:
     def steps(
         self, program: Program, checkpoints: Checkpoints | None = None
     ) -> Generator[IterationRecord, None, Result]:
-        """As `run`, one iteration at a time: yields each one's record, and returns the Result.
+        """Run one program, one iteration at a time.
 
-        checkpoints: keeps the run's state, and goes on from what it kept; of this run alone. Whoever has the answer
-        clears them. Other threads wait for the session until the generator has ended or is closed.
+        Other threads wait for the session until the generator has ended or is closed.
+
+        Parameters
+        ----------
+        program : Program
+            The program.
+        checkpoints : Checkpoints, optional
+            As in `run`.
+
+        Yields
+        ------
+        IterationRecord
+            After each iteration: frontier, direction, seconds, bytes, tasks.
+
+        Returns
+        -------
+        Result
+            As `run`; the value of the generator's StopIteration.
+
+        Raises
+        ------
+        InputError, BudgetError, RunError
+            As in `run`.
         """
         self._turns.check()
         return self._in_turn(program, checkpoints)
@@ -164,11 +218,16 @@ class Session:
             return (yield from self._formed(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
-        """Make room for all of these at once, so that the later ones find what the earlier ones read.
+        """Reserve memory for several programs at once, so that later ones find the edges that earlier ones read.
 
-        To be called before they run. Programs of phases say only when they run what they need, and are passed over.
-        Where one alone would find room for all its edges and together they do not, or the budget is too small for all
-        of them, each has the room to itself.
+        Call it before they run. If one of them alone would have room for all its edges and together they do not, or if
+        the budget is too small for all of them, each run reserves its own memory. Phases whose needs are known only
+        when they run are not counted.
+
+        Parameters
+        ----------
+        *programs : Program
+            The programs that will run, in any order.
         """
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
@@ -184,9 +243,26 @@ class Session:
                 self._prepared = together if room >= max(rooms) else None
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
-        """What running a program would take (`forecast.py`); reads no edge. Raises InputError for what cannot run.
+        """Compute what running a program would take; no edge is read.
 
-        checkpoints: whether the run would keep some.
+        Parameters
+        ----------
+        program : Program
+            The program.
+        checkpoints : bool
+            Whether the run would store checkpoints.
+
+        Returns
+        -------
+        Forecast
+            Memory in bytes by purpose, and bytes and seconds of a sweep over every edge.
+
+        Raises
+        ------
+        InputError
+            The program cannot run on this graph or with these options.
+        BudgetError
+            The memory budget is too small.
         """
         program = program.form(self.graph, self.config.mode)
         with self._turns.acquired():
@@ -258,7 +334,7 @@ class Session:
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
     def _story(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
-        """How the program's iterations go."""
+        """Return the iterator over the program's iterations."""
         if program.combine == "union":
             return union_find.link_components(loop)
         messages = self._setting.messages
@@ -267,7 +343,7 @@ class Session:
         return whole_rows.run_whole_rows(loop, messages) if needs_rows(program) else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
-        """Give every device the first values and the first frontier; whether that is every vertex."""
+        """Initialize every device with first values and first frontier; return whether that is every vertex."""
         first = loop.workers[0].state
         first.take({name: values for name, values in self._shared.items() if name in first.fields})
         if isinstance(first, State) or program.starts_anywhere:
@@ -358,7 +434,7 @@ class Session:
         return requirements_of(self.graph, program, self._setting, self._whole)
 
     def _check_told(self, program: Program) -> None:
-        """Refuse a phase that nobody told of and that needs more than there is. Raises BudgetError."""
+        """Refuse a phase that was not announced and exceeds the memory. Raises BudgetError."""
 
         def attempt(setting: RunSetting) -> int:
             needs = requirements_of(self.graph, program, setting, self._whole).needs
@@ -368,11 +444,11 @@ class Session:
         retried(self._setting, attempt)
 
     def _room(self, needs: MemoryRequest) -> int:
-        """How much room there is for edges (`place.room_for`). Raises BudgetError."""
+        """Return the bytes for edges that these needs leave. Raises BudgetError."""
         return memory_for(self.graph, self.config, needs, self._setting.device_bytes)
 
     def _with_others(self, needs: MemoryRequest, old: MemoryRequest | None = None) -> MemoryRequest:
-        """These needs, and those of programs that ran or will run here, as far as the budget has room for them."""
+        """Return these needs and those of programs that ran or will run here, as far as the budget allows."""
         others = [] if self._prepared is None else [self._prepared.joined(needs)]
         for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
             try:
@@ -383,7 +459,7 @@ class Session:
         return needs
 
     def _make_room(self, needs: MemoryRequest) -> None:
-        """Prepare for a run before it takes any memory; what earlier ones keep gives way where it must."""
+        """Prepare for a run before it takes memory; resources of earlier runs are closed if they do not fit."""
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
@@ -391,7 +467,7 @@ class Session:
             self._held.equipment = None
 
     def _equip(self, needs: MemoryRequest, program: Program | None = None) -> HostResources:
-        """What the runs share, made anew where this run needs other directions, weights, or more state."""
+        """Return what runs share, made anew if this run needs other directions, weights, or more state."""
         needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
         if old is None or not old.needs.covers(needs, old.spare):

@@ -19,6 +19,7 @@ import networkx as nx
 import penstock
 import pytest
 from support.faults import python
+from support.slow_tests import SLOW, TESTS
 from support.source_code import FLOORS, ROOT, Module, alarms, imported, modules
 
 KNOWN = modules()
@@ -155,7 +156,7 @@ def names_used_twice(known: dict[str, Module]) -> list[str]:
 
 
 def relative(known: dict[str, Module]) -> list[str]:
-    return [m.path for m in known.values() if any(t.startswith(".") for _, t in m._bindings())]
+    return [m.path for m in known.values() if any(t.startswith(".") for _, t in m.bindings)]
 
 
 def broken_doors(known: dict[str, Module]) -> list[str]:
@@ -180,7 +181,7 @@ def cgroup_readers(known: dict[str, Module]) -> list[str]:
     return [
         f"{m.path} reads {text!r}"
         for m in known.values()
-        for text in m.strings()
+        for text in m.strings
         if re.match(r"/?(sys/fs/cgroup|proc/self|proc/meminfo)", text) and m.path != "storage/base/budget.py"
     ]
 
@@ -211,7 +212,7 @@ def undeclared(known: dict[str, Module]) -> list[str]:
     return sorted(
         f"{m.path} imports {target}"
         for m in known.values()
-        for _, target in m._bindings()
+        for _, target in m.bindings
         if target.split(".", 1)[0].lower() not in free
     )
 
@@ -415,6 +416,20 @@ def test_every_folder_with_source_is_packaged_and_typed() -> None:
 def test_the_version_is_the_installed_one() -> None:
     assert penstock.__version__ == version("penstock")
     assert PROJECT["tool"]["setuptools"]["package-dir"]["penstock"] == TOP
+
+
+def test_every_pattern_of_slow_tests_matches_a_test() -> None:
+    """A test that was renamed would otherwise be fast."""
+    paths = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")]
+    assert [pattern for pattern in SLOW if not any(fnmatch(path, pattern) for path in paths)] == []
+
+
+def test_every_test_is_in_a_folder_that_the_source_has() -> None:
+    """tests/engine/state/ has the tests of engine/state/; tests of several floors are in tests/ itself."""
+    folders = {path.parent.relative_to(TESTS).as_posix() for floor in FLOORS for path in (TESTS / floor).rglob("*.py")}
+    assert [folder for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
+    names = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert names <= {*FLOORS, "benchmarks", "data", "gpu", "support"}
 
 
 def test_top_level_holds_only_what_design_names() -> None:

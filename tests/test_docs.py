@@ -22,9 +22,13 @@ from support.source_code import FLOORS, ROOT
 README = ROOT / "README.md"
 READMES = [
     README,
-    *(ROOT / floor / "README.md" for floor in (*FLOORS, "engine/programs")),
-    ROOT / "storage" / "faults.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    *(path for folder in FLOORS for path in sorted((ROOT / folder).rglob("*.md"))),
+    ROOT / "tests" / "README.md",
+    ROOT / "tests" / "benchmarks" / "README.md",
 ]
+"""And what stands beside READMEs: measurements and decisions."""
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 
@@ -156,7 +160,12 @@ def test_readme_has_the_two_commands() -> None:
     assert "PYTHON" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+def below(page: Path) -> Path:
+    """The folder whose files a page may name without their folder: its own; of a note on a decision the floor's."""
+    return page.parents[1] if page.parent.name == "decisions" else page.parent
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_named_files_exist(path: Path) -> None:
     """`storage/read/reader.py`, `reader.py` at or below its README, and [links](to/files)."""
     prose = INDENTED.sub("", FENCE.sub("", path.read_text(encoding="utf-8")))
@@ -165,12 +174,13 @@ def test_named_files_exist(path: Path) -> None:
     absent = [
         name
         for name in names
-        if not ((ROOT / name).exists() or (path.parent / name).exists() or any(path.parent.rglob(name)))
+        if not ((ROOT / name).exists() or (path.parent / name).exists() or any(below(path).rglob(name)))
     ]
     assert absent == []
 
 
 def test_programs_are_documented() -> None:
-    text = README.read_text(encoding="utf-8")
-    documented = set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
-    assert set(PROGRAMS) <= documented
+    """With parameters and answers on their page, by name in the README."""
+    text = (ROOT / "engine" / "programs" / "programs.md").read_text(encoding="utf-8")
+    assert set(PROGRAMS) <= set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
+    assert set(PROGRAMS) <= set(re.findall(r"`([a-z_]+)`", README.read_text(encoding="utf-8")))

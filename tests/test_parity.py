@@ -87,8 +87,8 @@ def memory_for(share: float) -> Iterator[None]:
 
     def divide(budget: Any, sizes: Any, *, with_weights: bool) -> Any:
         least = budget.fixed + transfer_layout.reader_bytes(budget, 1)
-        edges = sum((size.neighbor_bytes + size.weight_bytes * with_weights) * size.edges for size in sizes)
-        slabs = max(2 * (size.neighbor_bytes + size.weight_bytes) * size.chunk_edges for size in sizes)
+        edges = sum(size.edge_bytes(with_weights) * size.edges for size in sizes)
+        slabs = max(2 * size.edge_bytes(True) * size.chunk_edges for size in sizes)
         tight = replace(budget, host_memory=least + max(int(share * edges), slabs))
         return transfer_layout.divide_host_budget(tight, sizes, with_weights=with_weights)
 

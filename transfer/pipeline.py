@@ -94,9 +94,9 @@ class Pipeline:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
         table = self.directory(demand.direction).table
         with during(self._timeline, "engine", "plan"):
-            if self.source is None and not (demand.whole or demand.wanted.any()):
+            if not self.source.staged and not (demand.whole or demand.wanted.any()):
                 self._let_go()  # what a cache keeps changes with what is wanted: here it stays as it is
-                self._unpin()
+                self.staging.unpin()
                 plan = Plan(demand.direction, ())
             else:
                 plan = make_plan(demand, table, self.residency(demand), rates, self.options)

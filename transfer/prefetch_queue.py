@@ -1,9 +1,9 @@
 """What of a plan starts next, and which view the consumer gets next.
 
-Read-ahead is bounded by `ahead` and by the slabs. In free order a partition that has arrived goes first, so that its
-slab returns to the disk soon; what is resident fills the time until the next one arrives; behind a link, what the host
-keeps travels while the disk is at the rest, of which some is under way from the start. In fixed order views come as
-planned. What `enqueue` adds goes before all else. Everything that was started is given back by `release`.
+Read-ahead is bounded by `ahead` and by the slabs. A partition that has arrived goes first, so that its slab returns to
+the disk soon; what is resident fills the time until the next one arrives; behind a link, what the host keeps travels
+while the disk is at the rest, of which some is under way from the start. What `enqueue` adds goes before all else.
+Everything that was started is given back by `release`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ class PrefetchQueue:
         options = directory.staging.options
         self.plan, self.demand = plan, demand
         self._directory = directory
-        self._ordered = options.ordered
         self._follows = options.route == cel.name
         tasks = list(enumerate(plan.tasks))
         self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
         far = [t for t in tasks if t[1].route != "resident"]
-        apart = not self._ordered and not self._follows
-        self._near: deque[Numbered] = deque(t for t in far if apart and not t[1].cost.disk)
-        self._far: deque[Numbered] = deque(t for t in far if not apart or t[1].cost.disk)
+        self._near: deque[Numbered] = deque(t for t in far if not (self._follows or t[1].cost.disk))
+        self._far: deque[Numbered] = deque(t for t in far if self._follows or t[1].cost.disk)
         self._reads = {number for number, task in self._far if task.cost.disk}
         self._coming: deque[tuple[int, Transfer]] = deque()
         self._added: deque[Task] = deque()
@@ -109,8 +107,6 @@ class PrefetchQueue:
         if not self._coming:
             return None
         ready = self._poll()
-        if self._ordered:
-            return None if self._here and self._here[0][0] < self._coming[0][0] else self._coming[0]
         if ready is not None or self._here:
             return ready
         return next((started for started in self._coming if started[0] not in self._reads), self._coming[0])
@@ -124,7 +120,7 @@ class PrefetchQueue:
         ready = None
         for started in self._coming:
             transfer = started[1]
-            if ready is None and not self._ordered:
+            if ready is None:
                 if transfer.ready():
                     ready = started
             elif transfer.advances and not self._follows:

@@ -39,12 +39,36 @@ STORY = {"identity", "ran", "level", "attributes", "phase", "phase_identity", "p
 class Checkpoints:
     """The checkpoints of one run, in a folder of their own.
 
-    folder: is made where it is missing. every: see `Interval.of`; None: 5 minutes, and a sixtieth of the time at most.
-    resume: go on from the newest whole one, begin anew where there is none; without it, a folder that holds checkpoints
-    is refused. As a context it holds the folder's lock from the first `begin` in it to the end. notes: where the run
-    goes on, or that it begins. ran: iterations in all, those before the run was resumed included; began: those before.
-    last: the record of the last attempt.
-    Raises InputError for an interval that is none.
+    As a context manager it holds the folder's lock from the first `begin` to the end of the outermost block.
+
+    Parameters
+    ----------
+    folder : Path or str
+        Is created if it is missing. Without `resume`, a folder that holds checkpoints is refused.
+    every : str or int, optional
+        A number of iterations (10) or a time ("30s", "5min", "2h"). Default: every 5 minutes, and at most a sixtieth
+        of the run's time.
+    resume : bool
+        Continue from the newest whole checkpoint; start anew if there is none.
+
+    Attributes
+    ----------
+    notes : list of str
+        Where the run continues, or that it starts.
+    ran, began : int
+        Iterations in all, with those before the run was resumed; iterations before it was resumed.
+    last : CheckpointRecord or None
+        The record of the last attempt.
+
+    Raises
+    ------
+    InputError
+        `every` is neither a number of iterations nor a time.
+
+    References
+    ----------
+    Malewicz et al., "Pregel", SIGMOD 2010, section 4.2: the state of a vertex program between supersteps is all that
+    must be saved.
     """
 
     def __init__(self, folder: Path | str, every: str | int | None = None, *, resume: bool = False) -> None:
@@ -64,12 +88,12 @@ class Checkpoints:
         self._depth = 0
 
     def __enter__(self) -> Self:
-        """Note that one more block uses the folder: the run, or whoever clears the checkpoints after it."""
+        """Count one more block that uses the folder: the run, or the caller that clears it afterwards."""
         self._depth += 1
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Release the folder with the outermost block; input that was refused leaves no empty folder."""
+        """Release the folder with the outermost block; refused input leaves no empty folder."""
         self._depth -= 1
         if not self._depth:
             self.folder.lock.release()
@@ -77,17 +101,17 @@ class Checkpoints:
                 self.folder.abandon()
 
     def ask(self) -> None:
-        """Make a checkpoint after this iteration, whenever the next one would be due. May be called by a signal."""
+        """Make a checkpoint after this iteration, even if none is due. A signal handler may call this."""
         self._asked = True
 
     def clear(self) -> None:
-        """Remove the run's checkpoints: its answer is where it should be. Raises RunError."""
+        """Remove the run's checkpoints, when its answer is stored. Raises RunError."""
         self.folder.clear()
 
     # How a run begins, or goes on.
 
     def check(self) -> None:
-        """Refuse to begin a run in a folder that holds another run's state, or is in use. Raises InputError."""
+        """Refuse a folder that holds another run's state, or is in use. Raises InputError."""
         self.folder.lock.check()
         if not self.resume and self.folder.numbers():
             raise InputError(
@@ -96,16 +120,34 @@ class Checkpoints:
             )
 
     def begin(self, program: Program, graph: Graph, config: Config) -> Program:
-        """Find out where to begin; returns the program to run: this one, or the one that was running in its stead.
+        """Find the newest checkpoint and restore the program that was running.
 
-        To be called again for a program that runs in another's stead.
-        Raises InputError: the program cannot be kept or its phases not be resumed; the folder cannot be used, or holds
-        checkpoints and `resume` was not said, or only damaged ones, or those of another run.
+        Call it again for a program that replaces another (`Program.instead`).
+
+        Parameters
+        ----------
+        program : Program
+            The program of the run.
+        graph : Graph
+            The graph of the run.
+        config : Config
+            The options of the run.
+
+        Returns
+        -------
+        Program
+            The program to run: this one, or the one that had replaced it.
+
+        Raises
+        ------
+        InputError
+            An attribute of the program cannot be stored or its phases cannot be resumed; the folder cannot be used,
+            holds checkpoints without `resume`, holds only damaged ones, or those of another run.
         """
         if not resumable(program):
             raise InputError(
                 f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "
-                "it cannot be resumed: add it, as engine/README.md says, or run without checkpoints"
+                "it cannot be resumed: add it, as engine/writing_programs.md describes, or run without checkpoints"
             )
         self._watched = [RecordingAttributes.begin(program)]
         if self._identity:
@@ -118,7 +160,7 @@ class Checkpoints:
         return program if self._from is None else self._continued(program, graph, config, self._from)
 
     def _newest(self) -> RestoredRun | None:
-        """The newest whole checkpoint, if it is of this run."""
+        """Return the newest whole checkpoint, if it is of this run."""
         kept, wrong = self.folder.newest()
         if kept is None:
             if wrong:
@@ -141,7 +183,7 @@ class Checkpoints:
         return RestoredRun(kept)
 
     def _continued(self, program: Program, graph: Graph, config: Config, resumed: RestoredRun) -> Program:
-        """The program that was running, with the attributes that it had."""
+        """Return the program that was running, with the attributes that it had."""
         story = resumed.story
         for level in range(story["level"]):
             values = fields_for(program, graph.vertices, graph.vertex_dtype)
@@ -157,16 +199,16 @@ class Checkpoints:
         return program
 
     def widen(self, program: Program, values: dict[str, NDArray[Any]]) -> Program | None:
-        """What `program.instead` says of the values it ended with, which are kept if it says anything."""
+        """Return the result of `program.instead`; if it is a program, store the final values."""
         wider = program.instead(values)
         if wider is not None:
             self._earlier.append(values)
         return wider
 
     def phases(self, graph: Graph, shared: dict[str, NDArray[Any]]) -> Iterator[Program]:
-        """The program's phases that are left; shared: its fields. Raises RunError where they are others than before.
+        """Yield the remaining phases; shared: the program's fields. Raises RunError if they differ from before.
 
-        Fields are read twice: the program may look at them to find its phase, and may set them up anew on the way.
+        Fields are restored twice: the program may read them to find its phase, and may initialize them on the way.
         """
         program, resumed = self._watched[0].program, self._from
         first = 0
@@ -192,7 +234,7 @@ class Checkpoints:
         watched.restore(resumed.story["phase_attributes"])
 
     def restore(self, loop: Loop, shared: Fields) -> bool:
-        """Bring the first loop to where the run was, with the first device's fields; False: it has to begin."""
+        """Restore the first loop, and the first device's fields; return False if it has to start."""
         resumed, self._from = self._from, None
         if resumed is not None:
             restore(loop, shared, resumed)
@@ -201,10 +243,10 @@ class Checkpoints:
     # What is done after every iteration.
 
     def after(self, loop: Loop, shared: Fields) -> CheckpointRecord | None:
-        """Note that an iteration has ended; make a checkpoint if one is due, and return its record.
+        """Count an iteration, and make a checkpoint if one is due; return its record.
 
-        What goes wrong is in the record: the run goes on, the checkpoints before are still there, and the next attempt
-        is made when the next one is due.
+        An error is stored in the record: the run continues, earlier checkpoints remain, and the next attempt is made
+        when the next checkpoint is due.
         """
         self.ran += 1
         self._since += 1

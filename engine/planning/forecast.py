@@ -182,8 +182,7 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
     host = _host_memory(graph, config, needs, divided)
     source: LinkSource
     held, ahead, read = None, 0, 0
-    edges = sum(a.edges for a in needs.adjacencies)
-    width = graph.vertex_dtype.itemsize + (graph.weight_dtype.itemsize if needs.weighted and graph.weight_dtype else 0)
+    width = graph.out.edge_bytes(needs.weighted)
     if divided is not None and not divided.whole:
         held = make_cache(graph, needs, divided, _numbers)
         staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
@@ -193,11 +192,11 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
         source = PinnedReader(device, {})
         if divided is not None:
             read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
-            host = replace(host, parts=host.parts | {"edges": edges * width})
+            host = replace(host, parts=host.parts | {"edges": needs.edge_bytes})
     options = link_options(config, device.kind, parts, ahead)
     cache = make_cache(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, source, device, cache, options)
-    brought = 0 if cache is None else _fill(pipeline, (cache, held), config, needs) * width
+    brought = 0 if cache is None else _fill(pipeline, (cache, held), needs) * width
     slab = parts.partition_edges * parts.combine * width
     if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
@@ -242,13 +241,13 @@ def _held(name: str, cache: HostCache | None) -> dict[str, int]:
     return {name: 0 if cache is None else cache.nbytes}
 
 
-def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], config: Config, needs: MemoryRequest) -> int:
+def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], needs: MemoryRequest) -> int:
     """Give places on the device to what goes there before the first iteration; return its edges."""
     cache, brought = pipeline.cache, 0
     assert cache is not None
     for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
         table = pipeline.directory("out" if adjacency.direction == "out" else "in").table
-        numbers = initial_residents(config, needs, adjacency, table, count)
+        numbers = initial_residents(needs, adjacency, table, count)
         cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
         brought += int(table.lengths[numbers].sum())
     _keep(caches, needs.weighted)
@@ -271,10 +270,12 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
     for key in keys:
         pipeline = paper.pipeline
         directory = pipeline.directory(key)
-        demand = whole_demand(directory.table, edge_bytes=directory.edge_bytes(weighted), with_weights=weighted)
+        demand = whole_demand(
+            directory.table, edge_bytes=directory.adjacency.edge_bytes(weighted), with_weights=weighted
+        )
         residency = pipeline.residency(demand)
         disk += int(residency.disk_bytes.sum())
-        copied = directory.table.lengths * ~directory.resident(weighted) * directory.edge_bytes(weighted)
+        copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
         in_place = demand.lines * LINE_BYTES
         for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
             seconds += task.cost

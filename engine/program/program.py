@@ -1,7 +1,7 @@
 """What the author of a graph algorithm writes: fields, a combiner and a few pure functions.
 
-Owns the vocabulary (`Program`, `Field`, `Global`) and its checks. Refuses, by name and before
-anything runs, a function that reads something that does not exist. Knows no kernel, no device.
+Owns `Program`, `Field` and `Global` and their checks. Before anything runs, it refuses a function that reads something
+that does not exist. Independent of kernels and devices.
 
 Arguments of an author's function are resolved by name:
 
@@ -22,7 +22,7 @@ Arguments of an author's function are resolved by name:
     <global>           a Global's value after the previous iteration
     <attribute>        any number stored on the program (`self.damping = 0.85`)
 
-The shape of the interface follows Ligra (Shun and Blelloch, PPoPP 2013: whose `cond` is ours) and
+The shape of the interface follows Ligra (Shun and Blelloch, PPoPP 2013: whose `cond` this is) and
 the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 """
 
@@ -73,11 +73,27 @@ LARGEST = _Largest()
 
 @dataclass(frozen=True)
 class Field:
-    """One value (or, with `shape`, one small vector) per vertex.
+    """One value, or with `shape` one small array, per vertex.
 
-    dtype: NumPy scalar type, or VERTEX for vertex ids. fill: first value, default 0, or LARGEST.
-    constant: never changed by `vertex`, which then does not return it. output: part of the result.
-    unreached: the value that stands for "no answer" and is left empty in tables.
+    Parameters
+    ----------
+    dtype : dtype or VERTEX
+        A NumPy type of numbers or booleans; VERTEX: the type of the graph's vertex ids.
+    fill : scalar or LARGEST
+        Initial value.
+    shape : tuple of int
+        Shape of one vertex' value; (): a scalar.
+    constant : bool
+        Whether `vertex` never changes the field, and so does not return it.
+    output : bool
+        Whether the field is part of the result.
+    unreached : scalar or LARGEST, optional
+        The value that means "no answer"; it is left empty in tables.
+
+    Raises
+    ------
+    InputError
+        `dtype` is no type of numbers, or cannot hold `fill` or `unreached`.
     """
 
     dtype: DTypeLike | _VertexType
@@ -94,7 +110,7 @@ class Field:
 
 
 def _number_type(dtype: DTypeLike) -> np.dtype[Any]:
-    """The dtype of a field. Raises InputError for what is no type of numbers or truths."""
+    """Return the dtype of a field. Raises InputError for types that are neither numbers nor booleans."""
     try:
         found = np.dtype(dtype)
     except TypeError:
@@ -108,10 +124,28 @@ def _number_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 class Global:
-    """A number reduced over all vertices after each iteration; used as a decorator.
+    """A number reduced over all vertices after each iteration; a decorator of a function of one vertex.
 
-    @Global(np.float64, combine="sum")
-    def change(rank, old_rank): return abs(rank - old_rank)
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the number.
+    combine : {"sum", "min", "max"}
+        The reduction.
+
+    Raises
+    ------
+    InputError
+        `combine` is another word.
+
+    Examples
+    --------
+    >>> class Change(Program):
+    ...     rank = Field(np.float64)
+    ...
+    ...     @Global(np.float64, combine="sum")
+    ...     def change(rank, old_rank):
+    ...         return abs(rank - old_rank)
     """
 
     def __init__(self, dtype: DTypeLike, combine: str = "sum") -> None:
@@ -122,16 +156,21 @@ class Global:
         self.function: Callable[..., Any] | None = None
 
     def __call__(self, function: Callable[..., Any]) -> Global:
-        """Take the function that gives each vertex's share."""
+        """Set the function that returns each vertex' contribution."""
         self.function = function
         return self
 
 
 @dataclass
 class Start:
-    """What `Program.start` hands back: the first frontier.
+    """The result of `Program.start`: the first frontier.
 
-    everything: every vertex is active. active: else their internal ids, any order.
+    Parameters
+    ----------
+    active : ndarray of int, shape (n,), optional
+        Internal ids of the active vertices, in any order.
+    everything : bool
+        Whether every vertex is active.
     """
 
     active: NDArray[Any] | None = None
@@ -139,28 +178,56 @@ class Start:
 
 
 class Program:
-    """Base of all programs; subclass it and write the mathematics.
+    """Base class of all programs; a subclass declares fields and a combiner and defines pure functions.
 
-    combine: one of COMBINERS. message: dtype of what travels, default that of the first field.
-    early_exit: a pull may stop at the first active in-neighbor (the smallest id).
-    self_combining: `vertex` is the combiner applied to the first field, so that updates may be seen at once
-    (asynchronous execution); one that says what only iterations give a meaning to (`vertex`, `active`, Globals, `done`,
-    `max_iter`, the argument `iteration`) runs synchronously all the same. order_free: vertices hand on what they hold,
-    in any order, which is what `--mode async` asks for, though messages are collected.
-    everywhere: every vertex is active in every iteration.
-    starts_anywhere: `start` does only what NumPy's and CuPy's arrays both can, so that it may fill a GPU's fields.
-    bucket_is_free: nobody asked for this bucket, so a device behind a link may narrow it: edges are dear there.
-    along: "out": messages follow the edges; "in": they go against them; "both": either way, so that the direction of
-    edges does not matter (a pair of edges u -> v, v -> u then carries two messages each way). `degree` counts the edges
-    that a vertex sends along; there is none with "both".
-    message_shape: (K,) for messages of K numbers, summed one by one; `edge` fills in `message`. Every vertex is active
-    then (`everywhere`), and a vector field is changed in place: `vertex` returns it all the same.
-    needs_weights: edges count by their weights where the graph has some, else 1 each; an instance may say otherwise.
-    converged: of a program of phases, whether it came to its end; it says so itself. Of a phase that ran: whether it
-    did.
-    tolerance: largest relative difference between two correct runs (0 for integers).
-    working_bytes: bytes a vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields;
-    they are part of the memory budget.
+    Attributes
+    ----------
+    combine : str
+        How messages to a vertex are merged, one of `COMBINERS`.
+    message : dtype, VERTEX or None
+        Type of a message; None: that of the first field.
+    message_shape : tuple of int
+        (K,): messages are vectors of K numbers, summed by component; `edge` fills in `message`. It needs `everywhere`.
+        A vector field is changed in place, and `vertex` still returns it.
+    early_exit : bool
+        Whether a pull may stop at the first active in-neighbor (the smallest id).
+    self_combining : bool
+        Whether the new value is the combiner applied to the first field and the message, so that messages may be
+        visible at once (asynchronous execution). A program with `vertex`, `active`, Globals, `done`, `max_iter` or the
+        argument `iteration` runs synchronously all the same.
+    order_free : bool
+        Whether the answer does not depend on the order in which vertices send, so that `mode="async"` is allowed
+        although messages are accumulated.
+    everywhere : bool
+        Whether every vertex is active in every iteration.
+    starts_anywhere : bool
+        Whether `start` uses only what NumPy and CuPy arrays both offer, so that it may fill a GPU's fields.
+    along : {"out", "in", "both"}
+        Messages follow the edges, go against them, or both; with "both" a pair of edges u -> v, v -> u carries two
+        messages each way. `degree` counts the edges along which a vertex sends; it does not exist with "both".
+    needs_weights : bool
+        Whether edges count by their weights, if the graph has weights, else 1 each; an instance may set it.
+    non_negative_weights : bool
+        Whether negative weights are refused.
+    bucket : float
+        Width of a bucket of `priority`, in its unit; 0: no buckets.
+    bucket_is_free : bool
+        Whether the user did not choose the bucket, so that a device behind a link may use a narrower one.
+    max_iter : int
+        Largest number of iterations.
+    converged : bool
+        Of a program of phases: whether it reached its end, which it sets itself. Of a phase that ran: whether it
+        converged.
+    tolerance : float
+        Largest relative difference between two correct runs; 0 for integers.
+    working_bytes : int
+        Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields; part of the
+        memory budget.
+
+    References
+    ----------
+    J. Shun, G. Blelloch, "Ligra", PPoPP 2013 (edge functions, `cond`). J. Gonzalez et al., "PowerGraph", OSDI 2012
+    (gather, apply, scatter).
     """
 
     combine: ClassVar[str] = "min"
@@ -197,52 +264,139 @@ class Program:
             cls.__init__ = checking(cls.__init__)  # type: ignore[method-assign]
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """The program to run for this graph and mode ("auto", "sync", "async"); itself as a rule."""
+        """Return the program to run for this graph and mode; by default this one.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        mode : {"auto", "sync", "async"}
+            The option `mode`.
+
+        Returns
+        -------
+        Program
+            This program or another one.
+        """
         return self
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
-        """Fill the first values into `state` (field name -> array) and return the first frontier."""
+        """Set the initial values and return the first frontier.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        state : dict of str to ndarray, shape (vertices, ...)
+            The fields, filled with their `fill`; to be changed in place. Indices are internal ids.
+
+        Returns
+        -------
+        Start
+            The vertices that are active first; by default all.
+        """
         return Start(everything=True)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Instead of an `edge`: programs to run one after another, each to its end, on this one's fields.
+        """Yield programs that run one after another, each to its end, on the fields of this one; replaces `edge`.
 
-        A phase's field that has the name of one of ours *is* ours (same dtype and shape; `fill` does not count); its
-        other fields are its own and begin anew. `state` holds our fields, field name -> array of the host, and between
-        two phases it may be read and changed. What the phases' `finish` and `instead` say is not asked.
-        first: where a run is resumed, the number of the phase, from 0, in the middle of which `state` and the
-        attributes of the program are: that one is yielded first. Without this argument it cannot be resumed.
+        A phase's field with the name of a field of this program is that field (same dtype and shape; `fill` is
+        ignored); its other fields start anew. The result of a phase's `finish` is ignored, and its `instead` must
+        return None.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        state : dict of str to ndarray, shape (vertices, ...)
+            The fields of this program in host memory; between two phases they may be read and changed.
+        first : int
+            Of a resumed run the number of the phase, from 0, that is yielded first; `state` and the program's
+            attributes are as they were in the middle of it. A program whose method lacks this parameter cannot be
+            resumed.
+
+        Yields
+        ------
+        Program
+            The next phase.
         """
         raise TypeError(f"{type(self).__name__} has no phases")
 
     def may_run(self, graph: Graph) -> Iterable[Program] | None:
-        """The programs that may run in the course of this one: phases, one of each kind, or what `instead` asks for.
+        """Return the programs that may run during this one: phases, one of each kind, or the result of `instead`.
 
-        Their memory is then part of what is told, and refused, before the run begins. None: it is not said; of phases
-        the first is known, and a later one that needs more memory is refused when it is its turn.
+        Their memory is then part of the check before the run.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        iterable of Program, or None
+            None: not known. Only the first phase is then checked before the run, and a later phase that exceeds the
+            memory ends it.
         """
         return None
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Whether to stop after iteration number `iteration`, given the Globals' values."""
+        """Return whether to stop after an iteration.
+
+        Parameters
+        ----------
+        iteration : int
+            Number of the iteration, from 0.
+        totals : dict of str to float
+            The values of the Globals.
+
+        Returns
+        -------
+        bool
+            True: the run ends, converged.
+        """
         return False
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
-        """Another program to run from the start, because this one's numbers did not suffice."""
+        """Return another program to run from the start, if the numbers of this one did not suffice.
+
+        Parameters
+        ----------
+        state : dict of str to ndarray, shape (vertices, ...)
+            The final values.
+
+        Returns
+        -------
+        Program or None
+            None: the values stand.
+        """
         return None
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Turn the last state into the results: field name -> array with one row a vertex."""
+        """Turn the final values into the result.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        state : dict of str to ndarray, shape (vertices, ...)
+            The final values by field.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Field name to array with one row per vertex; by default the fields with `output`.
+        """
         return {name: state[name] for name, field in fields_of(self).items() if field.output}
 
 
 def fields_of(program: Program | type[Program]) -> dict[str, Field]:
-    """The program's fields by name, in declared order (base classes first)."""
+    """Return the program's fields by name, in declared order (base classes first)."""
     return _declared(program, Field)
 
 
 def globals_of(program: Program | type[Program]) -> dict[str, Global]:
-    """The program's Globals by name, in declared order."""
+    """Return the program's Globals by name, in declared order."""
     return _declared(program, Global)
 
 
@@ -253,7 +407,7 @@ def _declared(program: Program | type[Program], kind: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=512)
 def _found(cls: Any, kind: Any) -> dict[str, Any]:
-    """What a class and its bases declare of a kind; asked several times a phase, of classes that do not change."""
+    """Return what a class and its bases declare of a kind; cached, since it is called several times a phase."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
@@ -265,13 +419,13 @@ def _found(cls: Any, kind: Any) -> dict[str, Any]:
 
 
 def author_function(program: Program, name: str) -> Callable[..., Any] | None:
-    """The plain function the author wrote under `name`, unbound; None where there is none."""
+    """Return the plain function that the author wrote under `name`, unbound, or None."""
     return _written(type(program), name)  # type: ignore[arg-type]  # mypy takes the hash of instances
 
 
 @lru_cache(maxsize=4096)
 def _written(cls: Any, name: str) -> Callable[..., Any] | None:
-    """What a class or its bases have under a name; asked many times a run, of classes that do not change."""
+    """Return the attribute of a class or its bases; cached, since it is called many times a run."""
     for base in cls.__mro__:
         if name in vars(base):
             value = vars(base)[name]
@@ -280,33 +434,33 @@ def _written(cls: Any, name: str) -> Callable[..., Any] | None:
 
 
 def has_phases(program: Program | type[Program]) -> bool:
-    """Whether a program consists of phases."""
+    """Return whether a program consists of phases."""
     kind = program if isinstance(program, type) else type(program)
     return kind.phases is not Program.phases
 
 
 def resumable(program: Program) -> bool:
-    """Whether a run of the program can be resumed: one of phases must say which are left (`phases(..., first)`)."""
+    """Return whether a run of the program can be resumed; phases need `phases(..., first)`."""
     return not has_phases(program) or "first" in inspect.signature(program.phases).parameters
 
 
 def needs_rows(program: Program) -> bool:
-    """Whether a program works on whole rows: all messages to a vertex together, vectors, or corners of triangles."""
+    """Return whether a program works on whole rows: all messages to a vertex together, vectors, or triangles."""
     return program.combine == "all" or bool(program.message_shape) or author_function(program, "corner") is not None
 
 
 def weighted(program: Program, graph: Graph) -> bool:
-    """Whether edges count by their weights when the program runs on a graph."""
+    """Return whether edges count by their weights when the program runs on a graph."""
     return program.needs_weights and graph.weight_dtype is not None
 
 
 def resolve_dtype(dtype: DTypeLike | _VertexType, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype` with VERTEX replaced by the graph's id type."""
+    """Return `dtype` with VERTEX replaced by the graph's id type."""
     return vertex_dtype if isinstance(dtype, _VertexType) else np.dtype(dtype)
 
 
 def value_of(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A field's `fill` or `unreached` as a scalar of `dtype`; None stays None. Raises InputError for no such value."""
+    """Return a field's `fill` or `unreached` as a scalar of `dtype`; None stays None. Raises InputError."""
     if value is None:
         return None
     if isinstance(value, _Largest):
@@ -324,7 +478,7 @@ def value_of(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def message_dtype(program: Program, vertex_dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """dtype of what travels along edges and of the accumulators."""
+    """Return the dtype of messages and of the accumulators."""
     if program.message is not None:
         return resolve_dtype(program.message, vertex_dtype)
     return resolve_dtype(next(iter(fields_of(program).values())).dtype, vertex_dtype)
@@ -405,7 +559,7 @@ def check(program: Program) -> None:
 
 
 def _check_rows(program: Program) -> None:
-    """What programs on whole rows (`all`, `corner`, vector messages) cannot have."""
+    """Refuse what programs on whole rows (`all`, `corner`, vector messages) cannot have."""
     name, corner = type(program).__name__, author_function(program, "corner") is not None
     if corner == (author_function(program, "edge") is not None):
         raise InputError(f"{name} needs either edge() or corner(), not both")

@@ -1,6 +1,6 @@
-"""The settings of a session: one frozen value, checked at birth.
+"""The settings of a session: one frozen value, checked when it is made.
 
-Owns defaults and ranges. Refuses unknown names, so that a misspelt option is never silently dropped.
+Owns defaults and ranges. Refuses unknown names, so that a misspelled option is never silently dropped.
 """
 
 from __future__ import annotations
@@ -25,19 +25,49 @@ _IDLE = {
 class Config:
     """How to run, whatever the program.
 
-    host_memory: ceiling in bytes on what we allocate (None: a share of what is free). partition_bytes: neighbor
-    bytes of a partition. threads: CPU threads (None: all). direct_io: read past the
-    page cache. direction, mode: force push or pull, sync or async execution.
-    kernels: "reference" runs the plain Python definition; "cuda" the GPU's kernels, on an emulated device by numba's
-    simulator. throttle: bytes per second and stripe, for tests.
-    device: "auto", "cpu", "cuda:N", or "emulated" (a host device behind a link, for tests, of `link_rate` bytes per
-    second). device_memory, device_edge_memory: ceilings in bytes on all that is allocated there, and on edges.
-    route: force one of the ways to the device. model: the cost model.
-    combine: filter partitions that travel as one task, 1 for none. priority: largest pending value first rather than
-    ascending. local_rounds: further rounds on what a loaded view holds (asynchronous programs). residency: which edge
-    ranges stay on a device that cannot hold all: those that save most traffic, the first ones, or none.
-    feedback: correct the rates by what the iterations before took (where the link has a rate).
-    rates: what this machine moves per second (None: figures of the machine in DESIGN section 1).
+    Parameters
+    ----------
+    host_memory : int, optional
+        Ceiling in bytes on what Penstock allocates in host memory; None: a share of what is free.
+    partition_bytes : int
+        Bytes of the neighbors of a partition.
+    threads : int, optional
+        CPU threads; None: all.
+    direct_io : bool
+        Read past the page cache.
+    direction, mode : str
+        Force push or pull, synchronous or asynchronous execution.
+    kernels : {"host", "reference", "cuda"}
+        "reference" runs the plain Python definition; "cuda" the kernels of a GPU, simulated on an emulated device.
+    throttle : float, optional
+        Bytes per second and stripe that are read, for tests.
+    device : str
+        "auto", "cpu", "cuda:N", or "emulated": a host device behind a link, for tests.
+    device_memory, device_edge_memory : int, optional
+        Ceilings in bytes on all that is allocated on the device, and on edges there.
+    route : str
+        Force one of the routes to the device.
+    model : {"measured", "published"}
+        The cost model.
+    link_rate : float, optional
+        Bytes per second of an emulated link.
+    feedback : bool
+        Correct the rates by measured seconds of earlier iterations, if the link has a rate.
+    combine : int
+        Filter partitions that travel as one task; 1: none.
+    priority : bool
+        Largest pending value first, instead of ascending order.
+    local_rounds : int
+        Further rounds on the edges of a loaded view (asynchronous programs).
+    residency : {"value", "none"}
+        Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
+    rates : Rates, optional
+        What this machine moves per second; None: built-in figures.
+
+    Raises
+    ------
+    InputError
+        A value is out of range or no choice.
     """
 
     host_memory: int | None = None
@@ -58,7 +88,7 @@ class Config:
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
-    residency: Literal["value", "first", "none"] = "value"
+    residency: Literal["value", "none"] = "value"
     rates: Rates | None = None
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.resources.host_resources import divide_host_memory, host_division, size_of
+from penstock.engine.resources.host_resources import divide_host_memory, host_division
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.planning.device_budget import (
@@ -39,12 +39,11 @@ if TYPE_CHECKING:
 class DeviceMemoryPlan:
     """What a device holds, and how the host feeds it.
 
-    edge_bytes: its budget for edges, heads included. head_edges, head_index: the longest head and where heads lie
-    (None: there are none). divided: how the host's memory is divided (None: the graph is in memory); parts: the
-    device's. spare: bytes that nothing takes, neither here nor there.
+    head_edges, head_index: the longest head and where heads lie (None: there are none). divided: how the host's memory
+    is divided (None: the graph is in memory); parts: the device's. spare: bytes that nothing takes, neither here nor
+    there.
     """
 
-    edge_bytes: int
     head_edges: int
     head_index: Index | None
     divided: HostBudget | None
@@ -59,9 +58,8 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
     held = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
     divided, parts = _divisions(graph, config, needs, wish, budget - held)
     spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
-    edges = sum(one.edges * size_of(one).edge_bytes(needs.weighted) for one in needs.adjacencies)
-    free = memory_bytes - needs.device_bytes - edges if parts.whole else 0
-    return DeviceMemoryPlan(budget, each, index, divided, parts, max(0, min(spare, free)))
+    free = memory_bytes - needs.device_bytes - needs.edge_bytes if parts.whole else 0
+    return DeviceMemoryPlan(each, index, divided, parts, max(0, min(spare, free)))
 
 
 def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:
@@ -85,33 +83,35 @@ def _divisions(
 
     Where the host does not hold every edge a task is one partition, because one slab of the host holds one.
     """
-    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
     if graph.out.arrays is not None:
-        return host_division(graph, config, needs), divide_device_budget(left, sizes, wish, weights=needs.weighted)
-    width = max(size.neighbor_bytes for size in sizes)
+        return host_division(graph, config, needs), _device_budget(needs, wish, left)
+    width = graph.vertex_dtype.itemsize
     while True:
         divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
         if divided.whole:
-            return divided, divide_device_budget(left, sizes, wish, weights=needs.weighted)
+            return divided, _device_budget(needs, wish, left)
         wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
-        parts = divide_device_budget(left, sizes, wish, weights=needs.weighted)
+        parts = _device_budget(needs, wish, left)
         if parts.partition_edges == divided.partition_edges:
             return divided, parts
         wish = replace(wish, partition_bytes=parts.partition_edges * width)
+
+
+def _device_budget(needs: MemoryRequest, wish: DeviceBudgetRequest, left: int) -> DeviceBudget:
+    return divide_device_budget(left, needs.adjacencies, wish, weights=needs.weighted)
 
 
 def _row_prefixes(
     graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, budget: int
 ) -> tuple[int, Index | None]:
     """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
-    sizes = [size_of(adjacency) for adjacency in needs.adjacencies]
-    total = sum(size.edges * size.edge_bytes(needs.weighted) for size in sizes)
     by_value = config.residency == "value" and wish.cached
-    if not (needs.heads and by_value) or total <= budget:
+    if not (needs.heads and by_value) or needs.edge_bytes <= budget:
         return 0, None
     pulled = graph.into
     assert pulled is not None
-    staged = staging_bytes(budget, wish, max(size.chunk_edges * size.edge_bytes(needs.weighted) for size in sizes))
+    chunk_bytes = max(one.chunk_edges * one.edge_bytes(needs.weighted) for one in needs.adjacencies)
+    staged = staging_bytes(budget, wish, chunk_bytes)
     each = longest_prefix(pulled.index(), pulled.neighbor_dtype.itemsize, budget - staged)
     return each, prefix_index(pulled.index(), each) if each else None
 
@@ -138,7 +138,6 @@ def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> 
         combine=parts.combine,
         priority=config.priority,
         gather_threads=config.thread_count,
-        moving=config.residency == "value",
         routes=serving(kind, slabs=parts.slabs > 0),
         route=config.route,
         model=config.model,
@@ -151,13 +150,10 @@ def edge_source_options(divided: HostBudget) -> TransferOptions:
 
 
 def initial_residents(
-    config: Config, needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
+    needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
 ) -> NDArray[np.int64]:
     """The `count` partitions that go to the device before anything is known of the demand, ascending."""
-    if config.residency == "first":
-        return np.arange(count)
-    size = size_of(adjacency)
-    values = prior(table.lengths, table.v1 - table.v0, size.edge_bytes(needs.weighted))
+    values = prior(table.lengths, table.v1 - table.v0, adjacency.edge_bytes(needs.weighted))
     return np.sort(np.argsort(-values, kind="stable")[:count])
 
 

@@ -20,7 +20,7 @@ from penstock.engine.resources.device_memory_plan import (
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, size_of
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
@@ -59,8 +59,7 @@ def fits(graph: Graph, budget: int) -> bool:
     """Whether all edges of a graph, decoded, fit host memory (or are there already)."""
     if graph.out.arrays is not None:
         return True
-    sizes = [size_of(adjacency) for adjacency in graph.adjacencies]
-    return sum(size.edges * size.edge_bytes(with_weights=True) for size in sizes) <= budget
+    return sum(one.edges * one.edge_bytes(with_weights=True) for one in graph.adjacencies) <= budget
 
 
 class DeviceResources(HostResources):
@@ -105,7 +104,7 @@ class DeviceResources(HostResources):
         adjacencies = self.needs.adjacencies
         for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
             directory = self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
-            self._load(cache, directory, initial_residents(self.config, self.needs, adjacency, directory.table, count))
+            self._load(cache, directory, initial_residents(self.needs, adjacency, directory.table, count))
         self._device.finish()
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
@@ -118,7 +117,7 @@ class DeviceResources(HostResources):
     @property
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        edges, staging, cache = self._edge_bytes(), self.host.staging, self.pipelines[0].cache
+        edges, staging, cache = self.needs.edge_bytes, self.host.staging, self.pipelines[0].cache
         host = edges if staging is None else 0 if staging.cache is None else staging.cache.nbytes
         device = 0 if cache is None else cache.nbytes
         if self.heads is not None:

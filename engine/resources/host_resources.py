@@ -24,7 +24,6 @@ from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.device_budget import DeviceBudget
 from penstock.transfer.planning.host_budget import (
-    AdjacencySize,
     HostBudget,
     HostBudgetRequest,
     check_fixed,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.engine.resources.traversal import Traversal
-    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Graph
 
 _log = logging.getLogger("penstock.engine.resources.host_resources")
 
@@ -114,7 +113,7 @@ class HostResources:
             self.feedback,
             weighted,
             self.chunk_edges,
-            size_of(adjacency).edge_bytes(weighted),
+            adjacency.edge_bytes(weighted),
         )
         if len(self.pipelines) > 1:
             lane.mine = owners(lane.directory.table.lengths, [1.0] * len(self.pipelines)) == number
@@ -123,17 +122,13 @@ class HostResources:
     @property
     def holdings(self) -> HeldBytes:
         """What stays where."""
-        edges = self._edge_bytes()
+        edges = self.needs.edge_bytes
         cache = self.pipelines[0].cache
         kept = edges if self.graph.out.arrays is not None else 0 if cache is None else cache.nbytes
         return HeldBytes(edges, min(edges, kept), chunk=self._chunk_bytes())
 
-    def _edge_bytes(self) -> int:
-        sizes = [size_of(adjacency) for adjacency in self.needs.adjacencies]
-        return sum(size.edges * size.edge_bytes(self.needs.weighted) for size in sizes)
-
     def _chunk_bytes(self) -> int:
-        return self.graph.out.chunk_edges * size_of(self.graph.out).edge_bytes(self.needs.weighted)
+        return self.graph.out.chunk_edges * self.graph.out.edge_bytes(self.needs.weighted)
 
     def log(self) -> None:
         """Tell the log how edges will travel."""
@@ -186,7 +181,6 @@ def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> Tr
         partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
         slabs=divided.slabs if divided else 0,
         ahead=divided.ahead if divided else 2,
-        ordered=False,
     )
 
 
@@ -214,9 +208,7 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
 def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:
     """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
     budget = budget_of(config, needs, graph, partition_bytes)
-    return divide_host_budget(
-        budget, [size_of(adjacency) for adjacency in needs.adjacencies], with_weights=needs.weighted
-    )
+    return divide_host_budget(budget, needs.adjacencies, with_weights=needs.weighted)
 
 
 def make_cache(
@@ -229,14 +221,6 @@ def make_cache(
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
     return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate)
-
-
-def size_of(adjacency: Adjacency) -> AdjacencySize:
-    """What an adjacency needs of memory."""
-    weight = adjacency.weight_dtype
-    return AdjacencySize(
-        adjacency.edges, adjacency.neighbor_dtype.itemsize, weight.itemsize if weight else 0, adjacency.chunk_edges
-    )
 
 
 def _whole_chunks(partition_bytes: int, graph: Graph) -> int:

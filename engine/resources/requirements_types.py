@@ -45,6 +45,11 @@ class MemoryRequest:
         return cls(stored, indexed, weighted, state_bytes, working_bytes, id_bytes(graph) + SMALL_CHANGE)
 
     @property
+    def edge_bytes(self) -> int:
+        """Bytes of the edges that are read, decoded."""
+        return sum(one.edges * one.edge_bytes(self.weighted) for one in self.adjacencies)
+
+    @property
     def index_bytes(self) -> int:
         """Bytes of the row indexes."""
         return sum(4 * one.vertices + one.vertices // 8192 + 4096 for one in self.indexed)

@@ -1,4 +1,4 @@
-"""What a run gives back: one array per field, and what it took.
+"""The result of a run: one array per field, and records of what it took.
 
 Owns the table's shape: `vertex` (original id) and the program's fields, rows by ascending original id. Writing files is
 storage's (`storage/results/result_tables.py`).
@@ -26,9 +26,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """Fields by name, arrays (vertices, ...) by internal id; records: one an iteration; seconds: of the run itself.
+    """The answer of a run and its records.
 
-    before: how many iterations had run before it was resumed, of which there are no records. `ids` names the vertices.
+    Attributes
+    ----------
+    program : Program
+        The program that ran, with what it stored on itself.
+    graph : Graph
+        The graph.
+    fields : dict of str to ndarray
+        By field, an array of shape (vertices,) or (vertices, ...), in the order of internal ids (`ids` has the original
+        ones), with the dtype of the field.
+    records : list of IterationRecord
+        One per iteration; empty for iterations before a resumed run.
+    seconds : float
+        Duration of the run, in seconds, without opening the graph.
+    converged : bool
+        Whether the run ended by itself, not at `max_iter`.
+    before : int
+        Iterations that had run before the run was resumed.
     """
 
     program: Program
@@ -40,7 +56,7 @@ class Result:
     before: int = 0
 
     def __repr__(self) -> str:
-        """One line: what ran, on how many vertices, and what there is."""
+        """One line: program, number of vertices, fields, iterations."""
         ended = "converged" if self.converged else "stopped before it converged"
         return (
             f"<Result of {type(self.program).__name__} on {self.graph.vertices:,} vertices: {', '.join(self.fields)}; "
@@ -49,22 +65,22 @@ class Result:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Original ids (vertices,), numbers or strings, in the order of `fields` (bipartite: sources first)."""
+        """Original ids, (vertices,), integers or strings, in the order of `fields` (bipartite: sources first)."""
         return vertex_column(self.graph)
 
     @property
     def measures(self) -> dict[str, list[float]]:
-        """What the program measured, a number an iteration, by name (`cf`: rmse)."""
+        """Numbers that the program measured, one per iteration, by name (`cf`: rmse)."""
         return {name: list(getattr(self.program, name)) for name in getattr(self.program, "measures", ())}
 
     @property
     def weighted(self) -> bool:
-        """Whether edges counted by their weights; else each counted 1."""
+        """Whether edges counted by their weights; otherwise each counted 1."""
         return weighted(self.program, self.graph)
 
     @property
     def iterations(self) -> int:
-        """How many iterations ran, in all."""
+        """Number of iterations, with those before the run was resumed."""
         return self.before + len(self.records)
 
     @property
@@ -74,11 +90,22 @@ class Result:
 
     @property
     def prediction(self) -> dict[str, Accuracy]:
-        """By route, how well the plans foretold the seconds of what had to travel, or lay in pieces."""
+        """By route, how accurately the plans predicted the seconds of tasks."""
         return accuracy(task for record in self.records for task in record.tasks)
 
     def reached(self, field: str) -> NDArray[np.bool_]:
-        """Which vertices have an answer in `field`."""
+        """Return which vertices have a value in a field.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+
+        Returns
+        -------
+        ndarray of bool, shape (vertices,)
+            False where the value is the field's `unreached`.
+        """
         spec, values = fields_of(self.program)[field], self.fields[field]
         if values.dtype.kind == "T":
             return np.asarray(values != "")
@@ -88,9 +115,14 @@ class Result:
         return np.ones(len(values), dtype=bool) if absent is None else values != absent
 
     def columns(self) -> Columns:
-        """`vertex` and every field as (values, which are present or None), rows by ascending original id.
+        """Return the table that the `to_` methods write.
 
-        Of a bipartite graph also `side`, 0 for sources, which come first, and 1 for targets.
+        Returns
+        -------
+        dict of str to (ndarray, ndarray of bool or None)
+            `vertex` and every field: values, and which are present (None: all), rows by ascending original id. For a
+            bipartite graph also `side`: 0 for sources, which come first, 1 for targets. A vector field has one column
+            per component.
         """
         vertex = vertex_column(self.graph)
         order = None
@@ -107,9 +139,18 @@ class Result:
         return columns
 
     def top(self, count: int) -> list[tuple[int | str, Any]]:
-        """The `count` vertices with the largest first field (distances and levels: the smallest), ties by original id.
+        """Return the vertices with the largest value of the first field (smallest, if it is a distance or a level).
 
-        Of a bipartite graph they are named with their sides: `"source:7"`. Vectors and names have no order: none.
+        Parameters
+        ----------
+        count : int
+            How many vertices to return at most.
+
+        Returns
+        -------
+        list of (int or str, value)
+            Original ids and values, ties by original id; for a bipartite graph ids such as `"source:7"`. Empty for
+            fields of vectors or texts, which have no order.
         """
         name, values = next(iter(self.fields.items()))
         if values.ndim > 1 or values.dtype.kind == "T":
@@ -124,10 +165,23 @@ class Result:
         return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
 
     def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
-        """Original id -> value of one field (the first) of every vertex that has one, as networkx's functions answer.
+        """Return one field as a dictionary, as networkx's functions do.
 
-        Vectors come as lists; vertices of a bipartite graph are named as in `top`. Raises InputError for a field that
-        is not in the answer.
+        Parameters
+        ----------
+        field : str, optional
+            Name of the field; default: the first.
+
+        Returns
+        -------
+        dict of (int or str) to value
+            Original id to value, for vertices that have one. Vectors are lists; ids of a bipartite graph are as in
+            `top`.
+
+        Raises
+        ------
+        InputError
+            The result has no such field.
         """
         name = next(iter(self.fields)) if field is None else field
         if name not in self.fields:
@@ -136,7 +190,7 @@ class Result:
         return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
-        """Original ids of vertices, with their sides where the graph is bipartite: the same id may be on both."""
+        """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""
         vertex: list[int | str] = vertex_column(self.graph)[chosen].tolist()
         if (left := self.graph.left) is None:
             return vertex
@@ -144,25 +198,38 @@ class Result:
         return [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
 
     def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
-        """Write the table in `format`, or in that which the name asks for.
+        """Write the result as a table.
 
-        The names are .csv, .parquet, .h5 and .npy (first field only); the formats "csv", "parquet", "hdf5", "npy" and
-        "graphalytics".
+        Parameters
+        ----------
+        path : Path or str
+            The file; the suffix .csv, .parquet, .h5 or .npy (first field only) sets the format.
+        force : bool
+            Replace an existing file.
+        format : {"csv", "parquet", "hdf5", "npy", "graphalytics"}, optional
+            The format, whatever the suffix.
+
+        Raises
+        ------
+        InputError
+            The file exists, or the format is unknown or cannot hold the result.
+        RunError
+            The disk is full or failed.
         """
         from penstock.storage.results.result_tables import write  # Arrow takes longer to import than a small run takes
 
         write(Path(path), self.columns(), force=force, format=format)
 
     def to_csv(self, path: Path | str, *, force: bool = False) -> None:
-        """Write CSV with a header, empty where a vertex was not reached."""
+        """Write CSV with a header; the value of a vertex that was not reached is empty."""
         self.write(path, force=force, format="csv")
 
     def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
-        """Write Parquet, null where a vertex was not reached."""
+        """Write Parquet; the value of a vertex that was not reached is null."""
         self.write(path, force=force, format="parquet")
 
     def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
-        """Write one dataset a column; values not reached keep the program's own mark."""
+        """Write one dataset per column; vertices that were not reached keep the field's `unreached` value."""
         self.write(path, force=force, format="hdf5")
 
     def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
@@ -170,12 +237,12 @@ class Result:
         self.write(path, force=force, format="graphalytics")
 
     def to_npy(self, path: Path | str, *, force: bool = False) -> None:
-        """Write the first field's bare values, by ascending original id."""
+        """Write the first field's values only, by ascending original id."""
         self.write(path, force=force, format="npy")
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """A field as columns of numbers: vectors give one for each place, `name_0`, `name_1` and so on."""
+    """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
     if values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
@@ -187,5 +254,5 @@ def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[An
 
 
 def _descending(values: NDArray[Any]) -> NDArray[Any]:
-    """Keys that sort the largest value first; of whole numbers and truths their complements, which do not overflow."""
+    """Return keys that sort the largest value first; of integers the complements, which cannot overflow."""
     return np.asarray(-values if values.dtype.kind == "f" else ~values)

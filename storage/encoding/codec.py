@@ -52,11 +52,6 @@ class Coding:
     chunk_items: int
     level: int
 
-    @property
-    def payload_bytes(self) -> int:
-        """The bytes that every frame decompresses to."""
-        return payload_bytes(self.encoding, self.kind, self.chunk_items)
-
 
 def payload_bytes(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
     """Return the bytes that every frame of an array decompresses to."""
@@ -74,14 +69,6 @@ def frame_bound(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
 def compress(data: Any, level: int) -> bytes:
     """Return one zstd frame, with the number of its bytes in its header."""
     return zstandard.ZstdCompressor(level=level).compress(np.ascontiguousarray(data).data)
-
-
-def content_bytes(frame: Any) -> int:
-    """Return the size of the content that a frame's header gives, -1 if it gives none. Raises FrameError."""
-    try:
-        return int(zstandard.frame_content_size(frame))
-    except zstandard.ZstdError as error:
-        raise FrameError(f"zstd: {error}") from error
 
 
 @jit
@@ -114,7 +101,7 @@ class Encoder:
     def __init__(self, coding: Coding) -> None:
         self._coding = coding
         self._compressor = zstandard.ZstdCompressor(level=coding.level)
-        self._payload = np.zeros(coding.payload_bytes, np.uint8)
+        self._payload = np.zeros(payload_bytes(coding.encoding, coding.kind, coding.chunk_items), np.uint8)
 
     def encode(self, items: NDArray[Any]) -> bytes:
         """Return the frame of at most ``chunk_items`` items, an array of the coding's dtype."""
@@ -195,12 +182,10 @@ class Decoder:
 
     def decompress(self, frame: Any, payload: NDArray[Any]) -> None:
         """Decompress a frame into all of ``payload``. Raises FrameError when it does not fit."""
-        size = content_bytes(frame)
-        if size != payload.nbytes:
-            raise FrameError(f"it decompresses to {size} bytes, not {payload.nbytes}")
         try:
-            reader = self._decompressor.stream_reader(frame)
-            done = reader.readinto(payload.view(np.uint8))
+            done = zstandard.frame_content_size(frame)  # -1: the frame does not tell
+            if done == payload.nbytes:
+                done = self._decompressor.stream_reader(frame).readinto(payload.view(np.uint8))
         except zstandard.ZstdError as error:
             raise FrameError(f"zstd: {error}") from error
         if done != payload.nbytes:

@@ -74,7 +74,7 @@ class FileSet:
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
         self._stack = ExitStack()
-        self._placer = FrameWriter(threads)
+        self._writer = FrameWriter(threads)
 
     @property
     def manifest(self) -> FrameFile:
@@ -110,13 +110,13 @@ class FileSet:
             part = _Part(name, self._stack.enter_context(debris(partial_name(name))))
             self._parts.append(part)
             with writing(name):
-                self._placer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
+                self._writer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
         self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
 
     def create(self, file: FrameFile, path: str, coding: Coding) -> None:
         """Make an empty array in one of the files. Raises RunError."""
         with writing(self.path):
-            self._placer.call(lambda: file.create(path, coding))
+            self._writer.call(lambda: file.create(path, coding))
 
     def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
         """Append the next frame of an array to one of the files, soon. Raises RunError for this or an earlier one."""
@@ -127,7 +127,7 @@ class FileSet:
                 file.append(array, frame.data, frame.items)
 
         with writing(self.path):
-            self._placer.put(file.path, len(frame.data), write)
+            self._writer.put(file.path, len(frame.data), write)
 
     def add(self, path: str, coding: Coding, items: int) -> None:
         """Add a finished array, all of whose frames were placed in order, to the header and its table to the file."""
@@ -148,9 +148,9 @@ class FileSet:
             UnsyncedError: they have their names, but the manifest's folder could not be synced.
         """
         with writing(self.path):
-            self._placer.finish()
-            self._placer.call(lambda: self._finish(header))
-        self._placer.close()
+            self._writer.finish()
+            self._writer.call(lambda: self._finish(header))
+        self._writer.close()
         manifest, *shards = self._parts
         _read_back(self.path, manifest.partial, [shard.partial for shard in shards])
         self.file_bytes = sum(part.partial.stat().st_size for part in self._parts)
@@ -171,18 +171,15 @@ class FileSet:
     def abandon(self, error: BaseException) -> None:
         """Remove everything that was written, unless the manifest has its name, and with it the graph is in place."""
         replaced = bool(self._parts) and self._parts[0].named
-        self._placer.drop()
+        self._writer.drop()
         with suppress(RuntimeError):  # the thread has ended, and the files are closed
-            self._placer.call(self._abandon_files)
-        self._placer.close()
+            for file in self._opened:
+                self._writer.call(file.abandon)
+        self._writer.close()
         self._stack.__exit__(type(error), error, error.__traceback__)
         for shard in self._parts[1:]:
             if shard.named and not replaced:
                 shard.target.unlink()
-
-    def _abandon_files(self) -> None:
-        for file in self._opened:
-            file.abandon()
 
 
 def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:

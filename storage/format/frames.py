@@ -167,7 +167,10 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder, not a graph file") from error
     except ForeignError as error:
-        raise InputError(f"{path} cannot be opened: {error}; {_way_out(str(error))}") from error
+        way_out = "nothing in it was touched"
+        if "not a Penstock graph" in str(error):
+            way_out = "'penstock convert INPUT OUTPUT.h5' makes a graph of a raw edge list"
+        raise InputError(f"{path} cannot be opened: {error}; {way_out}") from error
     except FileError as error:
         raise DamagedError(f"{path} cannot be opened: {error}; {WAY_OUT}") from error
     except OSError as error:
@@ -189,12 +192,6 @@ def assemble(
     parts = [places for _, places in shards]
     frames = {spec.path: _assemble(header, spec, files, manifest, parts) for spec in header.arrays}
     return OpenedGraph(header, files, frames)
-
-
-def _way_out(reason: str) -> str:
-    if "not a Penstock graph" in reason:
-        return "'penstock convert INPUT OUTPUT.h5' makes a graph of a raw edge list"
-    return "nothing in it was touched"
 
 
 def striped(spec: ArraySpec) -> bool:

@@ -73,13 +73,16 @@ class Adjacency:
         """How many chunks hold the edges."""
         return -(-self.edges // self.chunk_edges)
 
+    def edge_bytes(self, with_weights: bool) -> int:
+        """Return the bytes of an edge in memory: its neighbor, and its weight where that is wanted and there is one."""
+        weight = self.weight_dtype if with_weights else None
+        return self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
+
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
         """Return the bytes of each chunk on disk (in memory: of its arrays), int64 (chunks,)."""
         if self.neighbors is None:
-            weight = self.weight_dtype if with_weights else None
-            item = self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
             firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
-            return np.minimum(self.edges - firsts, self.chunk_edges) * item
+            return np.minimum(self.edges - firsts, self.chunk_edges) * self.edge_bytes(with_weights)
         total = self.neighbors.lengths.copy()
         if with_weights and self.weights is not None:
             total += self.weights.lengths
@@ -88,20 +91,17 @@ class Adjacency:
     def index(self) -> Index:
         """Return the row index; the first call reads the degrees. Raises RunError if damaged."""
         if self._index is None:
-            self._index = self._load_index()
+            assert self.degrees is not None, "a graph in memory is made with its index"
+            index = from_degrees(self.vertices, self._degrees)
+            if index.edges != self.edges:
+                raise self._unequal(str(index.edges))
+            self._index = index
         return self._index
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
         if self.degrees is not None:
             self._index = None
-
-    def _load_index(self) -> Index:
-        assert self.degrees is not None, "a graph in memory is made with its index"
-        index = from_degrees(self.vertices, self._degrees)
-        if index.edges != self.edges:
-            raise self._unequal(str(index.edges))
-        return index
 
     def _degrees(self) -> Iterator[NDArray[Any]]:
         """All degrees in order; stops as soon as they are too many, before any sum of them could wrap around."""

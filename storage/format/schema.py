@@ -163,9 +163,6 @@ class ArraySpec:
         name = self.path.rpartition("/")[2]
         allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
         _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
-        self._check_encoding(name)
-
-    def _check_encoding(self, name: str) -> None:
         known: tuple[str, ...] = ENCODINGS
         if name in (WEIGHTS, DEGREES):
             known = ("plain", values_encoding(np.dtype(self.dtype)))

@@ -75,16 +75,14 @@ class HostCache:
         self.changes = 0
         self._slots = SlotPool(0 if self.whole else self.slots)
         self._slot_of: dict[int, int] = {}
-        edges = self._place_all() if self.whole else self.slots * partition_edges
+        edges = self.slots * partition_edges
+        if self.whole:
+            edges = 0
+            for direction, span in self._entries.items():
+                self.starts[span] = edges + np.arange(span.stop - span.start) * partition_edges
+                edges += self.extents[direction].edges
         self._neighbors = allocate(edges, neighbor_dtype)
         self._weights = None if weight_dtype is None else allocate(edges, weight_dtype)
-
-    def _place_all(self) -> int:
-        position = 0
-        for direction, entries in self._entries.items():
-            self.starts[entries] = position + np.arange(entries.stop - entries.start) * self.partition_edges
-            position += self.extents[direction].edges
-        return position
 
     @property
     def nbytes(self) -> int:

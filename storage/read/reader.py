@@ -148,10 +148,10 @@ class Reader:
         for frames, slab in wanted:
             assert frames is not None, "the graph is in memory, or has no weights"
             _check_slab(frames, chunks, first_edge, slab)
+            size, items = frames.spec.chunk_items, frames.spec.items
             for chunk in chunks.tolist():
-                first = chunk * frames.spec.chunk_items - first_edge
-                out = slab[first : first + frames.spec.chunk_length(chunk)]
-                pieces.append((frames, chunk, out))
+                first, last = chunk * size, min((chunk + 1) * size, items)
+                pieces.append((frames, chunk, slab[first - first_edge : last - first_edge]))
         return self._submit(pieces)
 
     def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
@@ -260,14 +260,14 @@ def _longest_read(graph: Graph) -> int:
 
 def _check_slab(frames: Frames, chunks: NDArray[np.int64], first_edge: int, slab: NDArray[Any]) -> None:
     """Refuse, before a thread writes, a slab that the chunks would not fit."""
-    if slab.dtype != frames.spec.kind or not slab.flags.c_contiguous:
+    if slab.dtype != frames.spec.dtype or not slab.flags.c_contiguous:
         raise ValueError(f"a slab of {slab.dtype} for {frames.spec.path} of {frames.spec.dtype}")
     if len(chunks) == 0:
         return
     size, items = frames.spec.chunk_items, frames.spec.items
     first, last = int(chunks.min()), int(chunks.max())
     end = min((last + 1) * size, items)
-    if first < 0 or last >= frames.spec.chunks or first * size < first_edge:
+    if first < 0 or last * size >= items or first * size < first_edge:
         raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {first_edge}")
     if end - first_edge > len(slab):
         raise ValueError(f"a slab of {len(slab)} edges for edges {first_edge}..{end}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from penstock.storage.base.budget import cores
@@ -24,6 +24,7 @@ from penstock.storage.format.index import Index
 from penstock.storage.read.edge_checks import EdgeChecks, check_edges
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
 
+T = TypeVar("T")
 MOST_PROBLEMS = 100
 """Problems that are listed one by one; the others are counted."""
 Progress = Callable[[str, int, int], None]
@@ -106,7 +107,7 @@ class _Inspection:
         assert not isinstance(original, np.ndarray), "a graph in memory is not verified"
         return () if original is None else original.arrays
 
-    def _scan(self, arrays: Sequence[Frames], look: Callable[[int, Items], Any]) -> Iterator[ScannedChunk[Any]]:
+    def _scan(self, arrays: Sequence[Frames], look: Callable[[int, Items], T]) -> Iterator[ScannedChunk[T]]:
         """Every chunk of arrays that go together; what is wrong with one is noted here."""
         name = " and ".join(frames.spec.path for frames in arrays)
         try:
@@ -152,14 +153,14 @@ class _Inspection:
             adjacency.drop_index()
 
     def _edges(
-        self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[Any]]
+        self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[EdgeChecks]]
     ) -> tuple[int, int] | None:
         forward = backward = 0
         whole = True
         last: tuple[int, int, float] | None = None
         low, high = float("inf"), float("-inf")
         for seen in chunks:
-            facts: EdgeChecks | None = seen.found
+            facts = seen.found
             if facts is None:
                 last, whole = None, False
                 continue

@@ -81,8 +81,14 @@ class Attempts:
 def attempts(place: Path) -> Iterator[Attempts]:
     """Compile the shim in `place`, and start a process under it; skips where there is no C compiler."""
     library, environment = _compiled(place), os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    environment |= {"LD_PRELOAD": str(library), "PYTHONPATH": str(SOURCE.parent)}
-    command = [sys.executable, "-c", "import failing_calls; failing_calls.serve()", str(library), str(place)]
+    environment |= {"LD_PRELOAD": str(library), "PYTHONPATH": str(SOURCE.parent.parent)}
+    command = [
+        sys.executable,
+        "-c",
+        "from support import failing_calls; failing_calls.serve()",
+        str(library),
+        str(place),
+    ]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:

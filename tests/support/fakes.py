@@ -49,11 +49,27 @@ class FakeAdjacency:
         every = np.arange(self.edges)
         self.arrays = (neighbors_of(every), weights_of(every)) if in_memory else None
 
+    def edge_bytes(self, with_weights):
+        return 5 if with_weights else 4
+
     def chunk_bytes(self, with_weights):
         return np.full(self.chunks, 20 if with_weights else 16, dtype=np.int64)
 
     def index(self):
         return FakeIndex(self.offsets)
+
+
+@dataclass
+class Sized:
+    """What the division of a budget asks of an adjacency: its edges, and bytes of a neighbor and of a weight."""
+
+    edges: int
+    neighbor_bytes: int
+    weight_bytes: int = 0
+    chunk_edges: int = 262_144
+
+    def edge_bytes(self, with_weights):
+        return self.neighbor_bytes + (self.weight_bytes if with_weights else 0)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Small graphs that break things, and how to hand them to Penstock.
 
 Owns the shapes: nothing at all, one vertex, loops, parallel edges, isolated vertices, a star in either
-direction, a long path, many components, skewed random graphs. Every shape comes as a checkers.EdgeList.
+direction, a long path, many components, skewed random graphs. Every shape comes as a oracles.EdgeList.
 """
 
 from __future__ import annotations

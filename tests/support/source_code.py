@@ -45,8 +45,8 @@ class Module:
     @cached_property
     def touched(self) -> frozenset[str]:
         """Every dotted name the file imports or uses, with its prefixes; builtins as builtins.X."""
-        bound = dict(self._bindings())
-        found = {target for _, target in self._bindings()}
+        bound = dict(self.bindings)
+        found = {target for _, target in self.bindings}
         for node in ast.walk(self.tree):
             dotted = _dotted(node)
             if dotted is None:
@@ -58,8 +58,12 @@ class Module:
                 found.add(f"builtins.{head}")
         return frozenset(prefix for name in found for prefix in _prefixes(name))
 
-    def _bindings(self) -> Iterator[tuple[str, str]]:
+    @cached_property
+    def bindings(self) -> tuple[tuple[str, str], ...]:
         """Pairs (local name, dotted name it stands for) of every import, wherever it stands."""
+        return tuple(self._bindings())
+
+    def _bindings(self) -> Iterator[tuple[str, str]]:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -71,11 +75,11 @@ class Module:
                 for alias in node.names:
                     yield alias.asname or alias.name, f"{source}.{alias.name}"
 
-    def strings(self) -> Iterator[str]:
+    @cached_property
+    def strings(self) -> tuple[str, ...]:
         """Every string constant of the file."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
+        return tuple(node.value for node in nodes if isinstance(node.value, str))
 
     def names(self) -> Iterator[str]:
         """The file's own name and those of its classes and functions."""
@@ -111,11 +115,11 @@ def imported(module: Module, known: dict[str, Module]) -> set[str]:
     above an imported module does not.
     """
     found = set()
-    for _, target in module._bindings():
+    for _, target in module.bindings:
         candidates = [name for name in _prefixes(target) if name in known]
         if candidates:
             found.add(max(candidates, key=len))
-    found |= {text for text in module.strings() if text in known}
+    found |= {text for text in module.strings if text in known}
     return found - {module.name}
 
 

@@ -57,7 +57,7 @@ def test_every_wanted_edge_arrives_once_whatever_the_memory(data):
     slots = data.draw(st.sampled_from([0, 1, 3, None]))
     pipeline, reader = make(
         partitions, step, slots, slabs=data.draw(st.integers(1, 3)), instant=data.draw(st.booleans()),
-        tail=data.draw(st.integers(0, 7)), combine=data.draw(st.integers(1, 3)), ordered=data.draw(st.booleans()),
+        tail=data.draw(st.integers(0, 7)), combine=data.draw(st.integers(1, 3)),
         ahead=data.draw(st.integers(1, 4)),
     )  # fmt: skip
     table = pipeline.directory("out").table
@@ -111,7 +111,7 @@ def test_a_partly_fetched_partition_is_completed_and_only_what_is_missing_is_rea
 @pytest.mark.parametrize("slots", [0, 2, None])
 def test_a_demand_of_nothing_is_planned_as_make_plan_does_and_changes_no_cache(slots):
     pipeline, _ = make(partitions=6, slots=slots)
-    table = pipeline.table("out")
+    table = pipeline.directory("out").table
     run(pipeline, demand_of(table, [0, 3]))
     nothing, cache = demand_of(table, []), pipeline.cache
     before = None if cache is None else (cache.use.copy(), cache.starts.copy())
@@ -167,20 +167,8 @@ def test_cyclic_sweeps_larger_than_the_cache_hit_by_its_share(slots):
     assert hit >= 0.9 * slots / 12
 
 
-def test_views_in_order_of_the_plan_even_when_later_ones_are_ready():
-    pipeline, reader = make(partitions=4, slots=0, slabs=3, instant=False, ordered=True)
-    demand = demand_of(pipeline.directory("out").table)
-    arrivals = pipeline.arrivals(pipeline.plan(demand, RATES), demand)
-    order = []
-    for view in arrivals:
-        order.append(view.e0)
-        for ticket in reader.tickets[-1:]:
-            ticket.arrive()
-    assert order == sorted(order)
-
-
 def test_what_has_arrived_overtakes_where_the_order_is_free():
-    pipeline, reader = make(partitions=4, slots=0, slabs=3, instant=False, ordered=False)
+    pipeline, reader = make(partitions=4, slots=0, slabs=3, instant=False)
     demand = demand_of(pipeline.directory("out").table)
     arrivals = pipeline.arrivals(pipeline.plan(demand, RATES), demand)
     assert next(arrivals).e0 == 0  # nothing has arrived: wait for the first
@@ -208,7 +196,7 @@ def test_resident_tasks_fill_the_wait_for_the_first_reads():
 
 def test_disk_and_kernel_overlap_as_an_order_of_events():
     """While the consumer works on view i, the reads of views i+1.. are under way: the maximum, not the sum."""
-    pipeline, reader = make(partitions=8, slots=0, slabs=3, instant=False, ordered=True)
+    pipeline, reader = make(partitions=8, slots=0, slabs=3, instant=False)
     demand = demand_of(pipeline.directory("out").table)
     clock = []  # what the disk had been asked for each time the consumer began to work
     for view in pipeline.arrivals(pipeline.plan(demand, RATES), demand):

@@ -60,10 +60,10 @@ def tasks(resident=(), near=(), far=()):
 
 @pytest.fixture
 def queue_of(monkeypatch):
-    def make(found, *, room=3, ahead=3, ordered=False):
+    def make(found, *, room=3, ahead=3):
         fake = Fake(room)
         monkeypatch.setattr(prefetch_queue, "ROUTES", dict.fromkeys(("resident", "filter"), fake))
-        options = TransferOptions(8, slabs=room, ahead=ahead, ordered=ordered)
+        options = TransferOptions(8, slabs=room, ahead=ahead)
         directory = SimpleNamespace(staging=SimpleNamespace(options=options, slabs=SimpleNamespace(free=1)))
         return PrefetchQueue(Plan("out", tuple(found)), None, directory), fake
 
@@ -111,14 +111,6 @@ def test_resident_tasks_fill_the_waits_and_arrivals_go_first(queue_of):
 
     follow(queue, seen)
     assert order == [0, 201, 1, 200]
-
-
-def test_in_fixed_order_views_come_as_planned(queue_of):
-    queue, fake = queue_of(tasks([0, 1], [100, 101, 102], [200, 201]), ordered=True)
-    fake.arrived.update([102, 201])
-    order = []
-    follow(queue, order.append)
-    assert order == [0, 1, 100, 101, 102, 200, 201]
 
 
 @pytest.mark.parametrize("room", [1, 2])

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.transfer.planning.host_budget import MIB, AdjacencySize
+from penstock.transfer.planning.host_budget import MIB
+from penstock.transfer.values.task import AdjacencyArrays
 
 SLABS = (3, 2)
 SLAB_SHARE = 0.25
@@ -59,7 +60,7 @@ class DeviceBudgetRequest:
 
 
 def divide_device_budget(
-    edge_memory: int, sizes: Sequence[AdjacencySize], wish: DeviceBudgetRequest, *, weights: bool
+    edge_memory: int, sizes: Sequence[AdjacencyArrays], wish: DeviceBudgetRequest, *, weights: bool
 ) -> DeviceBudget:
     """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work.
 
@@ -67,7 +68,7 @@ def divide_device_budget(
     """
     each = max((size.edge_bytes(weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=1)
-    steps = max(1, wish.partition_bytes // (chunk * max((size.neighbor_bytes for size in sizes), default=4)))
+    steps = max(1, wish.partition_bytes // (chunk * max((size.edge_bytes(False) for size in sizes), default=4)))
     total = sum(size.edges for size in sizes)
     if total * each <= edge_memory and wish.cached:
         return DeviceBudget(steps * chunk, 0, _entries(sizes, steps * chunk), whole=True)
@@ -126,5 +127,5 @@ def _shrinking(combine: int, steps: int, chunk: int) -> Iterator[tuple[int, int,
         yield slabs, 1, chunk
 
 
-def _entries(sizes: Sequence[AdjacencySize], step: int) -> int:
+def _entries(sizes: Sequence[AdjacencyArrays], step: int) -> int:
     return sum(-(-size.edges // step) for size in sizes)

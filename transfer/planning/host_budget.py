@@ -13,6 +13,7 @@ from math import ceil
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
+from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
 READ_BYTES = (4 << 20) + (8 << 10)
@@ -20,20 +21,6 @@ DECODE_BYTES = 3 << 20
 SLABS = (4, 3, 2)
 READS = (8, 4, 2, 1)
 SHARE = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class AdjacencySize:
-    """What one adjacency of the graph needs: edges, and bytes of a neighbor and of a weight."""
-
-    edges: int
-    neighbor_bytes: int
-    weight_bytes: int = 0
-    chunk_edges: int = 262_144
-
-    def edge_bytes(self, with_weights: bool) -> int:
-        """Bytes of an edge over the arrays that a run reads."""
-        return self.neighbor_bytes + (self.weight_bytes if with_weights else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,9 @@ class HostBudget:
         return self.slabs * self.partition_edges * self.edge_bytes
 
 
-def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[AdjacencySize], *, with_weights: bool) -> HostBudget:
+def divide_host_budget(
+    budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool
+) -> HostBudget:
     """Divide a budget over the adjacencies that a run reads; BudgetError when it cannot work.
 
     The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
@@ -107,9 +96,9 @@ def check_fixed(budget: HostBudgetRequest) -> None:
         raise BudgetError("--host-memory", _takes(budget), -(-budget.fixed // MIB))
 
 
-def _steps(partition_bytes: int, sizes: Sequence[AdjacencySize], chunk: int) -> Iterator[int]:
+def _steps(partition_bytes: int, sizes: Sequence[AdjacencyArrays], chunk: int) -> Iterator[int]:
     """Partition sizes in edges, whole chunks, from what was asked for down to one chunk."""
-    neighbor_bytes = max((size.neighbor_bytes for size in sizes), default=4)
+    neighbor_bytes = max((size.edge_bytes(False) for size in sizes), default=4)
     chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
     while chunks > 1:
         yield chunks * chunk

@@ -101,12 +101,6 @@ class PartitionDirectory:
         self._chunk_bytes: dict[bool, Ints] = {}
         self._whole: dict[bool, Residency] = {}
 
-    def edge_bytes(self, with_weights: bool) -> int:
-        """Return d: bytes of an edge over all arrays read."""
-        weight = self.adjacency.weight_dtype if with_weights else None
-        extra = 0 if weight is None else np.dtype(weight).itemsize
-        return np.dtype(self.adjacency.neighbor_dtype).itemsize + extra
-
     def whole(self, with_weights: bool) -> bool:
         """Return whether the entire adjacency lies in one array that the device reads."""
         if self.in_memory or not self._chunks:
@@ -236,7 +230,7 @@ class PartitionDirectory:
             places=places,
             disk_bytes=disk_bytes,
             decode_bytes=decode_bytes,
-            edge_bytes=self.edge_bytes(with_weights),
+            edge_bytes=self.adjacency.edge_bytes(with_weights),
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
         )
@@ -256,7 +250,7 @@ class PartitionDirectory:
         """Return the bytes of these chunks when they are decoded, int64[p]."""
         count = np.add.reduceat(chunks, self._bounds, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
-        return np.asarray(edges * self.edge_bytes(with_weights))
+        return np.asarray(edges * self.adjacency.edge_bytes(with_weights))
 
     @property
     def partly_held(self) -> NDArray[np.bool_]:
@@ -274,7 +268,7 @@ class PartitionDirectory:
         if known is None:
             none = np.zeros(len(self.table), dtype=np.int64)
             here = np.ones(len(self.table), dtype=bool)
-            d = self.edge_bytes(with_weights)
+            d = self.adjacency.edge_bytes(with_weights)
             known = Residency(here, none, none, none, d, whole=True)
             self._whole[with_weights] = known
         return known
@@ -294,11 +288,11 @@ class PartitionDirectory:
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
         """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
         cache = self._cache
-        if cache is None or cache.whole or (self._linked and not self.staging.options.moving):
+        if cache is None or cache.whole:
             return
         mine = cache.entries(self._key)
         if self._linked:
-            d, step = self.edge_bytes(demand.with_weights), self.table.partition_edges
+            d, step = self.adjacency.edge_bytes(demand.with_weights), self.table.partition_edges
             counts = traffic(self.table.lengths, demand.lines, demand.wanted, d, step)
             total, least = len(self.table), DENSE
         else:

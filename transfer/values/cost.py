@@ -1,6 +1,6 @@
 """What it costs to bring a partition by each route: HyTGraph's model and the measured one.
 
-Owns both formulas, as pure functions over arrays with one entry per partition; transfer/README.md
+Owns both formulas, as pure functions over arrays with one entry per partition; transfer/cost_model.md
 derives them. Refuses nothing: its callers check rates and counts. `published` is HyTGraph's
 Algorithm 1 with its constants; `measured` gives seconds on each resource, so that a plan can
 balance the resources.

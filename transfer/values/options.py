@@ -20,10 +20,7 @@ class TransferOptions:
     `ahead`: tasks being read at once, in a slab or in the cache. `combine`: filter partitions that travel as one
     task, and that one slab holds. `routes`: what serves the device; `route`: force one of them, or "auto".
     `model`: "measured" or "published". `priority`: largest pending value first rather than ascending.
-    `moving`: what stays on a device behind a link follows the demand; otherwise it is what was loaded at first.
-    `gather_threads`: CPU threads that gather for compaction. `ordered`: views come in the order of the
-    plan; otherwise what has arrived
-    overtakes what is still coming, and resident tasks fill the waits.
+    `gather_threads`: CPU threads that gather for compaction.
     """
 
     partition_edges: int
@@ -34,9 +31,7 @@ class TransferOptions:
     route: str = "auto"
     model: str = "measured"
     priority: bool = False
-    moving: bool = False
     gather_threads: int = 1
-    ordered: bool = False
 
     def __post_init__(self) -> None:
         for name in ("partition_edges", "ahead", "combine"):

@@ -64,6 +64,9 @@ class AdjacencyArrays(Protocol):
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
         """Return neighbors and weights of an in-memory graph, None for a file."""
 
+    def edge_bytes(self, with_weights: bool) -> int:
+        """Return d: the bytes of an edge over all arrays read."""
+
     def chunk_bytes(self, with_weights: bool) -> Ints:
         """Return the compressed bytes of every chunk."""
 

@@ -50,8 +50,7 @@ def _vertices_of(state: State) -> tuple[Any, ...]:
 
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     """An index as kernels take it: bases, offsets, shift."""
-    bases, offsets, shift = index.arrays()
-    return bases, offsets, np.uint64(shift)
+    return index.bases, index.offsets, np.uint64(index.shift)
 
 
 class HostKernels:

@@ -1,24 +1,15 @@
 """Owns how the spill is cut into groups that are sorted at once. Pure: counts in, groups out."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.core.source import RowPiece
 
 LARGEST_GROUP = 1 << 20
 SMALLEST_GROUP = 1 << 16
-
-
-class Sized(Protocol):
-    """Anything that has a number of edges."""
-
-    @property
-    def edges(self) -> int:
-        """How many."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +30,7 @@ class SortPlan:
     group_edges: int
     held_edges: int
 
-    def weight(self, group: Sized) -> int:
+    def weight(self, group: BucketGroup | RowPiece) -> int:
         """What a group counts towards ``held_edges``: a small one as half of a usual one, so that they are few."""
         return max(group.edges, self.group_edges // 2)
 

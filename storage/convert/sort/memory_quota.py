@@ -62,22 +62,22 @@ class ScratchFiles:
         self._expected = expected
         self._files: list[IO[bytes]] = []
 
-    def open(self) -> "ScratchFile":
+    def open(self) -> IO[bytes]:
         """A new file. It never has a name, so not even a killed process leaves it behind.
 
         Raises:
             InputError: the folder cannot be written, or its disk has not enough space.
         """
-        if not self._files:
-            self._announce()
         try:
+            if not self._files:
+                self._announce(shutil.disk_usage(self.folder).free)
             file = tempfile.TemporaryFile(dir=self.folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise InputError(
                 f"scratch folder {self.folder} cannot be used: {error.strerror}; --scratch names another"
             ) from error
         self._files.append(file)
-        return ScratchFile(self, file)
+        return file
 
     def close(self) -> None:
         """Close every file, which frees its space."""
@@ -85,13 +85,7 @@ class ScratchFiles:
             file.close()
         self._files.clear()
 
-    def _announce(self) -> None:
-        try:
-            free = shutil.disk_usage(self.folder).free
-        except OSError as error:
-            raise InputError(
-                f"scratch folder {self.folder} cannot be used: {error.strerror}; --scratch names another"
-            ) from error
+    def _announce(self, free: int) -> None:
         needed = self._expected()
         self.announced = needed or 0
         if needed is not None and needed > free:
@@ -100,62 +94,6 @@ class ScratchFiles:
                 f"space, and {format_bytes(free)} are free; name another folder with --scratch, "
                 "or allow more memory with --host-memory"
             )
-
-
-class ScratchFile:
-    """One append-only file of arrays."""
-
-    def __init__(self, scratch: ScratchFiles, file: IO[bytes]) -> None:
-        self._scratch = scratch
-        self._file = file
-        self._handle = file.fileno()
-        self._end = 0
-
-    def close(self) -> None:
-        """Free its space now."""
-        self._file.close()
-
-    def append(self, array: NDArray[Any]) -> int:
-        """Write an array's bytes at the end; return where they begin.
-
-        Raises:
-            RunError: the disk is full or failed.
-        """
-        start = self._end
-        view = memoryview(np.ascontiguousarray(array)).cast("B")
-        try:
-            while view:
-                count = os.pwrite(self._handle, view, self._end)
-                self._end += count
-                view = view[count:]
-        except OSError as error:
-            raise RunError(
-                f"{self._scratch.folder}: writing temporary data failed after "
-                f"{format_bytes(self._scratch.written)}: {error.strerror}; free space, or name "
-                "another folder with --scratch"
-            ) from error
-        self._scratch.written += self._end - start
-        return start
-
-    def read(self, start: int, out: NDArray[Any]) -> None:
-        """Fill a contiguous array with the bytes at ``start``.
-
-        Raises:
-            RunError: the disk failed.
-        """
-        view = memoryview(out).cast("B")
-        try:
-            while view:
-                count = os.preadv(self._handle, [view], start)
-                if count == 0:
-                    raise RunError(f"{self._scratch.folder}: temporary data is missing")
-                start += count
-                view = view[count:]
-        except OSError as error:
-            raise RunError(
-                f"{self._scratch.folder}: reading temporary data failed: {error.strerror}; "
-                "name another folder with --scratch"
-            ) from error
 
 
 @dataclass(slots=True)
@@ -178,8 +116,8 @@ class ArrayStore:
     def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
         self.on_disk = False
         self._quota, self._scratch = quota, scratch
-        self._file: ScratchFile | None = None
-        self._reserved = 0
+        self._file: IO[bytes] | None = None
+        self._end = self._reserved = 0
 
     def keep(self, *arrays: NDArray[Any]) -> StoredArrays:
         """Keep some arrays, which are the store's now.
@@ -194,7 +132,7 @@ class ArrayStore:
             self._reserved += stored.nbytes
         else:
             self._file = self._file or self._scratch.open()
-            stored.starts = tuple(map(self._file.append, arrays))
+            stored.starts = tuple(self._append(self._file.fileno(), array) for array in arrays)
             self.on_disk = True
         return stored
 
@@ -211,7 +149,7 @@ class ArrayStore:
         assert self._file is not None
         dtype = stored.dtypes[number]
         out = np.empty(last - first, dtype) if out is None else out
-        self._file.read(stored.starts[number] + first * dtype.itemsize, out)
+        self._fill(self._file.fileno(), stored.starts[number] + first * dtype.itemsize, out)
         return out
 
     def forget(self, stored: StoredArrays) -> None:
@@ -228,3 +166,37 @@ class ArrayStore:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _append(self, handle: int, array: NDArray[Any]) -> int:
+        """Write an array's bytes at the end of the file; return where they begin."""
+        start = self._end
+        view = memoryview(np.ascontiguousarray(array)).cast("B")
+        try:
+            while view:
+                count = os.pwrite(handle, view, self._end)
+                self._end += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(
+                f"{self._scratch.folder}: writing temporary data failed after "
+                f"{format_bytes(self._scratch.written)}: {error.strerror}; free space, or name "
+                "another folder with --scratch"
+            ) from error
+        self._scratch.written += self._end - start
+        return start
+
+    def _fill(self, handle: int, start: int, out: NDArray[Any]) -> None:
+        """Fill a contiguous array with the bytes at ``start``."""
+        view = memoryview(out).cast("B")
+        try:
+            while view:
+                count = os.preadv(handle, [view], start)
+                if count == 0:
+                    raise RunError(f"{self._scratch.folder}: temporary data is missing")
+                start += count
+                view = view[count:]
+        except OSError as error:
+            raise RunError(
+                f"{self._scratch.folder}: reading temporary data failed: {error.strerror}; "
+                "name another folder with --scratch"
+            ) from error

@@ -6,7 +6,7 @@ bucket is known from where the key is. Within a bucket the order of the input is
 an index, and to keep runs: the spill does.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,22 @@ Keys = NDArray[np.uint64]
 NARROW_BITS = 32
 WIDE_BITS = 38
 MAX_VERTICES = 1 << WIDE_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Keys [low, high] of one group; sources are counted from vertex ``base``."""
+
+    low: int
+    high: int
+    base: int = 0
+
+    def clipped(self, target_bits: int, vertices: int) -> "KeyRange":
+        """The range without targets that are no vertices, as far as it has but one source."""
+        source = self.high >> target_bits
+        if self.low >> target_bits != source:
+            return self
+        return replace(self, high=min(self.high, (source << target_bits) + vertices - 1))
 
 
 @dataclass(frozen=True, slots=True)

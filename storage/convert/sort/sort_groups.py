@@ -5,6 +5,7 @@ A range that does not fit (a hub, a star) is spilled once more, by finer ranges 
 parts fit; the last resort is a single key (parallel edges without end), told apart by weight.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -17,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
-from penstock.storage.convert.sort.buffers import KeyBuffers
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRun, Keys, pack_keys
+from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.format.edges import EdgeBatch
@@ -37,15 +37,6 @@ class SortedRows:
     neighbors: NDArray[Any]
     weights: NDArray[Any] | None
     reverse: EdgeBatch | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """Keys [low, high] of one group; sources are counted from vertex ``base``."""
-
-    low: int
-    high: int
-    base: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +67,44 @@ class Ordering:
         weight = 0 if self.working is None else 2 * self.working.itemsize + 8
         reverse = self.vertex_dtype.itemsize if self.reverse else 0
         return 16 + 2 * self.vertex_dtype.itemsize + weight + reverse
+
+
+class KeyBuffers:
+    """Pairs of arrays of up to ``edges`` keys, as many as were in use at once, used again and again.
+
+    Fresh memory comes page by page from the system, which takes as long as sorting does where many threads ask
+    for it at once. While a group larger than usual is sorted, nothing is kept.
+    """
+
+    def __init__(self, edges: int) -> None:
+        self._edges = edges
+        self._free: list[tuple[Keys, Keys]] = []
+        self._large = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def pair(self, edges: int) -> Iterator[tuple[Keys, Keys]]:
+        """Two arrays of ``edges`` keys with anything in them, to be left when the block ends."""
+        large = edges > self._edges
+        with self._lock:
+            if large:
+                self._large += 1
+                self._free.clear()
+            found = self._free.pop() if self._free else None
+        size = max(edges, self._edges)
+        one, two = found or (np.empty(size, np.uint64), np.empty(size, np.uint64))
+        try:
+            yield one[:edges], two[:edges]
+        finally:
+            with self._lock:
+                self._large -= large
+                if self._large == 0 and not large:
+                    self._free.append((one, two))
+
+    def clear(self) -> None:
+        """Give back what is not in use."""
+        with self._lock:
+            self._free.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +193,7 @@ class _SpillSort:
     def _split(self, group: BucketGroup) -> Iterator[SortedRows]:
         """Sort a group that does not fit: spill it once more, by finer ranges of its keys."""
         parts = self.spill.parts(group.first, group.last, self.sorter.plan.group_edges)
-        span = _tight(self._span(group), self.ordering)
+        span = self._span(group).clipped(self.ordering.target_bits, self.ordering.vertices)
         if span.low == span.high:
             yield from self._same_key(parts, group, span)
             return
@@ -227,14 +256,6 @@ class _WeightSort(_SpillSort):
         assert working is not None
         same = np.full(len(keys), self.pair.low, np.uint64)
         return make_rows(same, from_ordered(keys, working), self.pair.base, self.final)
-
-
-def _tight(span: KeyRange, ordering: Ordering) -> KeyRange:
-    """The span without targets that are no vertices, as far as it has but one source."""
-    source = span.high >> ordering.target_bits
-    if span.low >> ordering.target_bits != source:
-        return span
-    return replace(span, high=min(span.high, (source << ordering.target_bits) + ordering.vertices - 1))
 
 
 def sort_group(

@@ -18,7 +18,7 @@ from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import is_data, shown
 from penstock.storage.ingest.text.edge_list import TextFile
-from penstock.storage.ingest.text.row_lists import RowBlock, RowShape, RowsSource, what_is_wrong
+from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsSource, what_is_wrong
 
 
 class AdjacencySource(RowsSource):
@@ -56,7 +56,7 @@ class AdjacencySource(RowsSource):
                 "the file is truncated; fetch it again (--format rows reads rows without a count)"
             )
 
-    def _blocks(self) -> Iterator[RowBlock]:
+    def _blocks(self) -> Iterator[RowListBlock]:
         for block in super()._blocks():
             if not block.shape.owned:
                 self._rows = block.row + block.rows + block.unfinished
@@ -78,7 +78,7 @@ class AdjacencySource(RowsSource):
                 return at, number, self._shape
         return None
 
-    def _accept(self, block: RowBlock, batch: EdgeBatch) -> EdgeBatch | int:
+    def _accept(self, block: RowListBlock, batch: EdgeBatch) -> EdgeBatch | int:
         """Check that a counted graph has no vertex beyond its count."""
         if self._format == "webgraph" and len(batch):
             beyond = np.maximum(batch.sources, batch.targets) >= (self.known_vertices or 0)

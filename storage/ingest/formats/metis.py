@@ -23,7 +23,7 @@ from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import is_data, shown
 from penstock.storage.ingest.text.edge_list import TextFile
-from penstock.storage.ingest.text.row_lists import RowBlock, RowShape, RowsSource, what_is_wrong
+from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsSource, what_is_wrong
 
 MOST_DIGITS = 18
 """Of a number in the header: no graph has 10^18 of anything."""
@@ -66,7 +66,7 @@ class MetisSource(RowsSource):
                 return at, number, shape
         return None
 
-    def _accept(self, block: RowBlock, batch: EdgeBatch) -> EdgeBatch | int:
+    def _accept(self, block: RowListBlock, batch: EdgeBatch) -> EdgeBatch | int:
         """Check ids, count, and keep each edge once, ids zero-based."""
         weights = np.empty(0) if batch.weights is None else batch.weights
         seen = np.zeros(4, np.uint64)

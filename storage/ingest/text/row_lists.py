@@ -5,6 +5,7 @@ may be longer than memory: one that does not fit a block is cut between two neig
 block says whose it continues. Refuses to know formats; adjacency.py and metis.py do.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -40,7 +41,7 @@ class RowShape(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RowBlock:
+class RowListBlock:
     """Rows from vertex ``row`` on; ``inside``: the first line continues a row (of ``row``, where rows are
     owned); ``unfinished``: the last line goes on in the next block. ``rows`` end in it."""
 
@@ -53,25 +54,25 @@ class RowBlock:
     rows: int = 0
 
 
-class RowsSource(InputFiles):
+class RowsSource(InputFiles, ABC):
     """Files whose lines are rows, one after another; a format says how they begin, and which edges there may be."""
 
     def _parsed(self) -> Iterator[Parsed]:
         return parsed_in_order(self._blocks(), self._parse, self._options.workers)
 
+    @abstractmethod
     def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:
         """Given the first bytes of a file: bytes and lines of its head, and the shape of rows; None: more, please."""
-        raise NotImplementedError
 
-    def _accept(self, block: RowBlock, batch: EdgeBatch) -> EdgeBatch | int:
+    @abstractmethod
+    def _accept(self, block: RowListBlock, batch: EdgeBatch) -> EdgeBatch | int:
         """Given a block and its edges, those to keep, or the number of one that must not be. Any thread asks."""
-        raise NotImplementedError
 
-    def _blocks(self) -> Iterator[RowBlock]:
+    def _blocks(self) -> Iterator[RowListBlock]:
         for stream in self._streams():
             yield from self._rows_of(TextFile(stream, Columns()), self._options.block_bytes // 2)
 
-    def _rows_of(self, file: TextFile, block_bytes: int) -> Iterator[RowBlock]:
+    def _rows_of(self, file: TextFile, block_bytes: int) -> Iterator[RowListBlock]:
         """Cut content into blocks of rows, each ending in a newline, of about ``block_bytes``.
 
         Raises:
@@ -87,7 +88,7 @@ class RowsSource(InputFiles):
             cut = last_newline(block, filled) + 1 if shape is not None else 0
             if shape is not None and cut:
                 rows = int(count_rows(block[:cut]))
-                yield RowBlock(file, block[:cut], shape, row, inside, False, rows)
+                yield RowListBlock(file, block[:cut], shape, row, inside, False, rows)
                 row = 0 if shape.owned else row + rows
                 inside = False
             elif shape is not None and not ended and not inside and _is_comment(block[:filled]):
@@ -95,7 +96,7 @@ class RowsSource(InputFiles):
             elif shape is not None and filled and not ended:
                 cut, owner = _cut_inside(block[:filled], shape, inside, file.stream.name)
                 piece = np.append(block[:cut], np.uint8(NEWLINE))
-                yield RowBlock(file, piece, shape, row, inside, True)
+                yield RowListBlock(file, piece, shape, row, inside, True)
                 row = owner if shape.owned and not inside else row
                 inside = True
             tail = block[cut:filled].copy()
@@ -114,7 +115,7 @@ class RowsSource(InputFiles):
         passed, file.lines, shape = found
         return block[passed:], filled - passed, shape
 
-    def _parse(self, block: RowBlock) -> Parsed:
+    def _parse(self, block: RowListBlock) -> Parsed:
         """Parse a block of rows, in any thread."""
         shape, text = block.shape, block.text
         most = len(text) // (4 if shape.weighted else 2) + 1

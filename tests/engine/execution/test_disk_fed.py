@@ -180,9 +180,7 @@ class Places:
     name=st.sampled_from(PROGRAMS),
     memory=st.tuples(st.sampled_from([32, 64]), st.integers(1, 3), st.integers(1, 8)),
     device=st.integers(2 * CHUNK * 5, 6000),
-    options=st.fixed_dictionaries(
-        {"residency": st.sampled_from(["value", "first"]), "direction": st.sampled_from(["auto", "push"])}
-    ),
+    options=st.fixed_dictionaries({"direction": st.sampled_from(["auto", "push"])}),
 )
 def test_host_and_device_keep_a_partition_twice_only_where_both_have_room(
     size: tuple[int, int, int],

@@ -72,7 +72,7 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
 
     def divide(budget: Any, sizes: Any, *, with_weights: bool) -> Any:
         least = budget.fixed + transfer_layout.reader_bytes(budget, 1)
-        total = sum((size.neighbor_bytes + size.weight_bytes * with_weights) * size.edges for size in sizes)
+        total = sum(size.edge_bytes(with_weights) * size.edges for size in sizes)
         return transfer_layout.divide_host_budget(
             replace(budget, host_memory=least + total // 4), sizes, with_weights=with_weights
         )

@@ -44,7 +44,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
         "combine": draw(st.integers(1, 4)),
         "priority": draw(st.booleans()),
-        "residency": draw(st.sampled_from(["value", "first", "none"])),
+        "residency": draw(st.sampled_from(["value", "none"])),
         "local_rounds": draw(st.integers(0, 2)),
     }
     if options["route"] in ("auto", "zero-copy") and draw(st.booleans()):
@@ -144,7 +144,7 @@ def test_heads_answer_most_pulls(tmp_path: Path, kernels: Any) -> None:
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
     options = {"device_edge_memory": graph.edges * 2, "partition_bytes": 256, "direction": "pull", "kernels": kernels}
     moved = []
-    for residency in ("value", "first"):
+    for residency in ("value", "none"):
         with Session(graph, device="emulated", residency=residency, **options) as session:
             result = session.run(program_of("bfs", edges))
             heads = session._equipment.heads

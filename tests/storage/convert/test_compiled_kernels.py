@@ -15,8 +15,8 @@ from penstock.storage.convert.sort import radix, run
 from penstock.storage.convert.sort import weights as weighing
 from penstock.storage.convert.sort.groups import BucketGroup, check_density, group_buckets, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.run import Packing, pack_edges, pack_keys
-from penstock.storage.convert.sort.sort_groups import KeyRange, Ordering, make_rows, sort_group
+from penstock.storage.convert.sort.run import KeyRange, Packing, pack_edges, pack_keys
+from penstock.storage.convert.sort.sort_groups import Ordering, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
 from penstock.storage.convert.sort.workspace import bucket_count, shares

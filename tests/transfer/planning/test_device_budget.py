@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning.device_budget import SLABS, DeviceBudget, DeviceBudgetRequest, divide_device_budget
-from penstock.transfer.planning.host_budget import AdjacencySize
+from support.fakes import Sized
 
-ONE = [AdjacencySize(1000, 4, 1, chunk_edges=10)]
+ONE = [Sized(1000, 4, 1, chunk_edges=10)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_read_in_place_needs_room_for_the_state_alone(route):
 
 
 def test_partitions_shrink_before_copies_and_copies_before_slabs():
-    sizes = [AdjacencySize(10_000, 4, 0, chunk_edges=10)]
+    sizes = [Sized(10_000, 4, 0, chunk_edges=10)]
 
     def parts(memory, **wish):
         found = divide_device_budget(memory, sizes, DeviceBudgetRequest(400, route="filter", **wish), weights=False)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.transfer.planning.host_budget import AdjacencySize, HostBudgetRequest, divide_host_budget, reader_bytes
+from penstock.transfer.planning.host_budget import HostBudgetRequest, divide_host_budget, reader_bytes
+from support.fakes import Sized
 
 MIB = 1 << 20
 CHUNK = 262_144
@@ -20,14 +21,14 @@ def spent(budget, plan, sizes):
 
 
 def test_what_fits_is_cached_whole_without_slabs():
-    sizes = [AdjacencySize(50 * MIB, 4)]
+    sizes = [Sized(50 * MIB, 4)]
     plan = divide_host_budget(HostBudgetRequest(1 << 30, 100 * MIB), sizes, with_weights=False)
     assert plan.whole
     assert (plan.slabs, plan.slots, plan.partition_edges) == (0, 7, 8 * MIB)
 
 
 def test_weights_and_both_directions_count():
-    size = AdjacencySize(100 * MIB, 4, 1)
+    size = Sized(100 * MIB, 4, 1)
     assert divide_host_budget(HostBudgetRequest(600 * MIB, 0), [size], with_weights=False).whole
     assert divide_host_budget(HostBudgetRequest(600 * MIB, 0), [size], with_weights=True).edge_bytes == 5
     assert not divide_host_budget(HostBudgetRequest(600 * MIB, 0), [size, size], with_weights=False).whole
@@ -35,7 +36,7 @@ def test_weights_and_both_directions_count():
 
 
 def test_a_small_budget_shrinks_partitions_then_reads():
-    sizes = [AdjacencySize(1 << 30, 4)]
+    sizes = [Sized(1 << 30, 4)]
     plans = [
         divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False) for n in (2000, 300, 100, 34, 25)
     ]
@@ -53,7 +54,7 @@ def test_a_small_budget_shrinks_partitions_then_reads():
     st.integers(1, 16), st.integers(1, 4), st.booleans(),
 )  # fmt: skip
 def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both):
-    sizes = [AdjacencySize(edges, 4, weight)] * (1 + both)
+    sizes = [Sized(edges, 4, weight)] * (1 + both)
     budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes)
     try:
         plan = divide_host_budget(budget, sizes, with_weights=weight > 0)
@@ -78,4 +79,4 @@ def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, wei
 
 def test_the_error_shows_the_sum():
     with pytest.raises(InputError, match=r"100.0 MiB is too small.*state and index take 99.0 MiB.*at least 13.0 MiB"):
-        divide_host_budget(HostBudgetRequest(100 * MIB, 99 * MIB), [AdjacencySize(1 << 30, 4)], with_weights=False)
+        divide_host_budget(HostBudgetRequest(100 * MIB, 99 * MIB), [Sized(1 << 30, 4)], with_weights=False)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.convert.sort import spill
-from penstock.storage.convert.sort.buffers import KeyBuffers
+from penstock.storage.convert.sort.sort_groups import KeyBuffers
 
 
 @given(data=st.data())
