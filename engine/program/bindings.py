@@ -47,6 +47,7 @@ class Author:
     has_priority: bool
     has_pending: bool
     uses_activity: bool
+    has_vectors: bool
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
 
@@ -86,6 +87,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         has_priority=author_function(program, "priority") is not None,
         has_pending=author_function(program, "pending") is not None,
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
+        has_vectors=any(spec.shape for spec in fields_of(program).values()),
         fingerprint=fingerprint(program, texts),
         calls=calls,
     )

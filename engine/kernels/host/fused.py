@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of, is_marked, row_start
-from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
+from penstock.engine.kernels.host.jit import JitKernel, compile_vertex, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program, arguments, author_function
@@ -130,7 +130,7 @@ def make_renew(author: Author) -> Any:
     is_next, has_priority = author.calls["active"], author.has_priority
     uses_activity, wait = author.uses_activity, make_wait(author)
 
-    @inline
+    @compile_vertex(author)
     def renew(index, marks, active, fields, scalars, identity, arrays):  # type: ignore[no-untyped-def]
         incoming, touched, summary, base = arrays.target, arrays.touched, arrays.summary, arrays.base
         for over in range(summary.shape[0]):

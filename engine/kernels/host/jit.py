@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from penstock.engine.program.bindings import bind
+from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
@@ -44,9 +44,23 @@ def _sources() -> bytes:
     return digest.digest()
 
 
-def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small function that only kernels call (never cached on its own)."""
+def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile an author's function, or one that takes arrays from one (never cached on its own)."""
     return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+
+
+def compile_vertex(author: Author) -> Callable[..., Any]:
+    """Return the compiler for a function that takes the values of a vertex's fields from the author's functions."""
+    return compile_author if author.has_vectors else inline
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function of the kernels' own: always inlined, and references to arrays are not counted.
+
+    Counting is atomic: a BFS on an R-MAT graph takes half as long without, a pull a quarter. So the function must not
+    make arrays, nor take one from an author's function, which nothing would free.
+    """
+    return numba.njit(error_model="numpy", nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]
 
 
 class JitKernel:

@@ -18,7 +18,7 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.jit import JitKernel, check_workers, inline
+from penstock.engine.kernels.host.jit import JitKernel, check_workers, compile_author
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.state.frontier import Frontier
@@ -63,7 +63,7 @@ class HostKernels:
     loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
-        self.author: Author = bind(program, vertex_dtype, inline, plain=False)
+        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self._fits = fused_kernels.fits(program, self.author)

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import compile_vertex, kernel
 from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
@@ -60,7 +60,7 @@ def make_apply(author: Author, key: str) -> Any:
     is_next, accumulate = author.calls["active"], author.calls["accumulate"]
     uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
 
-    @inline
+    @compile_vertex(author)
     def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
         old = load(fields, v, base)
         store(fields, v, base, vertex(fields, scalars, incoming[v - base], was_active, v, d, base))
