@@ -22,7 +22,8 @@ from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.routes import cel
 from penstock.transfer.staging.edge_source import EdgeSource
-from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import Residency

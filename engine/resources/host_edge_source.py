@@ -17,8 +17,8 @@ from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.host_to_device import PinnedReader
-from penstock.transfer.staging.partition_directory import Staging
 from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.staging import Staging
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config

@@ -10,14 +10,10 @@ import logging
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from penstock.storage.read.partition_cache import HostCache, contiguous, needed
-from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
-from penstock.transfer.staging.gather_buffers import GatherBuffers
+from numpy.typing import NDArray
+from penstock.storage.read.partition_cache import contiguous, needed
 from penstock.transfer.staging.in_flight import EdgeRequest
-from penstock.transfer.staging.slab_pool import SlabPool
-from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import Residency, age, choose, traffic
 from penstock.transfer.values.task import (
     AdjacencyArrays,
@@ -33,52 +29,6 @@ from penstock.transfer.values.task import (
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 DENSE = 0.5
 """Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
-
-
-class Staging:
-    """What carries the edges of a pipeline's adjacencies: their source, the cache, slabs and gather buffers.
-
-    dtypes: of neighbors, and of weights where there are any.
-    """
-
-    def __init__(
-        self,
-        device: Device,
-        source: EdgeSource,
-        cache: HostCache | None,
-        options: TransferOptions,
-        dtypes: tuple[DTypeLike, DTypeLike | None],
-    ) -> None:
-        edges = options.partition_edges * options.combine
-        self.device, self.source, self.cache, self.options = device, source, cache, options
-        self.slabs = SlabPool(device, options.slabs, edges, *dtypes)
-        self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
-        self._pinned: Ints | None = None
-
-    @property
-    def link(self) -> LinkSource:
-        """The source of a device behind a link. Raises RuntimeError for one that reads host memory."""
-        if self.device.reads_host:
-            raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
-        return self.source  # type: ignore[return-value]  # its maker chose the source by the device
-
-    def pin(self, entries: Ints) -> None:
-        """Keep cache entries in place, instead of those pinned before."""
-        self.unpin()
-        if self.cache is not None:
-            self._pinned = entries
-            self.cache.pins[entries] += 1
-
-    def unpin(self) -> None:
-        """Let the cache drop what was pinned."""
-        pinned, self._pinned = self._pinned, None
-        if pinned is not None and self.cache is not None:
-            self.cache.pins[pinned] -= 1
-
-    def close(self) -> None:
-        """Unpin, and release the gather buffers."""
-        self.unpin()
-        self.packs.close()
 
 
 class PartitionDirectory:

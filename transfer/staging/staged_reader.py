@@ -19,7 +19,8 @@ from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.host_to_device import InPlace, Link
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
-from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
+from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints

@@ -14,8 +14,9 @@ from penstock.transfer.routes import cel
 from penstock.transfer.staging.gather import ActiveRows, count_rows
 from penstock.transfer.staging.gather_buffers import GatherBuffers
 from penstock.transfer.staging.host_to_device import PinnedReader
-from penstock.transfer.staging.partition_directory import PartitionDirectory, Staging
+from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import SlabPool
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand, Task
