@@ -353,7 +353,7 @@ class Session:
             start = program.start(self.graph, taken)
             first.take(taken)
         check_start(program, start)
-        if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
+        if program.bucket_is_free and any(stream.linked for stream in loop.workers[0].streams.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
@@ -373,21 +373,21 @@ class Session:
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
-        for lanes, against in equipment.lanes(directions, weighted):
+        for streams, against in equipment.streams(directions, weighted):
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
-            for lane in (*lanes.values(), *against.values()):
-                lane.complete = asynchronous and self.config.local_rounds > 0
+            for stream in (*streams.values(), *against.values()):
+                stream.complete = asynchronous and self.config.local_rounds > 0
                 if program.early_exit:
                     kernels.use()
-                    lane.fill_heads(kernels, state)
+                    stream.fill_heads(kernels, state)
                 else:
-                    lane.heads = None
+                    stream.heads = None
             seen = kernels
             if self._watch is not None:
                 seen = self._watch.kernels(kernels, equipment.pipelines[len(workers)].device)
-            workers.append(Worker(state, seen, lanes, against))
+            workers.append(Worker(state, seen, streams, against))
         forced = next(iter(directions)) if len(directions) == 1 else None
         rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
         sent = sending_adjacency(self.graph, program)

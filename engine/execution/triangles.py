@@ -137,9 +137,9 @@ class RowBlocks:
     """The way to rows of neighbors, block by block, through one buffer where the kernels compute."""
 
     def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
-        self.loop, self.record, self.lanes = loop, record, edge_streams_of(loop)
+        self.loop, self.record, self.streams = loop, record, edge_streams_of(loop)
         self.kernels, self.state = loop.workers[0].row_kernels, loop.workers[0].state
-        self._indexes = [lane.index for lane in self.lanes]
+        self._indexes = [stream.index for stream in self.streams]
         self.buffer = self.state.empty(block_capacity(self._indexes, messages), loop.graph.vertex_dtype)
 
     def rows(self, first: int, last: int) -> Iterator[RowBlock]:
@@ -151,7 +151,7 @@ class RowBlocks:
                 def copy(view: View, walk: int, part: RowBlock = part) -> None:
                     self.kernels.copy_rows(view, part, walk, self.buffer)
 
-                visit_views(self.loop, self.lanes, part, self.record, copy)
+                visit_views(self.loop, self.streams, part, self.record, copy)
                 yield part
 
     def keep(self, span: tuple[int, int], neighbors: Any, kept: Any) -> None:
