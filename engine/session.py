@@ -268,8 +268,8 @@ class Session:
         with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
-            told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
-        return replace(told, program=type(program).__name__, phases=has_phases(program) and first is not None)
+            found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+        return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
@@ -308,7 +308,7 @@ class Session:
                 _adopt(worker.state, first)
         else:
             loop.everything = self._start(program, loop)
-        steps = self._story(program, loop)
+        steps = self._iterations(program, loop)
         records = []
         for record in steps if self.graph.vertices else ():
             records.append(record)
@@ -333,7 +333,7 @@ class Session:
         before = loop.iteration - len(records)
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
-    def _story(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
+    def _iterations(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
         """Return the iterator over the program's iterations."""
         if program.combine == "union":
             return union_find.link_components(loop)

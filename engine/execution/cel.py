@@ -1,4 +1,4 @@
-"""The story of an iteration in which rows follow their carriers (route `cel`).
+"""An iteration in which changed rows follow their carriers (route `cel`).
 
     carrier t arrives -> its kernel -> whose rows has the walk passed? -> they travel beside carrier t + 1
 

@@ -1,4 +1,4 @@
-"""The story of one run, iteration by iteration.
+"""The loop of one run, iteration by iteration.
 
     frontier -> direction -> send -> pull views, run kernels on them -> exchange -> apply -> done?
 

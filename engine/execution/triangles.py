@@ -1,4 +1,4 @@
-"""The story of a run over triangles: every vertex gets a message from each of its triangles.
+"""A run over triangles: every vertex gets a message from each of its triangles.
 
     neighbors of every vertex -> rows turned so that a triangle is met once -> strips of them, pair by pair, intersected
 
@@ -56,8 +56,8 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
 
 def _finish(loop: Loop) -> None:
     """Turn the messages into values."""
-    worker, everybody = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
-    worker.kernels.apply(worker.state, everybody, loop.out, loop.scalars())
+    worker, all_vertices = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker.kernels.apply(worker.state, all_vertices, loop.out, loop.scalars())
     loop.total()
     loop.converged = loop.finished = True
 

@@ -1,4 +1,4 @@
-"""The story of a run whose combiner is `union`: linking trees instead of sending messages.
+"""A run whose combiner is `union`: linking trees instead of sending messages.
 
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
 is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;

@@ -1,4 +1,4 @@
-"""The story of a run on whole rows: all messages to a vertex together, in blocks of rows that a buffer has room for.
+"""A run on whole rows: all messages to a vertex together, in blocks of rows that fit a buffer.
 
     block of rows -> pull its edges into the buffer -> `vertex` on each row -> ... -> new values take effect -> done?
 
