@@ -268,8 +268,8 @@ class Session:
         with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
-            told = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
-        return replace(told, program=type(program).__name__, phases=has_phases(program) and first is not None)
+            found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+        return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
@@ -308,7 +308,7 @@ class Session:
                 _adopt(worker.state, first)
         else:
             loop.everything = self._start(program, loop)
-        steps = self._story(program, loop)
+        steps = self._iterations(program, loop)
         records = []
         for record in steps if self.graph.vertices else ():
             records.append(record)
@@ -333,7 +333,7 @@ class Session:
         before = loop.iteration - len(records)
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
-    def _story(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
+    def _iterations(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
         """Return the iterator over the program's iterations."""
         if program.combine == "union":
             return union_find.link_components(loop)
@@ -353,7 +353,7 @@ class Session:
             start = program.start(self.graph, taken)
             first.take(taken)
         check_start(program, start)
-        if program.bucket_is_free and any(lane.linked for lane in loop.workers[0].lanes.values()):
+        if program.bucket_is_free and any(stream.linked for stream in loop.workers[0].streams.values()):
             program.bucket *= LINKED_BUCKET
         loop.limit = program.bucket or float("inf")
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
@@ -373,21 +373,21 @@ class Session:
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
-        for lanes, against in equipment.lanes(directions, weighted):
+        for streams, against in equipment.streams(directions, weighted):
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
-            for lane in (*lanes.values(), *against.values()):
-                lane.complete = asynchronous and self.config.local_rounds > 0
+            for stream in (*streams.values(), *against.values()):
+                stream.complete = asynchronous and self.config.local_rounds > 0
                 if program.early_exit:
                     kernels.use()
-                    lane.fill_heads(kernels, state)
+                    stream.fill_heads(kernels, state)
                 else:
-                    lane.heads = None
+                    stream.heads = None
             seen = kernels
             if self._watch is not None:
                 seen = self._watch.kernels(kernels, equipment.pipelines[len(workers)].device)
-            workers.append(Worker(state, seen, lanes, against))
+            workers.append(Worker(state, seen, streams, against))
         forced = next(iter(directions)) if len(directions) == 1 else None
         rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
         sent = sending_adjacency(self.graph, program)

@@ -103,8 +103,8 @@ class Pipeline:
                 plan = make_plan(demand, table, self.residency(demand), rates, self.options)
         if _log.isEnabledFor(logging.DEBUG):
             tasks = Counter(task.route for task in plan.tasks)
-            told = ", ".join(f"{count} {route}" for route, count in tasks.items())
-            _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, told or "none")
+            counts = ", ".join(f"{count} {route}" for route, count in tasks.items())
+            _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, counts or "none")
         return plan
 
     def start(self, plan: Plan, demand: Demand, free: Event = None) -> PrefetchQueue:

@@ -1,4 +1,4 @@
-"""Measure this machine: the story of one calibration, from an arena of random ids to rates.
+"""One calibration of this machine, from an arena of random ids to rates.
 
 One arena in host memory serves every probe: its bytes are copied to the device, its lines are read in place, its words
 are the ids that the pull sweeps over and that are gathered. Each probe has a share of the time and begins only if what

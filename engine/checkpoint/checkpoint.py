@@ -1,4 +1,4 @@
-"""The story of a run's checkpoints: when one is due, what is in it, how a run goes on from it.
+"""The checkpoints of a run: when one is due, what is in it, how a run continues from it.
 
     iteration ends -> due? -> fields, frontier, numbers, attributes into a file -> the one before the last goes
     start -> newest whole file -> the same run? -> attributes -> the phase that was at work -> its loop and its states

@@ -1,4 +1,4 @@
-"""The story of an iteration in which rows follow their carriers (route `cel`).
+"""An iteration in which changed rows follow their carriers (route `cel`).
 
     carrier t arrives -> its kernel -> whose rows has the walk passed? -> they travel beside carrier t + 1
 
@@ -51,43 +51,43 @@ def check(program: Program, config: Config, *, asynchronous: bool) -> None:
     raise InputError(f"{name} cannot run by route {config.route}, which serves asynchronous pushes, {why}; {way_out}")
 
 
-def follows(lane: EdgeStream) -> bool:
-    """Whether rows may follow the carriers of this lane."""
-    return lane.pipeline.options.route == route.name and lane.direction == "push" and not lane.resident
+def follows(stream: EdgeStream) -> bool:
+    """Whether rows may follow the carriers of this stream."""
+    return stream.pipeline.options.route == route.name and stream.direction == "push" and not stream.resident
 
 
 def views(
     arrivals: Iterator[View],
     kernels: Kernels[Any],
     state: VertexState,
-    lane: EdgeStream,
+    stream: EdgeStream,
     due: tuple[tuple[Any, ...], float],
 ) -> Iterator[View]:
     """The views of a walk, with views of rows that follow; due: the program's scalars, the limit of its priorities."""
-    brought = np.zeros(len(lane.directory.table), dtype=bool)
+    brought = np.zeros(len(stream.directory.table), dtype=bool)
     for view in arrivals:
         yield view
         if view.record.route != route.name:
             brought[list(view.record.partitions)] = True
-            _send_after(kernels, state, lane, due, brought)
+            _send_after(kernels, state, stream, due, brought)
 
 
 def _send_after(
     kernels: Kernels[Any],
     state: VertexState,
-    lane: EdgeStream,
+    stream: EdgeStream,
     due: tuple[tuple[Any, ...], float],
     brought: NDArray[np.bool_],
 ) -> None:
     """Send the changed rows of the partitions brought so far again; the host waits for the last kernel first."""
-    directory, table = lane.directory, lane.directory.table
-    here = directory.staging.link.complete(directory.adjacency, lane.with_weights)
-    step = table.partition_edges // lane.chunk_edges
+    directory, table = stream.directory, stream.directory.table
+    here = directory.staging.link.complete(directory.adjacency, stream.with_weights)
+    step = table.partition_edges // stream.chunk_edges
     chunks = np.asarray(here & np.repeat(brought, step)[: len(here)], dtype=np.uint8)
-    sizes = table.partition_edges, lane.chunk_edges, max(1, LINE_BYTES // lane.edge_bytes)
+    sizes = table.partition_edges, stream.chunk_edges, max(1, LINE_BYTES // stream.edge_bytes)
     where = ReadyRows(chunks, sizes, np.zeros(3 * len(table), dtype=np.int64))
-    marks = kernels.select_ready(state, lane.index, *due, where)
+    marks = kernels.select_ready(state, stream.index, *due, where)
     vertices, edges, lines = np.ascontiguousarray(where.table.reshape(-1, 3).T)
     if edges.any():
-        demand = Demand(lane.key, vertices, edges, lines, edges.astype(float), None, lane.with_weights, marks=marks)
-        lane.pipeline.follow(demand)
+        demand = Demand(stream.key, vertices, edges, lines, edges.astype(float), None, stream.with_weights, marks=marks)
+        stream.pipeline.follow(demand)

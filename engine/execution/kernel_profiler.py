@@ -75,8 +75,8 @@ class KernelProfiler:
             began = time.perf_counter()
             result = function(*arguments, **named)
             seconds = time.perf_counter() - began
-            told, work = _told(name, arguments)
-            self.timeline.add(track, told, began, seconds, work)
+            label, work = _described(name, arguments)
+            self.timeline.add(track, label, began, seconds, work)
             return result
 
         return called
@@ -87,16 +87,16 @@ class KernelProfiler:
         assert stamps is not None
 
         def called(*arguments: Any, **named: Any) -> Any:
-            told, work = _told(name, arguments)
+            label, work = _described(name, arguments)
             if self._ranges is not None:
-                self._ranges.RangePush(told)
+                self._ranges.RangePush(label)
             first = device.event(None)
             try:
                 result = function(*arguments, **named)
             finally:
                 if self._ranges is not None:
                     self._ranges.RangePop()
-            stamps.add(track, told, (first, device.event(None)), work)
+            stamps.add(track, label, (first, device.event(None)), work)
             return result
 
         return called
@@ -115,7 +115,7 @@ class _ProfiledKernels:
         return self.__dict__.setdefault(name, self._stamped(name, found))
 
 
-def _told(name: str, arguments: tuple[Any, ...]) -> tuple[str, Work]:
+def _described(name: str, arguments: tuple[Any, ...]) -> tuple[str, Work]:
     """A call's name, and what it was for: `push filter` and the partitions of the view that it walks."""
     if arguments and isinstance(arguments[0], View):
         record = arguments[0].record

@@ -1,9 +1,9 @@
-"""The story of one run, iteration by iteration.
+"""The loop of one run, iteration by iteration.
 
     frontier -> direction -> send -> pull views, run kernels on them -> exchange -> apply -> done?
 
 Owns the order of these steps over a list of devices, each with its own State and its own share of the edges. Decides
-nothing itself (direction, demand and plan are pure functions) and opens nothing (lanes bring the edges).
+nothing itself (direction, demand and plan are pure functions) and opens nothing (edge streams deliver the edges).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ LOADED = ("filter", "resident")
 
 @dataclass
 class Worker:
-    """A device at work: its state, its kernels, its lanes of edges by direction.
+    """A device at work: its state, its kernels, its edge streams by direction.
 
-    against: of programs that go both ways along a directed graph's edges, the lanes of the second walk.
+    against: of programs that go both ways along a directed graph's edges, the edge streams of the second walk.
     """
 
     state: VertexState
     kernels: Kernels[Any]
-    lanes: dict[Direction, EdgeStream]
+    streams: dict[Direction, EdgeStream]
     against: dict[Direction, EdgeStream] = field(default_factory=dict)
 
     @property
@@ -105,8 +105,8 @@ class Loop:
             yield from self._iterations()
         finally:
             for worker in self.workers:
-                for lane in worker.lanes.values():
-                    lane.release()
+                for stream in worker.streams.values():
+                    stream.release()
 
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
@@ -121,8 +121,8 @@ class Loop:
             growing = frontier.vertices > self.before.vertices
             situation = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
-            stretches = self.direction == "push" and self._can_stretch(frontier)
-            if stretches and (yield from self._stretch(frontier, certain_push(situation), began)):
+            fusible = self.direction == "push" and self._can_fuse(frontier)
+            if fusible and (yield from self._fuse(frontier, certain_push(situation), began)):
                 continue
             record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
             walking = time.perf_counter()
@@ -140,7 +140,7 @@ class Loop:
             self.end_iteration(record.number)
             if self.finished:
                 for worker in self.workers:
-                    record.tasks.extend(worker.lanes[self.direction].drain())
+                    record.tasks.extend(worker.streams[self.direction].drain())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -154,15 +154,15 @@ class Loop:
             self._noted_limit = self.limit
             self._small_buckets = self.workers[0].kernels.can_fuse(frontier)
 
-    def _can_stretch(self, frontier: Frontier) -> bool:
+    def _can_fuse(self, frontier: Frontier) -> bool:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
-        lane, kernels = worker.lanes["push"], worker.kernels
-        here = len(self.workers) == 1 and not worker.against and lane.index is self.out
+        stream, kernels = worker.streams["push"], worker.kernels
+        here = len(self.workers) == 1 and not worker.against and stream.index is self.out
         able = here and kernels.can_fuse(frontier)
-        return able and (lane.resident or (kernels.over_links and lane.slight(frontier)))
+        return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))
 
-    def _stretch(
+    def _fuse(
         self, frontier: Frontier, certain: tuple[int, int, float], selecting: float
     ) -> Generator[IterationRecord, None, bool]:
         """Run several iterations in one launch; returns whether at least one could run.
@@ -172,7 +172,7 @@ class Loop:
         """
         began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
-        lane = worker.lanes["push"]
+        stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
         bucket = self.program.bucket if self._small_buckets else 0.0
@@ -181,7 +181,7 @@ class Loop:
         )
         done = FusedIterations([], self.limit)
         worker.kernels.use()
-        with lane.views(worker.kernels, worker.state, frontier, scalars) as views:
+        with stream.views(worker.kernels, worker.state, frontier, scalars) as views:
             for view in views:
                 done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
                 view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
@@ -191,13 +191,13 @@ class Loop:
             record = IterationRecord(self.iteration, "push", vertices, edges, seconds, began=began + at * seconds)
             if at == 0:
                 record.seconds, record.began = began + seconds - selecting, selecting
-            lines = vertices + edges * lane.edge_bytes // LINE_BYTES
+            lines = vertices + edges * stream.edge_bytes // LINE_BYTES
             record.tasks = [
                 TaskRecord(
                     task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=seconds,
                     bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0, hits=task.hits,
                 )
-                for task in lane.records
+                for task in stream.records
             ]  # fmt: skip
             self.unexplored -= edges
             self.unvisited -= vertices
@@ -241,64 +241,64 @@ class Loop:
 
     @property
     def _linked(self) -> bool:
-        return any(lane.linked for lane in self.workers[0].lanes.values())
+        return any(stream.linked for stream in self.workers[0].streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
-        lanes = self.workers[0].lanes
+        streams = self.workers[0].streams
         situation = Situation(
             self.graph.vertices,
             self.graph.edges,
             self.unexplored,
             self.program.early_exit,
-            "pull" in lanes,
+            "pull" in streams,
             self.forced,
             self._linked,
             self.unvisited,
-            all(lane.pipeline.device.reads_host for lane in lanes.values()),
+            all(stream.pipeline.device.reads_host for stream in streams.values()),
         )
         if not weighs(situation, frontier):
             return situation
-        return replace(situation, link=link_costs_of(lanes["push"], lanes["pull"], frontier))
+        return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
-        """Every device sends, then runs its kernels over the edges that its lane brings."""
+        """Every device sends, then runs its kernels over the edges that its stream brings."""
         scalars = self.scalars()
         for worker in self.workers:
             worker.kernels.use()
             worker.kernels.send(worker.state, frontier, self.out, scalars)
-            self._walk_lane(worker, worker.lanes[direction], frontier, scalars)
-            record.tasks.extend(worker.lanes[direction].records)
-            record.plan_seconds += worker.lanes[direction].plan_seconds
+            self._walk_lane(worker, worker.streams[direction], frontier, scalars)
+            record.tasks.extend(worker.streams[direction].records)
+            record.plan_seconds += worker.streams[direction].plan_seconds
             if direction in worker.against:
-                lane = worker.against[direction]
-                self._walk_lane(worker, lane, worker.state.listed_along(frontier, lane.index), scalars)
-                record.tasks.extend(lane.records)
-                record.plan_seconds += lane.plan_seconds
+                stream = worker.against[direction]
+                self._walk_lane(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
+                record.tasks.extend(stream.records)
+                record.plan_seconds += stream.plan_seconds
 
-    def _walk_lane(self, worker: Worker, lane: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
-        """Run the kernels over the edges that one lane brings."""
+    def _walk_lane(self, worker: Worker, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
+        """Run the kernels over the edges that one stream brings."""
         kernels, state = worker.kernels, worker.state
-        if lane.heads is not None:
-            head = lane.heads.view(lane.key)
-            kernels.pull(head, state, frontier, (lane.heads.index, self.out), scalars)
+        if stream.heads is not None:
+            head = stream.heads.view(stream.key)
+            kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
-        skip = lane.skip
-        with lane.views(kernels, state, frontier, scalars) as arrivals:
-            follows = cel.follows(lane)
-            for view in cel.views(arrivals, kernels, state, lane, (scalars, self.limit)) if follows else arrivals:
+        skip = stream.skip
+        with stream.views(kernels, state, frontier, scalars) as arrivals:
+            follows = cel.follows(stream)
+            for view in cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals:
                 began = time.perf_counter()
-                if lane.direction == "push":
-                    kernels.push(view, state, frontier, lane.index, scalars)
-                    self._push_again(worker, lane, view, scalars)
+                if stream.direction == "push":
+                    kernels.push(view, state, frontier, stream.index, scalars)
+                    self._push_again(worker, stream, view, scalars)
                 else:
-                    kernels.pull(view, state, frontier, (lane.index, self.out), scalars, skip)
+                    kernels.pull(view, state, frontier, (stream.index, self.out), scalars, skip)
                 view.record.kernel_seconds += time.perf_counter() - began
 
-    def _push_again(self, worker: Worker, lane: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
+    def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Local rounds on edges that were brought for this iteration only."""
-        if self.local_rounds and view.record.route in LOADED and not lane.resident:
+        if self.local_rounds and view.record.route in LOADED and not stream.resident:
             for _ in range(self.local_rounds):
-                worker.kernels.push_resend(view, worker.state, lane.index, scalars, self.limit)
+                worker.kernels.push_resend(view, worker.state, stream.index, scalars, self.limit)
                 view.record.local_rounds += 1
 
     def _apply(self, frontier: Frontier) -> None:
@@ -316,18 +316,18 @@ class Loop:
     @contextmanager
     def _reading_ahead(self, worker: Worker, frontier: Frontier) -> Iterator[None]:
         """Let the edges of the next sweep be on their way while this one's last kernels run."""
-        lane = worker.lanes[self.direction]
+        stream = worker.streams[self.direction]
         if not (frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter):
             yield
             return
-        device = lane.pipeline.device
+        device = stream.pipeline.device
         free = device.event(None)
         if device.reads_host:  # its kernels are done when they return: the disk begins before them
-            lane.read_ahead(worker.kernels, worker.state, free)
+            stream.read_ahead(worker.kernels, worker.state, free)
             yield
         else:
             yield
-            lane.read_ahead(worker.kernels, worker.state, free)
+            stream.read_ahead(worker.kernels, worker.state, free)
 
     def reduce(self) -> None:
         """Add up the Globals over the present values."""

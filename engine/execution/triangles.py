@@ -1,4 +1,4 @@
-"""The story of a run over triangles: every vertex gets a message from each of its triangles.
+"""A run over triangles: every vertex gets a message from each of its triangles.
 
     neighbors of every vertex -> rows turned so that a triangle is met once -> strips of them, pair by pair, intersected
 
@@ -56,8 +56,8 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
 
 def _finish(loop: Loop) -> None:
     """Turn the messages into values."""
-    worker, everybody = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
-    worker.kernels.apply(worker.state, everybody, loop.out, loop.scalars())
+    worker, all_vertices = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker.kernels.apply(worker.state, all_vertices, loop.out, loop.scalars())
     loop.total()
     loop.converged = loop.finished = True
 
@@ -137,9 +137,9 @@ class RowBlocks:
     """The way to rows of neighbors, block by block, through one buffer where the kernels compute."""
 
     def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
-        self.loop, self.record, self.lanes = loop, record, edge_streams_of(loop)
+        self.loop, self.record, self.streams = loop, record, edge_streams_of(loop)
         self.kernels, self.state = loop.workers[0].row_kernels, loop.workers[0].state
-        self._indexes = [lane.index for lane in self.lanes]
+        self._indexes = [stream.index for stream in self.streams]
         self.buffer = self.state.empty(block_capacity(self._indexes, messages), loop.graph.vertex_dtype)
 
     def rows(self, first: int, last: int) -> Iterator[RowBlock]:
@@ -151,7 +151,7 @@ class RowBlocks:
                 def copy(view: View, walk: int, part: RowBlock = part) -> None:
                     self.kernels.copy_rows(view, part, walk, self.buffer)
 
-                visit_views(self.loop, self.lanes, part, self.record, copy)
+                visit_views(self.loop, self.streams, part, self.record, copy)
                 yield part
 
     def keep(self, span: tuple[int, int], neighbors: Any, kept: Any) -> None:

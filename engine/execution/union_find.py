@@ -1,4 +1,4 @@
-"""The story of a run whose combiner is `union`: linking trees instead of sending messages.
+"""A run whose combiner is `union`: linking trees instead of sending messages.
 
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
 is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
@@ -42,23 +42,23 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     """
     if loop.finished:
         return
-    resident = all(worker.lanes["push"].resident for worker in loop.workers)
-    done_each, giant = 0, NO_COMPONENT
+    resident = all(worker.streams["push"].resident for worker in loop.workers)
+    done_each, largest = 0, NO_COMPONENT
     if resident:
         yield _pass(
             loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
         )
-        giant = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
+        largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
     if not resident and symmetric and len(loop.workers) == 1:
-        here = loop.workers[0].lanes["push"].here
-        if here.mean() >= WORTH and _reached_share(loop.workers[0].lanes["push"], here) >= REACH:
+        here = loop.workers[0].streams["push"].here
+        if here.mean() >= WORTH and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
             yield from _link_from(loop, here)
             return
 
     def link(worker: Worker, view: View) -> None:
-        worker.kernels.link_rows(view, worker.state, loop.out, done_each, giant, symmetric)
+        worker.kernels.link_rows(view, worker.state, loop.out, done_each, largest, symmetric)
 
     yield _last(loop, _pass(loop, link))
 
@@ -86,36 +86,36 @@ def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     if share < LARGE:
         yield _last(loop, _pass(loop, link, only=~here))
         return
-    giant = np.uint64(root)
-    kernels.mark_outside(state, loop.out, giant)
+    largest = np.uint64(root)
+    kernels.mark_outside(state, loop.out, largest)
     frontier = kernels.select(state, loop.out, (), math.inf)
 
     def link_outside(worker: Worker, view: View) -> None:
-        kernels.link_listed(view, state, frontier, loop.out, giant)
+        kernels.link_listed(view, state, frontier, loop.out, largest)
 
     if not frontier.empty:
         yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
     loop.converged = True
 
 
-def _reached_share(lane: EdgeStream, here: NDArray[np.bool_]) -> float:
+def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
     """Edges at hand that lead to vertices whose rows are not, for each of these vertices; from a sample of the edges.
 
     Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
     what is still to come could be left out. here: bool (partitions,), not all of them.
     """
-    table, (bases, offsets, shift) = lane.directory.table, lane.index.arrays()
+    table, (bases, offsets, shift) = stream.directory.table, stream.index.arrays()
     several, edges = SAMPLES
     numbers = np.flatnonzero(here)
     found = []
     for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
-        neighbors = lane.directory.cached_arrays(number, 1, False)[0]
+        neighbors = stream.directory.cached_arrays(number, 1, False)[0]
         middle = int(table.lengths[number]) // 2
-        found.append(lane.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
+        found.append(stream.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
     targets = np.concatenate(found)
     starts = bases[targets >> int(shift)] + offsets[targets]
     away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
-    absent = lane.index.vertices - int((table.v1 - table.v0)[here].sum())
+    absent = stream.index.vertices - int((table.v1 - table.v0)[here].sum())
     return float(away.mean() * table.lengths[here].sum() / max(1, absent))
 
 
@@ -126,7 +126,7 @@ def _pass(
     only: NDArray[np.bool_] | None = None,
     frontier: Frontier | None = None,
 ) -> IterationRecord:
-    """Every device links the edges that its lane brings; then all forests are joined and compressed.
+    """Every device links the edges that its stream brings; then all forests are joined and compressed.
 
     only: which partitions to bring. frontier: whose rows are wanted, None for all.
     """
@@ -137,16 +137,16 @@ def _pass(
     record = IterationRecord(loop.iteration, "push", frontier.vertices, frontier.edges)
     for worker in loop.workers:
         worker.kernels.use()
-        lane = worker.lanes["push"]
-        with lane.views(worker.kernels, worker.state, frontier, (), only) as views:
+        stream = worker.streams["push"]
+        with stream.views(worker.kernels, worker.state, frontier, (), only) as views:
             for number, view in enumerate(views, start=1):
                 started = time.perf_counter()
                 link(worker, view)
-                if not lane.resident and number & (number - 1) == 0:
+                if not stream.resident and number & (number - 1) == 0:
                     # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
                     worker.kernels.compress(worker.state)
                 view.record.kernel_seconds += time.perf_counter() - started
-        record.tasks.extend(lane.records)
+        record.tasks.extend(stream.records)
     first = loop.workers[0]
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)

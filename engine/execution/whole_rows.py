@@ -1,4 +1,4 @@
-"""The story of a run on whole rows: all messages to a vertex together, in blocks of rows that a buffer has room for.
+"""A run on whole rows: all messages to a vertex together, in blocks of rows that fit a buffer.
 
     block of rows -> pull its edges into the buffer -> `vertex` on each row -> ... -> new values take effect -> done?
 
@@ -57,30 +57,30 @@ def activate_all(loop: Loop) -> IterationRecord:
 
 
 def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
-    """The lanes of the run's walks, over all partitions: whole rows stay on the first device."""
+    """The streams of the run's walks, over all partitions: whole rows stay on the first device."""
     worker = loop.workers[0]
-    found = [worker.lanes["pull"], *([worker.against["pull"]] if worker.against else [])]
-    return tuple(replace(lane, mine=None) for lane in found)
+    found = [worker.streams["pull"], *([worker.against["pull"]] if worker.against else [])]
+    return tuple(replace(stream, mine=None) for stream in found)
 
 
 def visit_views(
-    loop: Loop, lanes: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit
+    loop: Loop, streams: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit
 ) -> None:
     """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows)."""
     worker = loop.workers[0]
     whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
     worker.kernels.use()
-    for walk, lane in enumerate(lanes):
+    for walk, stream in enumerate(streams):
         only = None
-        if block is not None and not lane.resident:
-            table, (first, last) = lane.directory.table, block.edges(walk)
+        if block is not None and not stream.resident:
+            table, (first, last) = stream.directory.table, block.edges(walk)
             only = (table.e0 < last) & (table.e1 > first)
-        with lane.views(worker.kernels, worker.state, whole, (), only) as views:
+        with stream.views(worker.kernels, worker.state, whole, (), only) as views:
             for view in views:
                 began = time.perf_counter()
                 see(view, walk)
                 view.record.kernel_seconds += time.perf_counter() - began
-        record.tasks.extend(lane.records)
+        record.tasks.extend(stream.records)
 
 
 @dataclass
@@ -99,7 +99,7 @@ class RowScratch:
         state = loop.workers[0].state
         changing = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
         buffer = state.empty(
-            block_capacity([lane.index for lane in edge_streams_of(loop)], messages), loop.author.message
+            block_capacity([stream.index for stream in edge_streams_of(loop)], messages), loop.author.message
         )
         ours = {name: state.fields[name] for name in changing}
         return cls(buffer, {n: state.empty(a.size, a.dtype).reshape(a.shape) for n, a in ours.items()})
@@ -108,16 +108,16 @@ class RowScratch:
 def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> None:
     """One iteration of a program that keeps all messages (`all`)."""
     kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
-    lanes, buffer = edge_streams_of(loop), scratch.buffer
+    streams, buffer = edge_streams_of(loop), scratch.buffer
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
-    for block in blocks([lane.index for lane in lanes], len(buffer)):
+    for block in blocks([stream.index for stream in streams], len(buffer)):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
 
-        visit_views(loop, lanes, block, record, collect)
+        visit_views(loop, streams, block, record, collect)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
     scratch.following = state.swap(scratch.following)
     loop.total()
@@ -126,13 +126,13 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
     kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
-    lanes = edge_streams_of(loop)
+    streams = edge_streams_of(loop)
     whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
 
     def add(view: View, walk: int) -> None:
-        kernels.pull_vectors(view, state, (lanes[walk].index, loop.out), scalars)
+        kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)
 
-    visit_views(loop, lanes, None, record, add)
+    visit_views(loop, streams, None, record, add)
     kernels.apply(state, whole, loop.out, scalars)
     loop.total()
 

@@ -121,7 +121,7 @@ class VertexKernels(Protocol[S]):
 
 
 class DemandKernels(Protocol[S]):
-    """What an iteration wants of each partition; sizes: edges of a partition, of a chunk, of a 128-byte line."""
+    """What an iteration needs of each partition; sizes: edges of a partition, of a chunk, of a 128-byte line."""
 
     def count_active(
         self,
@@ -176,7 +176,7 @@ class UnionFindKernels(Protocol[S]):
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
 
     def mark_outside(self, state: S, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and lies outside the tree `largest`; forest compressed."""
+        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
 
     def link_listed(self, view: View, state: S, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""

@@ -1,7 +1,7 @@
 """A maximal independent set: no two neighbors in it, and every other vertex has a neighbor in it.
 
-Luby's algorithm (SIAM J. Comput. 1986) with priorities that are fixed beforehand by a hash of the original ids: whoever
-comes before all neighbors that are still undecided joins. The result is the set that a greedy walk in that order finds
+Luby's algorithm (SIAM J. Comput. 1986) with priorities fixed beforehand by a hash of the original ids: a vertex
+that precedes all neighbors that are still undecided joins. The result is the set that a greedy walk in that order finds
 (Blelloch, Fineman, Shun, SPAA 2012), however it was run. Edge direction and self-loops are ignored.
 """
 

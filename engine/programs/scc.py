@@ -48,13 +48,13 @@ class SCC(Program):
         for number in range(first, 2):
             yield (TrimForward, TrimBackward)[number]()
         if first >= 2 or bool(np.any(component == graph.vertices)):
-            yield from self._giant(graph, state, max(2, first))
+            yield from self._largest(graph, state, max(2, first))
         number = max(6, first)
         while number % 2 == 1 or bool(np.any(component == graph.vertices)):
             yield (SpreadColor, ClaimColor)[number % 2]()
             number += 1
 
-    def _giant(self, graph: Graph, state: dict[str, NDArray[Any]], first: int) -> Iterator[Program]:
+    def _largest(self, graph: Graph, state: dict[str, NDArray[Any]], first: int) -> Iterator[Program]:
         """Phases 2 to 5: what the pivot reaches both ways, and trimming what that leaves."""
         component = state["component"]
         if first < 4:

@@ -108,11 +108,11 @@ class DeviceResources(HostResources):
         self._device.finish()
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
-        lane = super()._lane(number, walk, weighted)
-        lane.degrees = self._degrees[lane.directory.key]
+        stream = super()._lane(number, walk, weighted)
+        stream.degrees = self._degrees[stream.directory.key]
         if walk == FORWARD["pull"] and not weighted:
-            lane.heads = self.heads
-        return lane
+            stream.heads = self.heads
+        return stream
 
     @property
     def holdings(self) -> HeldBytes:

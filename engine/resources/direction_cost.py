@@ -34,8 +34,7 @@ BLOCK_ROWS = 512
 EXACT = 64  # degrees below this have a bin of their own, those above share one with all up to twice as many
 GLANCE = {"cuda": 0.25, "emulated": 2.5}
 """A pull's look at a vertex, visited or not, in edges of a kernel, by kind of device: to count which accept messages,
-and to serve them. Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice in
-order."""
+and to serve them. Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice."""
 PLAN_SECONDS = 3e-4  # counting what is wanted, and the plan, for which the host waits
 
 

@@ -135,7 +135,7 @@ class EdgeStream:
 
     @property
     def records(self) -> list[TaskRecord]:
-        """The records of the pipeline's last walk, whichever lane it was for."""
+        """The records of the pipeline's last walk, whichever stream it was for."""
         return self.pipeline.records
 
     def _begin(self, frontier: Frontier) -> Rates:

@@ -1,6 +1,6 @@
 """What runs on one graph share: reader, host cache and pipelines, within the host memory budget.
 
-Owns the division of the budget, and the lanes by which a run's devices reach the edges. Here the devices are shares
+Owns the division of the budget, and the streams by which a run's devices reach the edges. Here the devices are shares
 of the host; `device_resources.py` has the same for one device with memory of its own. Refuses, through `layout`, a
 budget that cannot work.
 """
@@ -85,10 +85,10 @@ class HostResources:
         rates, threads = host_rates(config), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
 
-    def lanes(
+    def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool
     ) -> list[tuple[dict[Direction, EdgeStream], ...]]:
-        """For every device, a lane for every direction; and another one where a second walk goes against the edges."""
+        """For every device, an edge stream for each direction; two where a second walk goes against the edges."""
         return [
             tuple(
                 {
@@ -105,7 +105,7 @@ class HostResources:
         pipeline = self.pipelines[number]
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
-        lane = EdgeStream(
+        stream = EdgeStream(
             pipeline,
             walk.direction,
             walk.key,
@@ -116,8 +116,8 @@ class HostResources:
             adjacency.edge_bytes(weighted),
         )
         if len(self.pipelines) > 1:
-            lane.mine = owners(lane.directory.table.lengths, [1.0] * len(self.pipelines)) == number
-        return lane
+            stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
+        return stream
 
     @property
     def holdings(self) -> HeldBytes:

@@ -1,6 +1,6 @@
 """What a device reads over its link, in the numbers that the direction rule compares.
 
-Owns the questions to the two lanes between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing,
+Owns the questions to the two streams between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing,
 changes nothing, and refuses nothing.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> LinkCosts:
     """What a push of this frontier, and a pull, would find."""
-    assert pull.degrees is not None, "on a device behind a link every lane has them"
+    assert pull.degrees is not None, "on a device behind a link every stream has them"
     options = push.pipeline.options
     forced = options.route not in ("auto", "resident")
     return LinkCosts(
@@ -34,23 +34,23 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
     )
 
 
-def side_of(lane: EdgeStream) -> DirectionSide:
-    """Where a lane's edges are now; reckoned anew where that has changed."""
-    caches = [owner.cache for owner in (lane.pipeline, lane.pipeline.source) if owner.cache is not None]
+def side_of(stream: EdgeStream) -> DirectionSide:
+    """Where a stream's edges are now; reckoned anew where that has changed."""
+    caches = [owner.cache for owner in (stream.pipeline, stream.pipeline.source) if owner.cache is not None]
     changes = sum(cache.changes for cache in caches)
-    if lane.side is None or lane.side[0] != changes:
-        lane.side = changes, _side_of(lane)
-    return lane.side[1]
+    if stream.side is None or stream.side[0] != changes:
+        stream.side = changes, _side_of(stream)
+    return stream.side[1]
 
 
-def _side_of(lane: EdgeStream) -> DirectionSide:
-    directory, source = lane.directory, lane.pipeline.source
-    edges = max(1, lane.index.edges)
-    chunks, here = -(-edges // lane.chunk_edges), float(directory.table.lengths[lane.here].sum()) / edges
+def _side_of(stream: EdgeStream) -> DirectionSide:
+    directory, source = stream.directory, stream.pipeline.source
+    edges = max(1, stream.index.edges)
+    chunks, here = -(-edges // stream.chunk_edges), float(directory.table.lengths[stream.here].sum()) / edges
     if not source.staged:
         return DirectionSide(chunks, here)
-    rates, adjacency = lane.feedback.given, directory.adjacency
-    held = directory.filled(directory.staging.link.complete(adjacency, lane.with_weights))
-    sizes = adjacency.chunk_bytes(lane.with_weights)
-    seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * lane.edge_bytes / rates.decode_bytes)
+    rates, adjacency = stream.feedback.given, directory.adjacency
+    held = directory.filled(directory.staging.link.complete(adjacency, stream.with_weights))
+    sizes = adjacency.chunk_bytes(stream.with_weights)
+    seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * stream.edge_bytes / rates.decode_bytes)
     return DirectionSide(chunks, here, seconds * (1.0 - here) * (1.0 - float(held.mean())))

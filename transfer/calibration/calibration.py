@@ -83,7 +83,7 @@ class Calibration:
         if not isinstance(facts, Mapping) or MARK not in facts:
             raise InputError("these are no rates of Penstock's")
         if facts[MARK] != FORMAT:
-            raise InputError(f"these rates are of format {facts[MARK]!r}, and this version knows format {FORMAT}")
+            raise InputError(f"these rates are of format {facts[MARK]!r}, and this version reads format {FORMAT}")
         try:
             return cls(
                 machine=dict(facts["machine"]),

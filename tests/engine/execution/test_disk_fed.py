@@ -254,8 +254,8 @@ def test_resident_then_cached_then_from_disk(tmp_path: Path, monkeypatch: pytest
     small_memory(monkeypatch, 4 * CHUNK, 2, 20)
     with Watched(graph, device="emulated", device_edge_memory=60 * 4 * CHUNK * 4, direction="push") as session:
         follow(session, "bfs", edges, lambda record: None)
-        lane = session.loop.workers[0].lanes["push"]
-        pipeline = lane.pipeline
+        stream = session.loop.workers[0].streams["push"]
+        pipeline = stream.pipeline
         table = pipeline.directory("out").table
         rows = table.v1 - table.v0
         pending = np.random.default_rng(4).permutation(len(table)).astype(float)
