@@ -84,9 +84,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, or complete one for a shell, and exit with its code."""
-    asked = os.environ.get(COMPLETE)
-    if asked:
-        sys.exit(complete(asked))
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        sys.exit(complete(instruction))
     _listen()
     try:
         code = _finish(sys.argv[1:] if arguments is None else list(arguments))
@@ -97,20 +97,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def complete(instruction: str) -> int:
-    """Tell a shell its script (`bash_source`), or what a line may be completed to; the exit code."""
+    """Print the completion script of a shell (`bash_source`) or the completions of a line; return the exit code."""
     from click.shell_completion import shell_complete
 
     return shell_complete(cli, {}, "penstock", COMPLETE, instruction)
 
 
 def _finish(arguments: list[str]) -> int:
-    """Run a command to its end, whichever that is; return the exit code."""
+    """Run a command; return its exit code, also where a signal or a closed pipe ended it."""
     try:
         code = run_command(arguments)
         sys.stdout.flush()
         return code
     except Stopped as stop:
-        _complain(f"stopped by {signal.Signals(stop.number).name}; {stop.left}")
+        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}")
         return 128 + stop.number
     except BrokenPipeError:
         _abandon_output()
@@ -120,6 +120,7 @@ def _finish(arguments: list[str]) -> int:
 def run_command(arguments: list[str]) -> int:
     """Run one command; errors a user can meet become a message on stderr and an exit code."""
     try:
+        # on_command_line: messages name options as typed (--host-memory), not as Python's arguments
         with on_command_line(), cli.make_context("penstock", arguments) as context:
             cli.invoke(context)
     except click.exceptions.Exit as leave:
@@ -130,7 +131,7 @@ def run_command(arguments: list[str]) -> int:
         click.echo(printable(shown.getvalue(), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return 2 if isinstance(error, InputError) else 1
     except BrokenPipeError:
         raise
@@ -138,33 +139,34 @@ def run_command(arguments: list[str]) -> int:
         message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
         if message is None:
             raise
-        _complain(message)
+        _print_error(message)
         return 1
     return 0
 
 
 def _system_error(error: Exception) -> str | None:
-    """What the system said, and of which file; None if it was not the system."""
+    """The message of an OSError, with its file; None for another exception."""
     if not isinstance(error, OSError):
         return None
     place = f"{error.filename}: " if error.filename else ""
     return f"{place}{error.strerror or error}"
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
+    """Print a message on stderr, with unprintable characters escaped."""
     click.echo(f"penstock: {printable(message, KEPT)}", err=True)
 
 
 def _listen() -> None:
-    """Turn signals that end a process into `Stopped`, also where the shell had them ignored."""
+    """Turn SIGINT, SIGTERM and SIGHUP into `Stopped`, also where the shell ignores them; not SIGHUP under nohup."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-            continue  # nohup
+            continue
         signal.signal(number, _stop)
 
 
 def _deafen() -> None:
-    """Ignore further signals: what is left is to remove our debris, which takes no time."""
+    """Ignore further signals while `sweep_debris` removes unfinished files and folders."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -174,7 +176,7 @@ def _stop(number: int, frame: FrameType | None) -> Any:
 
 
 def _abandon_output() -> None:
-    """Point stdout at nothing, so that Python's last flush does not complain about the pipe."""
+    """Point stdout at nothing, so that Python's last flush prints no error about the pipe."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 

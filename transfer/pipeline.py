@@ -1,9 +1,9 @@
 """The pipeline: views of a plan, while disk, decoding and kernels work at the same time.
 
-`arrivals` starts tasks in the order of the plan, as many ahead as slabs and `ahead` allow, and yields each view when
-its edges are there. A slab goes back when the consumer asks for the next view: that is the back-pressure. Nothing is
-left: whatever ends the walk (a read error, the consumer's exception, closing the generator), what has not
-arrived is cancelled and every slab freed.
+A walk is one pass over the tasks of a plan. `arrivals` starts tasks in the order of the plan, as many ahead as slabs
+and `ahead` allow, and yields each view when its edges are there. A slab goes back when the consumer asks for the next
+view: that is the back-pressure. Nothing is left behind: whatever ends the walk (a read error, the consumer's exception,
+closing the generator), what has not arrived is cancelled and every slab freed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Pipeline:
         self.records: list[TaskRecord] = []
         self._graph = graph
         self._directories: dict[Direction, PartitionDirectory] = {}
-        self._fast: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
+        self._whole_views: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
         self._walking: PrefetchQueue | None = None
         self._started: PrefetchQueue | None = None
         self._timeline: Timeline | None = None
@@ -103,15 +103,15 @@ class Pipeline:
                 plan = make_plan(demand, table, self.residency(demand), rates, self.options)
         if _log.isEnabledFor(logging.DEBUG):
             tasks = Counter(task.route for task in plan.tasks)
-            counts = ", ".join(f"{count} {route}" for route, count in tasks.items())
-            _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, counts or "none")
+            routes = ", ".join(f"{count} {route}" for route, count in tasks.items())
+            _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, routes or "none")
         return plan
 
     def start(self, plan: Plan, demand: Demand, free: Event = None) -> PrefetchQueue:
-        """Start what may be on its way at once of a plan that is not whole, before its views are asked for.
+        """Start as many tasks of a plan that is not `whole` as may be in flight, before its views are asked for.
 
-        The queue is for `arrivals`; another plan, or `close`, lets it go. free: the event of the device behind which no
-        kernel reads what the last walk brought; None: all that were launched so far may.
+        The queue is for `arrivals`; another plan, or `close`, releases it. free: the event of the device after which no
+        kernel reads the edges of the last walk; None: every kernel launched so far may read them.
         """
         queue = PrefetchQueue(plan, demand, self.directory(plan.direction))
         try:
@@ -124,11 +124,11 @@ class Pipeline:
         return queue
 
     def has_started(self, queue: PrefetchQueue) -> bool:
-        """Whether a queue that `start` gave still has what it started."""
+        """Whether `queue` is the one that `start` made last, and neither a walk has taken it nor a plan released it."""
         return queue is self._started
 
     def _let_go(self) -> None:
-        """Release a queue that was started and whose views were not asked for."""
+        """Release the queue that `start` made, if no walk has taken it."""
         started, self._started = self._started, None
         if started is not None:
             started.release()
@@ -143,7 +143,7 @@ class Pipeline:
         return self._whole(plan, demand) if plan.whole else self._walk(plan, demand, started)
 
     def close(self) -> None:
-        """Drop what the caches keep in place, and return what the host has lent."""
+        """Release a started queue, unpin what the caches keep, free the gather buffers, and close the source."""
         self._let_go()
         self.staging.close()
         self.source.close()
@@ -167,22 +167,23 @@ class Pipeline:
     def follow(self, demand: Demand) -> None:
         """Bring the marked rows of a demand too, by route `cel`, before what comes next in this walk.
 
-        demand: exact counts of the marked rows, whose chunks are all `complete`. Raises RuntimeError between walks.
+        demand: exact counts of the marked rows, whose chunks are all in host memory (`LinkSource.complete`). Raises
+        RuntimeError between walks.
         """
         if self._walking is None:
             raise RuntimeError("rows can follow a walk only while it lasts")
         self._walking.enqueue(cel.bundles(demand, self.directory(demand.direction)))
 
     def _whole(self, plan: Plan, demand: Demand) -> Generator[View]:
-        """Yield the one view of a wholly resident adjacency: the short cut of tiny iterations."""
+        """Yield the one view of a wholly resident adjacency; it needs no queue."""
         key = plan.direction, demand.with_weights
-        known, directory = self._fast.get(key), self.directory(plan.direction)
+        known, directory = self._whole_views.get(key), self.directory(plan.direction)
         table = directory.table
         if known is None:
             rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
             arrays = directory.whole_arrays(demand.with_weights)
             known = partial(View, 0, table.edges, *rows, *arrays)
-            self._fast[key] = known
+            self._whole_views[key] = known
         record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
         record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())

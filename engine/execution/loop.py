@@ -3,7 +3,7 @@
     frontier -> direction -> send -> pull views, run kernels on them -> exchange -> apply -> done?
 
 Owns the order of these steps over a list of devices, each with its own State and its own share of the edges. Decides
-nothing itself (direction, demand and plan are pure functions) and opens nothing (edge streams deliver the edges).
+nothing itself (direction, demand and plan are pure functions) and opens nothing: edge streams deliver the edges.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ if TYPE_CHECKING:
     from penstock.transfer.values.view import View
 
 LOADED = ("filter", "resident")
-"""Routes whose views hold all edges of their rows, so that other rows than the active ones can be walked again."""
+"""Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
 
 @dataclass
 class Worker:
-    """A device at work: its state, its kernels, its edge streams by direction.
+    """One device: its state, its kernels, and its edge streams for push and for pull.
 
-    against: of programs that go both ways along a directed graph's edges, the edge streams of the second walk.
+    against: streams of a second walk in each iteration, for programs that send along the edges of a directed graph and
+    against them (`along = "both"`).
     """
 
     state: VertexState
@@ -62,13 +63,19 @@ class Worker:
 
 @dataclass
 class Loop:
-    """One run of `program`; `out`: index of the edges sent along (degrees); `asynchronous`: updates seen at once.
+    """One run of `program`.
 
-    What a run that is continued needs besides the devices' states: iteration, totals, unexplored (edges), unvisited
-    (vertices), limit, direction and before (the iteration's that ended last), everything (whether all vertices are
-    active next), finished (nothing is left to do), met (of triangles: the vertices before this one have met all of
-    theirs). settled: the states are those after `iteration` iterations, which they are not while several that one
-    launch ran are yielded one by one.
+    out: index of the adjacency along whose rows vertices send. asynchronous: updates are visible in the same iteration.
+    forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
+    repeats a push on a view.
+
+    A checkpoint holds, besides the devices' states: iteration; totals; unexplored and unvisited, the graph's edges and
+    vertices less those of all frontiers so far; limit, below which priorities are due; direction and before, direction
+    and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
+    finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
+
+    settled: whether the states are those after `iteration` iterations. While the records of fused iterations are
+    yielded one by one, the states are already those after the last of them.
     """
 
     program: Program
@@ -96,8 +103,8 @@ class Loop:
         self.unvisited = self.graph.vertices
         self.limit = self.program.bucket or math.inf
         self.iteration = 0
-        self._noted_limit = math.nan
-        self._small_buckets = False
+        self._bucket_limit = math.nan
+        self._bucket_began_small = False
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -117,7 +124,7 @@ class Loop:
             if frontier.empty:
                 self.converged = True
                 return
-            self._note_bucket(frontier)
+            self._note_bucket_size(frontier)
             growing = frontier.vertices > self.before.vertices
             situation = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
@@ -148,11 +155,11 @@ class Loop:
         self.iteration += 1
         self.finished = self.converged = self.program.done(number, self.totals)
 
-    def _note_bucket(self, frontier: Frontier) -> None:
-        """Note whether the last bucket began small: then fused iterations may continue with the next one."""
-        if self.limit != self._noted_limit:
-            self._noted_limit = self.limit
-            self._small_buckets = self.workers[0].kernels.can_fuse(frontier)
+    def _note_bucket_size(self, frontier: Frontier) -> None:
+        """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""
+        if self.limit != self._bucket_limit:
+            self._bucket_limit = self.limit
+            self._bucket_began_small = self.workers[0].kernels.can_fuse(frontier)
 
     def _can_fuse(self, frontier: Frontier) -> bool:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
@@ -167,15 +174,15 @@ class Loop:
     ) -> Generator[IterationRecord, None, bool]:
         """Run several iterations in one launch; returns whether at least one could run.
 
-        certain: what is pushed for certain (`certain_push`). selecting: when the first one's frontier was asked for,
-        which waits for the kernels before it.
+        certain: which frontiers are pushed without asking `choose` (`certain_push`). selecting: when the selection of
+        the first frontier began, which waits for earlier kernels.
         """
         began, first = time.perf_counter(), self.iteration
         worker, scalars = self.workers[0], self.scalars()
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
-        bucket = self.program.bucket if self._small_buckets else 0.0
+        bucket = self.program.bucket if self._bucket_began_small else 0.0
         bounds = FusedLimits(
             left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
         )
@@ -266,19 +273,21 @@ class Loop:
         for worker in self.workers:
             worker.kernels.use()
             worker.kernels.send(worker.state, frontier, self.out, scalars)
-            self._walk_lane(worker, worker.streams[direction], frontier, scalars)
+            self._walk_stream(worker, worker.streams[direction], frontier, scalars)
             record.tasks.extend(worker.streams[direction].records)
             record.plan_seconds += worker.streams[direction].plan_seconds
             if direction in worker.against:
                 stream = worker.against[direction]
-                self._walk_lane(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
+                self._walk_stream(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
                 record.tasks.extend(stream.records)
                 record.plan_seconds += stream.plan_seconds
 
-    def _walk_lane(self, worker: Worker, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
+    def _walk_stream(self, worker: Worker, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
         """Run the kernels over the edges that one stream brings."""
         kernels, state = worker.kernels, worker.state
-        if stream.heads is not None:
+        if (
+            stream.heads is not None
+        ):  # first the neighbors kept on the device; the walk then skips them, and vertices that matched
             head = stream.heads.view(stream.key)
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
@@ -295,7 +304,7 @@ class Loop:
                 view.record.kernel_seconds += time.perf_counter() - began
 
     def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
-        """Local rounds on edges that were brought for this iteration only."""
+        """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
         if self.local_rounds and view.record.route in LOADED and not stream.resident:
             for _ in range(self.local_rounds):
                 worker.kernels.push_resend(view, worker.state, stream.index, scalars, self.limit)
@@ -315,14 +324,14 @@ class Loop:
 
     @contextmanager
     def _reading_ahead(self, worker: Worker, frontier: Frontier) -> Iterator[None]:
-        """Let the edges of the next sweep be on their way while this one's last kernels run."""
+        """Start to bring the edges of the next sweep while the last kernels of this one run."""
         stream = worker.streams[self.direction]
         if not (frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter):
             yield
             return
         device = stream.pipeline.device
         free = device.event(None)
-        if device.reads_host:  # its kernels are done when they return: the disk begins before them
+        if device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(worker.kernels, worker.state, free)
             yield
         else:
@@ -330,7 +339,7 @@ class Loop:
             stream.read_ahead(worker.kernels, worker.state, free)
 
     def reduce(self) -> None:
-        """Add up the Globals over the present values."""
+        """Compute the Globals of the present values, and set `totals`."""
         worker = self.workers[0]
         known = {**dict.fromkeys(self.author.totals, 0.0), **self.totals}
         self.totals = known
@@ -339,7 +348,7 @@ class Loop:
         self.total()
 
     def total(self) -> None:
-        """Add up the spans' shares in their order, so that the sum is the same on any number of threads."""
+        """Combine the partial totals of spans of vertices in order, so that threads do not change a sum."""
         partial = self.workers[0].state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))

@@ -1,4 +1,4 @@
-"""The stream of one direction's edges to one device.
+"""The stream of one direction's edges to one device; loop.py calls it a lane.
 
 It has the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
 the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import View
 
-SLIGHT_EDGES = 1 << 23
+SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
@@ -45,11 +45,11 @@ FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth wa
 class EdgeStream:
     """Edges of one direction for one device.
 
-    key: which adjacency holds them, "out" or "in". mine: which partitions are this device's, bool (partitions,), None
-    for all of them. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which
-    walk other rows too. heads: the rows' first edges, on the device; what travels is what comes after them. degrees: of
-    the adjacency's rows, None on a device that reads host memory. side: where the edges lay when the caches had
-    changed so often (`link_costs.py`).
+    direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph). mine:
+    which partitions are this device's, bool (partitions,), None for all of them. complete: bring all chunks of a
+    partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
+    row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
+    reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -112,7 +112,8 @@ class EdgeStream:
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
-        Whatever ends the block, nothing stays in flight; where it ends well, the walk's records are learnt from.
+        However the block ends, nothing stays in flight. If it ends without an exception, the walk's records correct the
+        rates (`Feedback`).
         """
         began = time.perf_counter()
         queue, self._started = self._started, None
@@ -135,11 +136,11 @@ class EdgeStream:
 
     @property
     def records(self) -> list[TaskRecord]:
-        """The records of the pipeline's last walk, whichever stream it was for."""
+        """The records of the pipeline's last walk; another stream with the same pipeline may have walked since."""
         return self.pipeline.records
 
     def _begin(self, frontier: Frontier) -> Rates:
-        """The rates of the walk that begins now, and by what its tasks are predicted."""
+        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`."""
         rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
         self._basis = self.feedback.basis
         return rates
@@ -147,7 +148,7 @@ class EdgeStream:
     def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Event) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
-        free: the event behind which none reads what the last walk brought. Without further `views`, `drain` it.
+        free: the event after which no kernel reads the edges of the last walk. If no `views` follows, call `drain`.
         """
         if self.resident:
             return
@@ -158,12 +159,12 @@ class EdgeStream:
         self.plan_seconds = time.perf_counter() - began
 
     def drain(self) -> list[TaskRecord]:
-        """End what was started for a walk that does not come; what it moved."""
+        """Wait for what was started for a walk that does not come, and free it; returns records of what moved."""
         started, self._started = self._started, None
         return [] if started is None or not self.pipeline.has_started(started) else started.drain()
 
     def release(self) -> None:
-        """Give back what was started, without waiting for more than has to be."""
+        """Cancel and free what was started."""
         started, self._started = self._started, None
         if started is not None:
             started.release()
@@ -194,7 +195,7 @@ class EdgeStream:
     def _timed(self, arrivals: Iterator[View], kernels: Kernels[Any]) -> Iterator[View]:
         """The same views, with events around each one's kernels, which the launching thread does not wait for.
 
-        Nothing is learnt from one whose kernel had to be compiled or loaded meanwhile.
+        A view whose kernel was compiled or loaded meanwhile corrects no rates.
         """
         device = self.pipeline.device
         for view in arrivals:
@@ -223,7 +224,7 @@ class EdgeStream:
         vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
-            read, requests = self._first_ones(vertices, edges, frontier.edges / max(1, table.edges))
+            read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
             if not self.pipeline.device.reads_host:
                 edges, lines = read, requests
         pending = edges.astype(np.float64)
@@ -257,10 +258,10 @@ class EdgeStream:
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 
     def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
-        """Of walk: those of one kind have kernels that take alike."""
+        """The kind of a walk: `Feedback` fits the seconds of kernels for each kind apart."""
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
-    def _first_ones(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
+    def _early_exit_reads(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
         """Edges that pulls read before they leave early, and the short requests for them, per partition.
 
         density: share of edges that come from active vertices; the first active one is found after 1 / density.

@@ -1,10 +1,11 @@
-"""The story of a conversion: a raw graph becomes a graph file, inside its memory, whole or not at all.
+"""The steps of a conversion: a raw graph becomes a graph file within a memory budget, whole or not at all.
 
-Edges are read once. Those whose ids stay are packed straight into the spill; those whose ids change
-wait in a log until every id is known; those that are stored row by row and stay so need neither. Then each
-adjacency is sorted range by range and written as it comes; the in-adjacency is spilled anew from the
-sorted rows of the out-adjacency, so that what was joined there is joined here too. Refuses to know
-formats (ingest) or the file's layout (write).
+Edges are read in one of three ways. If the input stores them row by row and no option moves them to other rows, they
+stay in the input (`_read_rows`). If their ids stay, they are packed into a spill: runs of edges, first in memory, then
+in scratch files (`_read`). If their ids change, they are kept in a log until every id is known, then packed into a
+spill (rename.py). Then each adjacency is sorted range by range and written while it is sorted. The in-adjacency is
+sorted from a second spill, which is filled from the sorted rows of the out-adjacency, so parallel edges that were
+joined there are joined here too. Input formats are in `ingest`, the file's layout is in `format`.
 """
 
 from collections.abc import Generator
@@ -52,14 +53,14 @@ def convert(
 
 
 def read_edges(space: Workspace) -> InputEdges:
-    """Read the edges by the shortest way that the options allow."""
+    """Read the edges in the cheapest of the three ways that input and options allow; refuse ids that are too sparse."""
     edges = _read_rows(space) or (read_and_rename(space) if space.renames else _read(space))
     check_density(edges.vertices, edges.store.edges, space.source.name)
     return edges
 
 
 def _read_rows(space: Workspace) -> InputEdges | None:
-    """Edges that are stored row by row, left where they are; None where the options move them."""
+    """Edges that the input stores row by row, left there; None for other inputs, or where options move them."""
     rows = space.row_source
     if rows is None:
         return None
@@ -73,7 +74,7 @@ def _read(space: Workspace) -> InputEdges:
     """Edges whose ids stay as they are."""
     space.stage("read")
     spill = space.spill()
-    with closing(space.source.batches()) as batches:
+    with closing(space.source.batches()) as batches:  # saw_lone: ids that the input names without an edge are vertices
         for count in SpillFiller(spill, space.steps, space.pool).fill(map(space.saw_lone, batches)):
             space.read_edges += count
             space.say("read")
@@ -82,8 +83,9 @@ def _read(space: Workspace) -> InputEdges:
 
 
 def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -> Ordering:
-    """What the rows of the out-adjacency look like."""
+    """What the rows of the out-adjacency look like; ``reverse``: they also give each edge with its ends exchanged."""
     summed = space.rule == RULES["sum"]
+    # wide: ids of 2^32 and more do not fit the narrow sort keys (README.md here, step 1)
     wide = edges.store.wide if isinstance(edges.store, Spill) else edges.vertices > 1 << 32
     return Ordering(
         vertices=edges.vertices,
@@ -97,6 +99,7 @@ def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -
 
 def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) -> Generator[SortedRows]:
     """Yield all rows that have edges, sorted, ascending. A spill is freed at the end."""
+    # with reverse, the other half packs the exchanged edges (`Workspace.reverse_steps`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
     sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.steps.packing.buckets)
@@ -108,9 +111,14 @@ def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) 
 
 
 def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertReport:
-    """Sort and write the adjacencies, and whatever else the file holds; all of it is in place then."""
+    """Sort and write the adjacencies and the original ids; on return the graph file is in its place.
+
+    ``space.mirror``: every edge goes to the rows of both its ends (undirected and symmetrized graphs), so that the
+    out-adjacency serves as the in-adjacency.
+    """
     both = space.options.direction == "both" and not space.mirror
     ordering = ordering_of(space, edges, reverse=both)
+    # ends: without in-edges or mirrored rows, a vertex that is only a target has no row of its own
     edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both and not space.mirror)
     with GraphWriter(
         target,
@@ -129,8 +137,9 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         sink = RowSink(writer.adjacency("out"), edges.vertices, edgeless, filler)
         _write_rows(space, "out", edges.store, ordering, sink)
         if both:
-            again = replace(ordering, reverse=False, rule=None, wide=backward.wide)
-            _write_rows(space, "in", backward, again, RowSink(writer.adjacency("in"), edges.vertices, edgeless))
+            # no rule: parallel edges were joined in the out-adjacency
+            inward = replace(ordering, reverse=False, rule=None, wide=backward.wide)
+            _write_rows(space, "in", backward, inward, RowSink(writer.adjacency("in"), edges.vertices, edgeless))
         writer.without_edges, writer.left = edgeless.count, edges.left
         if isinstance(edges.original, NameStore):
             for names in edges.original.pieces():

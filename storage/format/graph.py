@@ -1,7 +1,7 @@
-"""A graph and its adjacencies, of a file (``open``) or of arrays in memory (``from_arrays``); the story of opening one.
+"""A graph and its adjacencies, of a file (``open``) or of arrays in memory (``from_arrays``).
 
-Both look the same: an adjacency has chunks, an index, and either frames on disk or arrays. reader.py fetches the chunks
-into the caller's slabs.
+Both have the same interface: an adjacency has chunks, an index, and either frames (compressed chunks on disk) or
+arrays. reader.py fetches the chunks into the caller's slabs. The in-edges' field is ``into``: ``in`` is a keyword.
 """
 
 from collections.abc import Iterator, Sequence
@@ -79,7 +79,7 @@ class Adjacency:
         return self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
 
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
-        """Return the bytes of each chunk on disk (in memory: of its arrays), int64 (chunks,)."""
+        """Return the compressed bytes of each chunk, for a graph in memory those of its arrays, int64 (chunks,)."""
         if self.neighbors is None:
             firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
             return np.minimum(self.edges - firsts, self.chunk_edges) * self.edge_bytes(with_weights)
@@ -108,6 +108,7 @@ class Adjacency:
         assert self.degrees is not None
         left = self.edges
         for degrees in self.degrees.load():
+            # Floats cannot wrap around; where their sum is at most twice what is left, the integer sum cannot either.
             if degrees.sum(dtype=np.float64) > 2.0 * left:
                 raise self._unequal("more")
             left -= int(degrees.sum(dtype=np.int64))
@@ -155,7 +156,7 @@ class Graph:
     weight_range : tuple of float or None
         Smallest, mean and largest weight; None without weights.
     left : int or None
-        Of a bipartite graph, how many vertices, from 0 on, are sources, the others being targets; else None.
+        Of a bipartite graph the number of sources, which are vertices 0 to left - 1; the others are targets. Else None.
     """
 
     path: Path | None
@@ -335,8 +336,9 @@ class Graph:
         Returns
         -------
         ndarray, (vertices,), or None
-            uint32, uint64, or NumPy's StringDType in the order of the UTF-8 bytes unless hubs come first; None where
-            the ids are 0 to vertices - 1. On the two sides of a bipartite graph the same id may occur.
+            uint32, uint64, or NumPy's StringDType. Strings are in the order of their UTF-8 bytes, unless the conversion
+            put hubs first (--hub-sort). None where the ids are 0 to vertices - 1. On the two sides of a bipartite graph
+            the same id may occur.
 
         Raises
         ------

@@ -1,8 +1,9 @@
-"""The disk-reading threads: they fetch chunks into the caller's slabs. The story of one fetch.
+"""Threads that read chunks from disk into the caller's slabs: `Reader.fetch`, `_submit`, `_work`, `_perform`.
 
-A fetch becomes a few merged reads (read_plan.py); each is one job: a thread of that stripe reads it into its own
-buffer, verifies and decodes every chunk in it straight into the slab, and reports to the `PendingRead`. Reads of a
-stripe overlap each other and all decoding, of which at most ``decode_threads`` run at once.
+A stripe is one file with edges: a shard, or the manifest of a graph without shards. A fetch becomes a few merged reads
+(read_plan.py); each is one job: a thread of its stripe reads it into the thread's buffer, verifies and decodes every
+chunk in it straight into the slab, and reports to the `PendingRead`. Reads of a stripe overlap each other and all
+decoding, of which at most ``decode_threads`` run at once.
 """
 
 import queue
@@ -27,7 +28,7 @@ from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 
 BATCH_CHUNKS = 256
-"""Chunks that are asked for at a time when all of them are."""
+"""Chunks of one fetch in `Reader.fetch_all`."""
 DECODER_BYTES = 3 << 20
 """What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
 
@@ -38,7 +39,7 @@ _LOST = RunError("a reading thread ended in the middle of a read; run again")
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One chunk of a job: where its frame is in the read, and where its items go."""
+    """One chunk of a job: its frame begins at byte ``first`` of the thread's buffer and is decoded into ``out``."""
 
     frames: Frames
     chunk: int
@@ -48,6 +49,8 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """One merged read of a fetch, and the chunks in it."""
+
     pending: PendingRead
     wanted: ReadRange
     pieces: tuple[_Piece, ...]
@@ -87,19 +90,20 @@ class Reader:
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
-            spare = -(-self._decode_threads // max(1, len(self._files)))
-            each = reads_in_flight + spare
-            buffers = self._buffers(each * len(self._files))
+            # A thread that decodes does not read, so each stripe has its share of `decode_threads` more threads.
+            decoding = -(-self._decode_threads // max(1, len(self._files)))
+            per_stripe = reads_in_flight + decoding
+            buffers = self._buffers(per_stripe * len(self._files))
             for number in self._files:
                 self._queues[number] = queue.SimpleQueue()
-                for _ in range(each):
+                for _ in range(per_stripe):
                     self._start(number, buffers.pop())
         except BaseException:
             self.close()
             raise
 
     def _buffers(self, count: int) -> list[NDArray[np.uint8]]:
-        """A buffer for every thread; they are here before a thread is, so that none has a job that it cannot do."""
+        """A buffer for every thread, all allocated before a thread starts, so that none has a job without one."""
         check_stacks(count, "penstock-read")
         try:
             return [aligned_empty(self._buffer_bytes, np.uint8) for _ in range(count)]
@@ -183,10 +187,10 @@ class Reader:
     def close(self) -> None:
         """Finish what was asked for, then stop the threads and close the files."""
         for jobs in self._queues.values():
-            for _ in self._threads:  # each ends at most one of them; what is left over goes with the queue
+            for _ in self._threads:  # more than the queue has threads: each None ends one, the others are dropped
                 jobs.put(None)
         for thread in self._threads:
-            if thread is not threading.current_thread():  # a Session that is collected there closes it
+            if thread is not threading.current_thread():  # a Session may be garbage-collected, and closed, there
                 thread.join()
         self._threads.clear()
         for file in self._files.values():
@@ -211,7 +215,7 @@ class Reader:
                 finally:
                     job.pending.end(outcome)
                     del outcome
-            del job
+            del job  # a waiting thread keeps no slab and no exception alive
 
     def _perform(self, job: _Job, file: DirectFile, buffer: memoryview) -> ReadRecord:
         """Read and decode one job; return what it cost."""
@@ -235,7 +239,7 @@ class Reader:
 
 
 def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, float]) -> None:
-    """Take one job: when its read began and ended, and its decoding."""
+    """Add a job's read and its decoding to the timeline."""
     begun, read, decoding, decoded = moments
     chunk, count = job.pieces[0].chunk, len(job.pieces)
     timeline.add(timeline.here("disk"), "read", begun, read - begun, Work(job.wanted.length, first=chunk, parts=count))

@@ -1,9 +1,10 @@
 """What limited a run, and what would help, in one sentence computed from its records and this machine's rates.
 
-A resource that was at work most of the time is the limit; where none was, the stages took turns, or each iteration cost
-more than its edges (latency). On the host, kernels over edges and work on vertices share the cores and count together.
-The view of a run as resources that work at the same time, of which the busiest limits it, is the roofline's (Williams,
-Waterman and Patterson, CACM 2009).
+The busiest stage is the limit if it was at work at least half of the time; otherwise the stages took turns (waiting).
+Before that, the limit is the fixed cost of an iteration (latency) where iterations are short and take much longer than
+their edges would at this machine's rates, or where planning takes at least half of the time. On the host, kernels over
+edges and work on vertices share the cores and count together. The view of a run as resources that work at the same
+time, of which the busiest limits it, is the roofline's (Williams, Waterman and Patterson, CACM 2009).
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, seconds
 
 STAGES = ("plan", "disk", "decode", "gather", "link", "kernel", "vertices")
-"""What may be at work, in its order; plan: what is wanted and how it travels; vertices: frontier, applying values."""
+"""What takes time in an iteration, in order; plan: demand, routes, tasks; vertices: outside the walk over edges."""
 BUSY = 0.5
 """Share of the time from which a resource limits a run."""
 SMALL = 0.2
-"""Share of the time that a run's edges would take at this machine's rates, below which iterations cost by being."""
+"""Where the edges would take less than this share of the time, and iterations are short, the limit is latency."""
 SHORT = 2e-3
-"""Seconds of an iteration, at most, for that to be so."""
+"""Seconds of an iteration, on average, below which iterations are short."""
 
 
 @dataclass(frozen=True)
 class Spent:
     """Sums over a run's iterations, in seconds and bytes.
 
-    busy: how long each of STAGES was at work. ideal: how long it would have been at this machine's rates, where they
-    tell. moved: bytes through each that has them. edges_bytes: of all edges that the run reads; host_bytes,
-    device_bytes: of those that there is room to keep in host memory, and on the device. passes: how often the
-    edges were read from disk. linked: whether a device has memory of its own.
+    busy: how long each of STAGES was at work. ideal: how long it would have been at this machine's rates, for stages
+    with a known rate. moved: bytes that a stage read, decoded, gathered or moved over the link. edges_bytes: of all
+    edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host memory, and on the
+    device. passes: how often the edges were read from disk. linked: whether a device has memory of its own.
     """
 
     seconds: float
@@ -59,7 +60,11 @@ class Spent:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """limit: a stage, "waiting", "latency" or "nothing"; share: of the time; sentence: for people."""
+    """limit: a stage, "waiting", "latency" or "nothing". sentence: for people.
+
+    share: of the time, in which the stage was at work; for "waiting", in which the busiest stage was not; for
+    "latency", beyond what the edges would take at this machine's rates.
+    """
 
     limit: str
     share: float
@@ -80,8 +85,8 @@ def judge(spent: Spent) -> Bottleneck:
     limit = max(shares, key=lambda stage: shares[stage])
     if shares[limit] < BUSY:
         return Bottleneck("waiting", 1 - shares[limit], _waiting(shares))
-    told = {"disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "kernel": _kernel}
-    return Bottleneck(limit, shares[limit], told[limit](spent, shares[limit]))
+    sentences = {"disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "kernel": _kernel}
+    return Bottleneck(limit, shares[limit], sentences[limit](spent, shares[limit]))
 
 
 def _disk(spent: Spent, share: float) -> str:

@@ -1,4 +1,4 @@
-"""The story of a job: its programs on one graph, in one session, so that they share what was read and compiled.
+"""A job is executed: its programs on one graph, in one session, so that they share what was read and compiled.
 
 programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> print
 """
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobContext:
-    """What the programs of a job run on, and where that is told."""
+    """The session in which the programs of a job run, and what reports on it.
+
+    record: what the run directory keeps. seen: the lines on the terminal. note: prints one line.
+    """
 
     session: Session
     record: Record
@@ -42,34 +45,34 @@ class JobContext:
 
 
 def execute(job: Job, console: Console) -> None:
-    """Run a job and say what came of it. Raises InputError for what cannot run, RunError for a run that failed."""
+    """Run a job and print its answers. Raises InputError for what cannot run, RunError for a run that failed."""
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
     programs = [step.make() for step in job.steps]
     graph = Graph.open(job.graph, stripes=job.execution.stripes)
     used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=job.execution.measure)
-    kept, told = job.kept(), []
+    placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
     check_folder(job)
-    kept.check(made=False)
+    placed.check(made=False)
     with ExitStack() as stack:
         record = stack.enter_context(open_record(job))
-        kept.check()
+        placed.check()  # again: the run directory, if any, exists now
         seen = stack.enter_context(iterations(quiet=console.silent))
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
-        begun = partial(getattr, record, "begun")
-        timeline = stack.enter_context(open_trace(kept.watching.trace, force=job.force, facts=facts, begun=begun))
-        metrics = stack.enter_context(open_metrics(record.placed(kept.watching.metrics), force=job.force))
-        checkpoints = kept.checkpointing.open()
+        begun = partial(getattr, record, "begun")  # called later: has an iteration run?
+        timeline = stack.enter_context(open_trace(placed.watching.trace, force=job.force, facts=facts, begun=begun))
+        metrics = stack.enter_context(open_metrics(record.placed(placed.watching.metrics), force=job.force))
+        checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
         record.describe(job, session, used)
         session.prepare(*programs)
         context = JobContext(session, record, metrics, seen, checkpoints, console.note)
-        for step, program in zip(kept.steps, programs, strict=True):
-            told.append((step, _run(step, program, context, force=job.force)))
-            record.tell(programs=[_facts(*one) for one in told])
-    _tell(kept, told, used, console)
+        for step, program in zip(placed.steps, programs, strict=True):
+            finished.append((step, _run(step, program, context, force=job.force)))
+            record.tell(programs=[_facts(*one) for one in finished])
+    _print_answers(placed, finished, used, console)
 
 
 def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -> ResultSummary:
@@ -81,10 +84,10 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.note))
     for record in followed:
-        context.record.begin()
+        context.record.begin()  # an earlier run's record goes only now, after an iteration
         metrics.note(record)
         context.seen.note(record)
-    context.record.begin()
+    context.record.begin()  # also without an iteration
     context.seen.end()
     result = followed.result
     summary = ResultSummary(result, time.perf_counter() - began, peak_resident_bytes())
@@ -96,18 +99,19 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     return summary
 
 
-def _tell(job: Job, told: list[tuple[JobStep, ResultSummary]], used: UsedRates, console: Console) -> None:
+def _print_answers(job: Job, finished: list[tuple[JobStep, ResultSummary]], used: UsedRates, console: Console) -> None:
+    """Print the summaries of all programs, as lines or as JSON."""
     facts: dict[str, Any] = {"command": "run"}
-    each = [_facts(step, summary) | {"rates": used.facts()} for step, summary in told]
+    each = [_facts(step, summary) | {"rates": used.facts()} for step, summary in finished]
     facts |= each[0] if job.source is None else {"job": job.source, "programs": each}
     lines = []
-    for step, summary in told:
+    for step, summary in finished:
         result = summary.result
         lines += [step.heading(result.program, result.graph, job.graph), *summary.lines(step.wanted)]
     console.answer(facts, lines)
 
 
 def _facts(step: JobStep, summary: ResultSummary) -> dict[str, Any]:
-    """What is said of one program."""
+    """What the JSON answer and the run directory say of one program."""
     known = {"program": step.program, "parameters": step.parameters.given, **summary.facts()}
     return known | {"top": summary.top(step.wanted.top), "output": step.wanted.path}

@@ -19,7 +19,7 @@ from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, 
 
 Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
-"""Routes of what is added during the walk, and by which one its carriers travel."""
+"""Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
@@ -34,7 +34,7 @@ def make_plan(
     """
     if residency.whole:
         return whole_plan(demand, table, rates)
-    numbers = np.flatnonzero(demand.wanted)
+    numbers = np.flatnonzero(demand.wanted)  # the wanted partitions; most arrays below have one item for each
     if not len(numbers):
         return Plan(demand.direction, ())
     counts = _counts(demand, table, residency, numbers)
@@ -49,7 +49,7 @@ def make_plan(
     chosen = np.empty((len(numbers), len(RESOURCES)))
     for route in costs:
         chosen[routes == route] = costs[route][routes == route]
-    seconds = _together(groups, chosen, rates, options.combine)
+    seconds = _task_seconds(groups, chosen, rates, options.combine)
     tasks = [
         Task(group.route, group.partitions, Cost(*row)) for group, row in zip(groups, seconds.tolist(), strict=True)
     ]
@@ -78,7 +78,7 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
     return Counts(
         edges=of(table.lengths),
         active_edges=of(active),
-        active_vertices=np.ones(len(numbers)) if demand.whole else of(demand.active_vertices),  # a sweep is one run
+        active_vertices=np.ones(len(numbers)) if demand.whole else of(demand.active_vertices),  # whole: one run
         lines=of(demand.lines),
         read_edges=of(read),
         disk_bytes=of(residency.disk_bytes),
@@ -93,8 +93,8 @@ def _routes(
 ) -> NDArray[np.str_]:
     """Name the route of every wanted partition: what is resident stays so, whatever is forced.
 
-    models: what HyTGraph's looks at, ours, and its rates. packable: which may be compacted; others travel whole where
-    that was the choice.
+    models: the counts for HyTGraph's model (`published`), the costs and the rates of ours (`measured`). packable: which
+    partitions may be compacted; of the others those for which compaction was chosen take `filter`.
     """
     counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
@@ -111,9 +111,9 @@ def _routes(
 
 
 def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) -> dict[str, Floats]:
-    """The costs as tasks will run: launches shared (one for all that is read in place, one a full slab).
+    """The costs with latencies shared as in tasks: one launch for all that is read in place, one for each full slab.
 
-    A kernel that reads in place is at work for as long as the link is, and no other kernel meanwhile.
+    A kernel that reads in place runs as long as its reads over the link, so its seconds are at least theirs.
     """
     shares = {"zero-copy": 1 / max(1, len(costs["zero-copy"])), "filter": 1 / options.combine}
     found = dict(costs)
@@ -127,30 +127,37 @@ def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) ->
 
 
 def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:
-    """The routes with the shortest sum on the busiest resource; gathering only where it saves a good part of it."""
+    """The routes by `balance`; compaction only if the busiest resource takes below GATHER_GAIN of its time without."""
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
-    table = np.stack([costs[name] for name in carried])
-    table[:, resident] = costs["resident"][resident]
+    seconds = np.stack([costs[name] for name in carried])
+    seconds[:, resident] = costs["resident"][resident]
     gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
-    without = balance(table, allowed)
+    without = balance(seconds, allowed)
     if not (any(gathers) and packable.any()):
         return np.array(carried)[without]
     allowed[gathers] = packable
-    with_it, places = balance(table, allowed), np.arange(len(resident))
-    before, after = (table[routes, places].sum(axis=0).max() for routes in (without, with_it))
+    with_it, places = balance(seconds, allowed), np.arange(len(resident))
+    before, after = (seconds[routes, places].sum(axis=0).max() for routes in (without, with_it))
     return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
 
 
 def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
-    """What each wanted partition takes of a slab, at most, when it is compacted: its edges, two words for each row."""
+    """How many words (items as wide as a neighbor) each wanted partition takes of a slab, at most, when compacted.
+
+    One for each edge, two for each row (its vertex and its offset), and one offset more.
+    """
     if demand.whole:
         return np.asarray(table.lengths + 2 * (table.v1 - table.v0) + 1)
     return np.asarray((demand.active_edges + 2 * demand.active_vertices + 1)[numbers])
 
 
-def _together(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
-    """Add up the partitions of every task, float64[groups, 5]: one launch, one copy."""
+def _task_seconds(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
+    """Return the seconds of every task, float64[groups, 5]: its partitions' sums, with one launch and one copy.
+
+    rows: seconds of each wanted partition, float64[p, 5]. together: partitions that fill a slab (`options.combine`);
+    each filter partition has only that part of a copy's latency in its seconds, and a task has all of it.
+    """
     firsts = np.array([group.first for group in groups])
     counts = np.array([group.last - group.first for group in groups])
     seconds = np.add.reduceat(rows, firsts, axis=0)

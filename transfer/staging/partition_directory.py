@@ -1,6 +1,6 @@
 """Where the edges of one adjacency are now, partition by partition, for one pipeline.
 
-A directory answers from the cache's books: what is resident, which wanted chunks are missing, where a partition is
+A directory answers from the cache's records: what is resident, which wanted chunks are missing, where a partition is
 stored. It starts nothing and never waits; routes do.
 """
 
@@ -32,22 +32,26 @@ DENSE = 0.5
 
 
 class PartitionDirectory:
-    """The partitions of one adjacency, `table`, as a pipeline walks it in a direction."""
+    """The partitions of one adjacency, `table`, as a pipeline walks it in a direction.
+
+    Arrays have one item per partition (bool[p], int64[p]) or per chunk (bool[chunks]). The cache numbers the partitions
+    of all its adjacencies as entries; `_entries` is this adjacency's range of them.
+    """
 
     def __init__(self, adjacency: AdjacencyArrays, direction: Direction, staging: Staging) -> None:
-        step, chunk = staging.options.partition_edges, adjacency.chunk_edges
+        partition_edges, chunk = staging.options.partition_edges, adjacency.chunk_edges
         self.adjacency = adjacency
         self.direction = direction
         self.staging = staging
-        self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, step, chunk)
+        self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
         self.in_memory = adjacency.arrays is not None and staging.device.reads_host
-        self._linked = not staging.device.reads_host
+        self._linked = not staging.device.reads_host  # the device is behind a link
         self._cache = staging.cache
         self._key = adjacency.direction
         self._entries = slice(0, 0) if self._cache is None else self._cache.entries(self._key)
-        self._step = max(1, step // chunk)
+        self._partition_chunks = max(1, partition_edges // chunk)
         self._chunks = -(-adjacency.edges // chunk)
-        self._bounds = np.arange(0, self._chunks, self._step)
+        self._first_chunks = np.arange(0, self._chunks, self._partition_chunks)
         self._chunk_bytes: dict[bool, Ints] = {}
         self._whole: dict[bool, Residency] = {}
 
@@ -66,10 +70,10 @@ class PartitionDirectory:
 
     def wanted(self, demand: Demand, first: int, last: int) -> Ints:
         """Return the chunks wanted of partitions first..last (inclusive), ascending."""
-        c0, c1 = first * self._step, min((last + 1) * self._step, self._chunks)
+        c0, c1 = first * self._partition_chunks, min((last + 1) * self._partition_chunks, self._chunks)
         if demand.whole:
             return np.arange(c0, c1, dtype=np.int64)
-        mask = np.repeat(demand.active_edges[first : last + 1] > 0, self._step)[: c1 - c0]
+        mask = np.repeat(demand.active_edges[first : last + 1] > 0, self._partition_chunks)[: c1 - c0]
         if demand.wanted_chunks is not None:
             mask &= demand.wanted_chunks[c0:c1] != 0
         return np.asarray(np.flatnonzero(mask) + c0, dtype=np.int64)
@@ -89,7 +93,7 @@ class PartitionDirectory:
 
     def filled(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which partitions have all of their chunks among these, bool[p]."""
-        return np.logical_and.reduceat(chunks, self._bounds)
+        return np.logical_and.reduceat(chunks, self._first_chunks)
 
     def record(self, task: Task, demand: Demand) -> TaskRecord:
         """Return the record of a task that starts: what it is about, nothing done yet."""
@@ -159,10 +163,10 @@ class PartitionDirectory:
         return self._key
 
     def residency(self, demand: Demand, elsewhere: NDArray[np.bool_] | None = None) -> Residency:
-        """Return where the edges of this demand lie; chooses first what the cache keeps from now on.
+        """Return where the edges of this demand lie, after choosing what the cache keeps from now on.
 
-        Kept partitions of this demand stay in place until the next call. elsewhere: partitions of which a device behind
-        a link holds some, bool[p], so that they need not be kept here as well.
+        Kept partitions of this demand stay in place until the next call. elsewhere: given for the host's cache of a
+        device behind a link: partitions of which the device holds some, so that the host need not keep them, bool[p].
         """
         with_weights = demand.with_weights
         self.staging.unpin()
@@ -188,7 +192,7 @@ class PartitionDirectory:
     def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
         if not self._linked:
-            stored = np.add.reduceat(self._sizes(demand.with_weights) * absent, self._bounds)
+            stored = np.add.reduceat(self._sizes(demand.with_weights) * absent, self._first_chunks)
             return stored, decoded, None
         staged = self.staging.source.residency(self.adjacency, demand, absent, self.partly_held)
         if staged is not None and not staged.whole:
@@ -198,7 +202,7 @@ class PartitionDirectory:
 
     def _decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
         """Return the bytes of these chunks when they are decoded, int64[p]."""
-        count = np.add.reduceat(chunks, self._bounds, dtype=np.int64)
+        count = np.add.reduceat(chunks, self._first_chunks, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
         return np.asarray(edges * self.adjacency.edge_bytes(with_weights))
 
@@ -211,7 +215,7 @@ class PartitionDirectory:
 
     def partitions_of(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which partitions hold any of these chunks, bool[p]."""
-        return np.logical_or.reduceat(chunks, self._bounds)
+        return np.logical_or.reduceat(chunks, self._first_chunks)
 
     def _wholly(self, with_weights: bool) -> Residency:
         known = self._whole.get(with_weights)
@@ -227,7 +231,7 @@ class PartitionDirectory:
         """Return which chunks are wanted, bool[chunks]."""
         if demand.whole:
             return np.ones(self._chunks, dtype=bool)
-        mask = np.repeat(demand.wanted, self._step)[: self._chunks]
+        mask = np.repeat(demand.wanted, self._partition_chunks)[: self._chunks]
         return mask if demand.wanted_chunks is None else mask & (demand.wanted_chunks != 0)
 
     def _sizes(self, with_weights: bool) -> Ints:
@@ -236,7 +240,12 @@ class PartitionDirectory:
         return self._chunk_bytes[with_weights]
 
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
-        """Note what is wanted, and let the cache keep what was wanted most and is not kept elsewhere."""
+        """Add what is wanted to the use of each partition, and let the cache replace some by others that are used more.
+
+        counts: wanted chunks of each partition or, on a device behind a link, its `traffic` as a share of a slot;
+        total: the most that they can add up to; least: what a partition without a place must exceed to get one.
+        Partitions that are kept elsewhere count 0.
+        """
         cache = self._cache
         if cache is None or cache.whole:
             return
@@ -246,10 +255,10 @@ class PartitionDirectory:
             counts = traffic(self.table.lengths, demand.lines, demand.wanted, d, step)
             total, least = len(self.table), DENSE
         else:
-            counts = np.add.reduceat(chunks, self._bounds, dtype=np.float64)
+            counts = np.add.reduceat(chunks, self._first_chunks, dtype=np.float64)
             total, least = self._chunks, 0.0
         if elsewhere is not None:
-            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # its place may be reused, unless it is being read
+            cache.use[mine][elsewhere & (counts == 0)] = 0.0  # the first to be replaced, unless it is wanted now
             counts[elsewhere] = 0.0
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)

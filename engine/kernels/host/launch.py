@@ -1,8 +1,8 @@
 """The kernels of one program on the CPU cores: Numba, parallel over edges.
 
-Owns how work is cut for the host. `reference/vertex.py` has the same methods in plain Python and defines what
-is right; a GPU's kernels will have them too. Each kernel is compiled at its first use and cached.
-Only one thread of a process may be in here at a time (Numba's workqueue layer insists).
+Owns how work is cut for the host. `reference/` has the same methods in plain Python and defines the answers; `cuda/`
+has them for a GPU (`interface.py` lists them). Each kernel is compiled at its first use and cached. Only one thread of
+a process may call them at a time, which Numba's workqueue threading layer requires.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than wak
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 
 
-def _pair(marks: Bitmap) -> tuple[Any, Any]:
+def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
+    """The two arrays of a bitmap: one bit per vertex, one summary bit per word."""
     return marks.words, marks.summary
 
 
@@ -56,7 +57,9 @@ def kernel_index(index: Index) -> tuple[Any, Any, Any]:
 class HostKernels:
     """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads.
 
-    over_links: whether `fused_iterations` may read edges over a link; what is emulated would not tell how many.
+    over_links: whether `fused_iterations` may read edges over a link: not here, for an emulated link could not count
+    them. loads: always 0; on a GPU, the kernels compiled or loaded so far. `state.walked` is about how many edges and
+    vertices the iteration walks; where it is below SMALL, most kernels run on one thread.
     """
 
     over_links = False
@@ -66,8 +69,8 @@ class HostKernels:
         self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
-        self._fits = fused_kernels.fits(program, self.author)
-        self._small = 0  # how many small frontiers were pushed one at a time
+        self._fusable = fused_kernels.fits(program, self.author)
+        self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._key = f"{self.author.fingerprint}{weighted}"
         self._made = _MADE.setdefault(self._key, {})
 
@@ -91,7 +94,7 @@ class HostKernels:
             *values, limit, base, counts, rest,
         )  # fmt: skip
         vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
-        listed = 0 < vertices < len(state.work)
+        listed = 0 < vertices < len(state.work)  # work: the running sum of the listed vertices' edges
         if listed:
             marks = active.words, active.summary
             self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
@@ -100,7 +103,7 @@ class HostKernels:
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
         few = max(frontier.edges, frontier.vertices) <= fused_kernels.MOST_EDGES
-        return self._fits and self._small >= fused_kernels.PATIENCE and frontier.listed and few
+        return self._fusable and self._small_pushes >= fused_kernels.PATIENCE and frontier.listed and few
 
     def fused_iterations(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
@@ -111,7 +114,7 @@ class HostKernels:
         number, limit = self._call(
             "fused_iterations apart" if apart else "fused_iterations", True, self._edges_of(view), kernel_index(index),
             (state.vertices, state.work), frontier.vertices, fused_kernels.numbers_of(bounds, len(readback)),
-            (*_pair(state.pending), *state.lows), _pair(state.active), state.arrays, scalars, state.identity,
+            (*_bitmap(state.pending), *state.lows), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
         )  # fmt: skip
         done = [(vertices, edges) for vertices, edges in readback[:number].tolist()]
@@ -119,7 +122,7 @@ class HostKernels:
         return FusedIterations(done, limit)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: host kernels hold nothing that must be freed."""
 
     def marks(self, state: State) -> NDArray[np.uint64]:
         """The bitmap of the active vertices, in host memory; valid until the next select."""
@@ -140,7 +143,7 @@ class HostKernels:
             )  # fmt: skip
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
+        """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
         edges, arrays = self._edges_of(view), kernel_index(index)
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, frontier.everything
@@ -151,7 +154,7 @@ class HostKernels:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
                 cut = self._cut(min(frontier.edges, view.e1 - view.e0))
-                self._small += cut[0] == 1
+                self._small_pushes += cut[0] == 1
                 listed = state.vertices, state.work, first, last
                 self._call("push_list", cut[0] == 1, edges, arrays, listed, *cut, *values)
         else:
@@ -159,7 +162,7 @@ class HostKernels:
             self._call("push_rows", cut[0] == 1, edges, arrays, *active, *cut, *values)
 
     def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send once more, from what has become pending since and has all its edges in the view."""
+        """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
         edges, arrays, values = self._edges_of(view), kernel_index(index), (state.arrays, scalars)
         taken = self._call(
             "select_in_view", view.v1 - view.v0 < SMALL, state.pending.words, state.resend_bitmap, arrays, edges,
@@ -173,7 +176,7 @@ class HostKernels:
     def select_ready(
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
     ) -> NDArray[np.uint64]:
-        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
+        """The pending vertices below `limit` whose rows lie in ready chunks, in a bitmap that the next call reuses."""
         ready.table[:] = 0
         pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
         seen = np.zeros(len(ready.chunks), np.uint8)
@@ -188,9 +191,9 @@ class HostKernels:
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
         skip: int = 0,
     ) -> None:  # fmt: skip
-        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+        """Gather along the in-edges that the view holds, never compacted; `indices`: of the in-, of the out-adjacency.
 
-        skip: of every row, this many edges have been looked at before (early exit only).
+        skip: so many first edges of every row were pulled before, from the row prefixes (early exit only).
         """
         assert view.rows is None, "views are packed for pushes only"
         into, out = indices
@@ -258,14 +261,14 @@ class HostKernels:
         )  # fmt: skip
 
     def record_matched(self, state: State) -> None:
-        """Remember who has a message now; `skip` then passes them over."""
+        """Remember the vertices that have a message now; `skip` then passes over them."""
         state.resend_bitmap[:] = state.touched.words
 
     def _skipped(self, state: State, skip: int) -> tuple[int, Any]:
         return skip, state.resend_bitmap if skip else state.touched.words
 
     def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
-        """Copy what the view holds of the heads of its rows."""
+        """Copy the first edges of rows (`heads.each` at most) that the view holds into the cache."""
         self._call(
             "cache_row_prefixes", view.v1 - view.v0 < SMALL, self._edges_of(view), kernel_index(index),
             kernel_index(heads.index), heads.each, heads.neighbors,
@@ -326,7 +329,7 @@ class HostKernels:
         return view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
 
     def _cut(self, edges: int) -> tuple[int, int]:
-        """How many threads share so many edges, and in blocks of how many."""
+        """How a kernel over so many edges is cut: (threads, edges of a block)."""
         if edges < SMALL:
             return 1, SMALL
         return self.threads, max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
@@ -355,14 +358,14 @@ class HostKernels:
             return fused_kernels.make_fused_iterations(
                 self.author, self.weighted, name == "fused_iterations apart", self._key
             )
-        key = self._made_of(name)
+        key = self._key_of(name)
         shared = _MADE.setdefault(key, {})
         if name not in shared:
             shared[name] = _BY_VERTEX[name](self.author, key)
         return shared[name]
 
-    def _made_of(self, name: str) -> str:
-        """What a kernel is made of: a few call nothing of the author's, and serve all programs alike."""
+    def _key_of(self, name: str) -> str:
+        """The key under which a kernel is kept: a few call none of the author's functions, and programs share them."""
         if name == "reduce_partials":
             return f"reduce_partials {self.author.combine}"
         if name == "select" and not self.author.has_priority:
