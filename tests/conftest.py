@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from penstock.tools.main import leftovers
-from support.slow_tests import is_slow
+from support.slow_tests import is_slow, is_slow_file
 from support.source_code import DATA, SHARED, alarms, modules
 
 settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=60)
@@ -75,17 +75,14 @@ if not device_is_here():  # before anything imports numba.cuda: GPU kernels then
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave slow files out of the fast loop before they are imported."""
-    return True if config.option.markexpr == "fast" and is_slow(collection_path) else None
+    return True if config.option.markexpr == "fast" and is_slow_file(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test `fast` or `slow`; skip tests marked `gpu` on a machine without a device."""
     for item in items:
-        if is_slow(item.path):
-            item.add_marker(pytest.mark.slow)
-        elif item.get_closest_marker("slow") is None:
-            item.add_marker(pytest.mark.fast)
+        item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.fast)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not device_is_here():
         for item in marked:

@@ -121,7 +121,7 @@ class PrefetchQueue:
         for started in self._coming:
             transfer = started[1]
             if ready is None:
-                if transfer.ready():
+                if transfer.is_ready or transfer.ready():
                     ready = started
             elif transfer.advances and not self._follows:
                 transfer.ready()

@@ -22,7 +22,7 @@ from penstock.engine.kernels.host.probes import HostProbes, Probes
 from penstock.storage.base import hardware_info
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.rate_sample import RateSample, doublings
+from penstock.storage.base.rate_sample import doublings
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.probes import BLOCK_BYTES, PLACES, decode_rates, disk_rate, made_chunks, stored_chunks
@@ -236,8 +236,8 @@ def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples
         if in_flight > 1 and in_flight * BLOCK_BYTES > effort.arena_bytes:
             break
         rate = disk_rate(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
-        if rate.bytes:
-            samples.append(RateSample(in_flight, rate.bytes, rate.seconds))
+        if rate.amount:
+            samples.append(rate)
     return tuple(samples)
 
 

@@ -296,7 +296,7 @@ class Loop:
 
     def _push_again(self, worker: Worker, lane: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Local rounds on edges that were brought for this iteration only."""
-        if view.record.route in LOADED and not lane.resident:
+        if self.local_rounds and view.record.route in LOADED and not lane.resident:
             for _ in range(self.local_rounds):
                 worker.kernels.push_resend(view, worker.state, lane.index, scalars, self.limit)
                 view.record.local_rounds += 1

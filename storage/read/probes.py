@@ -40,21 +40,6 @@ PLACES = 4
 """Chunks that a thread has room for: what it decodes goes to memory, not to the same place in its cache."""
 
 
-@dataclass(frozen=True)
-class DiskRate:
-    """Bytes read directly in so many seconds, with so many reads of so many bytes in flight."""
-
-    block_bytes: int
-    in_flight: int
-    bytes: int
-    seconds: float
-
-    @property
-    def bytes_per_second(self) -> float:
-        """The rate."""
-        return self.bytes / self.seconds
-
-
 def write_probe_file(path: Path, size_bytes: int, progress: Callable[[int], None]) -> float:
     """Fill a new file with bytes that no disk can compress; return the seconds until durable.
 
@@ -77,7 +62,7 @@ def write_probe_file(path: Path, size_bytes: int, progress: Callable[[int], None
 
 def disk_rate(
     paths: Sequence[Path], block_bytes: int, in_flight: int, most_bytes: int, most_seconds: float = float("inf")
-) -> DiskRate:
+) -> RateSample:
     """Read whole blocks of files in a scattered order with ``in_flight`` threads, each block once.
 
     No read begins after ``most_bytes`` of them or ``most_seconds``; several files (the shards of a striped
@@ -105,7 +90,7 @@ def disk_rate(
 
     with ThreadPool(in_flight, "read") as pool:
         total = sum(pool.map(read, range(in_flight)))
-    return DiskRate(block_bytes, in_flight, total, time.perf_counter() - began)
+    return RateSample(in_flight, total, time.perf_counter() - began)
 
 
 def _open_direct(path: str, flags: int) -> int:

@@ -1,7 +1,7 @@
 """Which tests are not in the fast loop, `pytest -m fast -n auto`: they compile much, simulate a GPU or start processes.
 
-Patterns of paths below tests/, chosen by seconds of CPU (`*` also matches `/`). All other tests are fast, unless a test
-is marked with `@pytest.mark.slow`.
+Chosen by seconds of CPU with compiled kernels in the cache: files of more than two, tests of more than one with all
+their parameters. All other tests are fast, unless a test is marked with `@pytest.mark.slow`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[1]
 
-SLOW = (
+SLOW_FILES = (
+    "engine/checkpoint/test_checkpoint.py",
     "engine/execution/*",
     "engine/kernels/*",
     "engine/programs/*",
@@ -19,6 +22,7 @@ SLOW = (
     "engine/resources/test_host_memory_growth.py",
     "engine/resources/test_least_budget.py",
     "gpu/*",
+    "storage/base/test_kernel_cache.py",
     "storage/convert/test_compiled_kernels.py",
     "storage/convert/test_memory_growth.py",
     "storage/read/test_hostile_files.py",
@@ -32,13 +36,42 @@ SLOW = (
     "test_refused_memory.py",
     "test_run_faults.py",
     "test_shared_data.py",
+    "tools/bench/routes/test_figures.py",
+    "tools/commands/test_calibrate.py",
     "tools/commands/test_demo.py",
     "tools/networkx/*",
+    "tools/report/test_report.py",
+)
+"""Patterns of paths below tests/; `*` also matches `/`."""
+
+SLOW_TESTS = (
+    "engine/test_api.py::test_sources_may_be_names",
+    "engine/test_session.py::test_a_forked_process_opens_its_own_session_before_kernels_have_run",
+    "engine/test_session.py::test_distances_beyond_32_bits_are_found_all_the_same",
+    "storage/convert/test_convert.py::test_a_disk_that_fills_while_writing_leaves_nothing",
+    "storage/convert/test_convert.py::test_any_budget",
+    "storage/convert/test_csr_passthrough.py::test_any_rows",
+    "storage/format/test_open_file.py::test_other_processes_read_it_at_the_same_time_and_while_it_is_replaced",
+    "storage/format/test_writer.py::test_a_full_disk_is_one_error_and_leaves_nothing",
+    "storage/ingest/bytes/test_stream.py::test_standard_input_is_recognized_too",
+    "storage/results/test_result_tables.py::test_a_full_disk_is_one_error_and_leaves_what_was_there",
+    "tools/bench/routes/test_routes.py::test_the_command_measures_every_program",
+    "tools/commands/test_convert.py::test_an_interrupted_conversion_leaves_nothing",
+    "tools/commands/test_convert.py::test_standard_input_is_read",
+    "tools/commands/test_run.py::test_a_stopped_run_leaves_nothing",
+    "tools/run/test_run_directory.py::test_input_that_proves_bad_after_iterations_leaves_its_directory",
+    "tools/test_cli.py::test_a_signal_leaves_nothing_behind",
 )
 
 
-def is_slow(path: Path) -> bool:
-    """Whether a whole test file is slow."""
+def is_slow_file(path: Path) -> bool:
+    """Whether all tests of a file are slow."""
     if path.suffix != ".py" or TESTS not in path.parents:
         return False
-    return any(fnmatch(path.relative_to(TESTS).as_posix(), pattern) for pattern in SLOW)
+    return any(fnmatch(path.relative_to(TESTS).as_posix(), pattern) for pattern in SLOW_FILES)
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether a test is slow."""
+    name = f"{item.path.relative_to(TESTS).as_posix()}::{getattr(item, 'originalname', item.name)}"
+    return name in SLOW_TESTS or is_slow_file(item.path) or item.get_closest_marker("slow") is not None

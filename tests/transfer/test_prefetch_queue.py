@@ -31,7 +31,7 @@ class Fake:
 
 
 class FakeTransfer:
-    advances = True
+    advances, is_ready = True, False
 
     def __init__(self, fake, number):
         self.fake, self.number = fake, number

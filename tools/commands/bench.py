@@ -18,6 +18,7 @@ from penstock.tools.commands.bench_routes import command as routes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.storage.base.rate_sample import RateSample
 
 DEPTHS = (1, 2, 4, 8, 16)
 BLOCKS = (128 << 10, 1 << 20, 4 << 20)
@@ -59,20 +60,26 @@ def disk(folder: Path, size: int, console: Console) -> None:
     with scratch_folder(folder) as scratch, progress(quiet=console.silent) as update:
         probe = scratch / "probe"
         written = write_probe_file(probe, size, lambda done: update("writing", done, size, "bytes"))
-        rates = []
-        for number, (block, depth) in enumerate((b, d) for b in BLOCKS for d in DEPTHS):
-            rates.append(disk_rate([probe], block, depth, size))
-            update("measuring", number + 1, len(BLOCKS) * len(DEPTHS), "measurements")
-    best = max(rates, key=lambda rate: rate.bytes_per_second)
+        rates: list[tuple[int, RateSample]] = []
+        for block, depth in ((b, d) for b in BLOCKS for d in DEPTHS):
+            rates.append((block, disk_rate([probe], block, depth, size)))
+            update("measuring", len(rates), len(BLOCKS) * len(DEPTHS), "measurements")
     facts = {
         "command": "bench disk",
         "write_bytes_per_second": size / written,
-        "read_bytes_per_second": best.bytes_per_second,
-        "reads": [{**vars(rate), "bytes_per_second": rate.bytes_per_second} for rate in rates],
+        "read_bytes_per_second": max(rate.rate for _, rate in rates),
+        "reads": [
+            {
+                "block_bytes": block,
+                "in_flight": rate.at,
+                "bytes": rate.amount,
+                "seconds": rate.seconds,
+                "bytes_per_second": rate.rate,
+            }
+            for block, rate in rates
+        ],
     }
-    by_depth = {
-        depth: [_gigabytes(rate.bytes_per_second) for rate in rates if rate.in_flight == depth] for depth in DEPTHS
-    }
+    by_depth = {depth: [_gigabytes(rate.rate) for _, rate in rates if rate.at == depth] for depth in DEPTHS}
     heads = ["reads in flight", *(f"{format_bytes(block)} blocks" for block in BLOCKS)]
     lines = table(heads, [[depth, *cells] for depth, cells in by_depth.items()])
     lines.append(f"writing {format_bytes(size)} took {seconds(written)}")

@@ -177,9 +177,7 @@ class Feedback:
 
     def _learn(self, walked: Walked, device: Device) -> None:
         noted, basis = walked.records, walked.basis
-        starts = gaps(noted, device)
-        for record, start in zip(noted, starts, strict=True):
-            take_times(record, device)
+        for record, start in zip(noted, take_times(noted, device), strict=True):
             record.measured = measured(record, self._threads, walked.disk_share, start)
         if basis.fits is None:
             return
@@ -206,36 +204,32 @@ def _rate(seconds: float) -> float:
     return 1.0 / seconds if seconds > 0 else float("inf")
 
 
-def gaps(records: Sequence[TaskRecord], device: Device) -> list[float]:
-    """Return, for each record, the seconds that the link stood still before its copy, right behind another's.
+def take_times(records: Sequence[TaskRecord], device: Device) -> list[float]:
+    """Add to records the seconds between their events, all of which the device has passed.
 
-    What starting a copy takes is not between its events, all of which have passed. A longer pause is nothing that the
-    link needed.
+    Returns, for each record, the seconds that the link stood still before its copy, right behind another's: what
+    starting a copy takes is not between its events. A longer pause is nothing that the link needed.
     """
-    found, before = [], None
-    for record in records:
-        copies = [span for span in record.spans if span[0] == LINK]
-        pause = device.seconds(before, copies[0][1]) if before is not None and copies else 0.0
+    copies = [[event for at, *events in record.spans if at == LINK for event in events] for record in records]
+    seconds = device.elapsed([event for events in copies for event in events])
+    found, position, behind = [], 0, False
+    for record, events in zip(records, copies, strict=True):
+        pause = seconds[position - 1] if events and behind else 0.0
         found.append(pause if 0 < pause < PAUSE else 0.0)
-        before = copies[-1][2] if copies else None
+        record.link_seconds += sum(seconds[position : position + len(events) : 2])
+        kernels = [device.seconds(first, last) for at, first, last in record.spans if at == KERNEL]
+        if kernels:
+            record.kernel_seconds = sum(kernels)
+        position, behind, record.spans = position + len(events), bool(events), ()
     return found
-
-
-def take_times(record: TaskRecord, device: Device) -> None:
-    """Add to a record the seconds between its events, all of which the device has passed."""
-    spans, record.spans = record.spans, ()
-    kernels = [device.seconds(first, last) for at, first, last in spans if at == KERNEL]
-    if kernels:
-        record.kernel_seconds = sum(kernels)
-    record.link_seconds += sum(device.seconds(first, last) for at, first, last in spans if at == LINK)
 
 
 def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap: float = 0.0) -> Cost:
     """Return what a task took of each resource, in the terms of its prediction.
 
     disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
-    what the link took to start the copy besides (`gaps`). Where a kernel reads over the link in place and no device
-    says how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
+    what the link took to start the copy besides (`take_times`). Where a kernel reads over the link in place and no
+    device says how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted

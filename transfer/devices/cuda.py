@@ -8,6 +8,8 @@ their own, and events order the two. Refuses, in one sentence, to be made where 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -191,6 +193,10 @@ class CudaDevice:
     def seconds(self, first: Any, last: Any) -> float:
         """Return the seconds between two passed events."""
         return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1000.0
+
+    def elapsed(self, events: Sequence[Any]) -> list[float]:
+        """Return the seconds from each passed event to the next."""
+        return [self.seconds(first, last) for first, last in pairwise(events)]
 
     def use(self) -> None:
         """Make it the current device, and its pool the one that CuPy's own operations take memory from."""

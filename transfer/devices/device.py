@@ -7,6 +7,7 @@ them looks inside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 from numpy.typing import DTypeLike, NDArray
@@ -81,6 +82,9 @@ class Device(Protocol):
 
     def seconds(self, first: Event, last: Event) -> float:
         """Return the time between two passed events."""
+
+    def elapsed(self, events: Sequence[Event]) -> list[float]:
+        """Return the seconds from each passed event to the next, one item less than events."""
 
     def close(self) -> None:
         """Free everything."""

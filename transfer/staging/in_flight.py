@@ -79,7 +79,8 @@ class Transfer:
     """A view whose edges may still be on their way.
 
     copy: what brings them, None where they are there. slab: the buffer that they lie in. joined: other transfers that
-    fill a part of the same place. advances: whether asking for readiness may still start a next step.
+    fill a part of the same place. advances: whether asking for readiness may still start a next step. is_ready: what
+    `ready` returned last.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Transfer:
         self._copy = copy
         self._slab = slab
         self._joined = tuple(joined)
-        self._ready = False
+        self.is_ready = False
         self._users = 1
         for other in self._joined:
             other._users += 1
@@ -130,9 +131,9 @@ class Transfer:
 
     def ready(self) -> bool:
         """Return whether `view` would not wait; asking may start what follows a read that is over."""
-        if not self._ready and self._arrived() and all(other._arrived() for other in self._joined):
-            self._ready, self.advances = True, False
-        return self._ready
+        if not self.is_ready and self._arrived() and all(other._arrived() for other in self._joined):
+            self.is_ready, self.advances = True, False
+        return self.is_ready
 
     def _arrived(self) -> bool:
         return self._landed or self._error is not None or (self._copy is not None and self._copy.done)

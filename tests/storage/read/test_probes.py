@@ -18,7 +18,6 @@ from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.graph import Graph
 from penstock.storage.read import probes
 from penstock.storage.read.probes import (
-    DiskRate,
     decode_rates,
     disk_rate,
     made_chunks,
@@ -46,8 +45,8 @@ def test_each_block_is_read_once(probe: Path, in_flight: int) -> None:
         rate = disk_rate([probe], 128 << 10, in_flight, 2 << 20)
     except InputError:
         pytest.skip("no direct reads in this file system")
-    assert rate.bytes == 2 << 20
-    assert rate.bytes_per_second == pytest.approx(rate.bytes / rate.seconds)
+    assert rate.amount == 2 << 20
+    assert rate.at == in_flight
 
 
 def test_shards_are_read_together_and_whole_blocks_only(probe: Path, tmp_path: Path) -> None:
@@ -57,12 +56,12 @@ def test_shards_are_read_together_and_whole_blocks_only(probe: Path, tmp_path: P
         rate = disk_rate([probe, other], 512 << 10, 2, 1 << 30)
     except InputError:
         pytest.skip("no direct reads in this file system")
-    assert rate.bytes == 4 << 20
+    assert rate.amount == 4 << 20
 
 
 def test_no_read_begins_when_time_is_up(probe: Path) -> None:
     try:
-        assert disk_rate([probe], 128 << 10, 2, 1 << 30, most_seconds=0.0).bytes == 0
+        assert disk_rate([probe], 128 << 10, 2, 1 << 30, most_seconds=0.0).amount == 0
     except InputError:
         pytest.skip("no direct reads in this file system")
 
@@ -79,10 +78,6 @@ def test_a_file_system_without_direct_reads_is_refused(probe: Path, monkeypatch:
     monkeypatch.setattr(probes.os, "open", refuse)
     with pytest.raises(InputError, match=r"no direct reads.*--folder"):
         disk_rate([probe], 1 << 20, 1, 1 << 20)
-
-
-def test_the_rate_is_bytes_over_seconds() -> None:
-    assert DiskRate(1, 1, 100, 0.5).bytes_per_second == 200
 
 
 def test_made_chunks_are_sorted_rows() -> None:

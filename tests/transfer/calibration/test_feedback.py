@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from penstock.transfer.calibration.feedback import (
     Threads,
     corrected,
     factors,
-    gaps,
     launches,
     measured,
     observed,
@@ -261,7 +261,7 @@ def test_events_become_seconds_once_they_have_passed() -> None:
     device = EmulatedDevice()
     task = record("filter", Cost(link=1.0), kernel=7.0)
     task.spans = ((LINK, 1.0, 3.0), (LINK, 3.0, 4.0), (KERNEL, 4.0, 4.5))
-    take_times(task, device)
+    take_times([task], device)
     assert (task.link_seconds, task.kernel_seconds, task.spans) == (3.0, 0.5, ())
 
 
@@ -271,9 +271,11 @@ def test_what_starting_a_copy_takes_counts_as_the_links() -> None:
     tasks = [record("filter", Cost(), kernel=1.0) for _ in ends]
     for task, (first, last) in zip(tasks, ends, strict=True):
         task.spans = ((KERNEL, first, last), (LINK, first, last))
-    assert gaps(tasks, device) == pytest.approx([0.0, PAUSE / 2, 0.0])
-    assert gaps([record("resident", None), *tasks[1:2]], device) == [0.0, 0.0]
-    assert measured(tasks[0], Threads(), gap=0.5) == Cost(link=0.5, kernel=1.0)
+    again = replace(tasks[1])
+    assert take_times(tasks, device) == pytest.approx([0.0, PAUSE / 2, 0.0])
+    assert [task.link_seconds for task in tasks] == pytest.approx([last - first for first, last in ends])
+    assert take_times([record("resident", None), again], device) == [0.0, 0.0]
+    assert measured(tasks[0], Threads(), gap=0.5) == Cost(link=1.5, kernel=1.0)
 
 
 @pytest.mark.parametrize(("route", "feedback"), [("auto", True), ("filter", True), ("zero-copy", False)])

@@ -389,7 +389,6 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, An
     return answered(capsys, "bench", "routes", *arguments)
 
 
-@pytest.mark.slow
 def test_the_command_measures_every_program(
     graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
