@@ -233,7 +233,8 @@ class CudaKernels:
     ) -> FusedIterations:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
         apart, (readback, readback_here, limit, limit_here) = state.incoming is not None, self._fused_readback()
-        control, lowest = self._buffer("control", 32, np.int64), self._buffer("lowest", 3, np.float64)
+        counts = fused_kernels.COUNTS
+        control, lowest = self._buffer("control", 2 * counts, np.int64), self._buffer("lowest", 3, np.float64)
         control[...] = 0
         lowest[...] = np.inf
         most = min(bounds.iterations, fused_kernels.MOST_ITERATIONS)
@@ -246,8 +247,8 @@ class CudaKernels:
             "fused_iterations apart" if apart else "fused_iterations", blocks_together(), self._edges_of(view),
             self.placed(index).arrays, (state.vertices, np.int64(frontier.vertices)),
             tuple(np.int64(number) for number in numbers), (np.float64(bounds.limit), np.float64(bounds.bucket)), marks,
-            (pieces, joiners), (control[:1], control[16:], lowest), (state.arrays, _vertices_of(state)), scalars,
-            (state.identity, self._shares()), (readback_here, limit_here),
+            (pieces, joiners), (control[:1], control[counts:], lowest), (state.arrays, _vertices_of(state)),
+            scalars, (state.identity, self._shares()), (readback_here, limit_here),
         )  # fmt: skip
         self.device.finish()
         done = readback[1 : 1 + 2 * int(readback[0])].reshape(-1, 2).tolist()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from penstock.engine import run
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda import vertices as cuda_apply
+from penstock.engine.kernels.cuda import vertices
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
@@ -79,7 +79,7 @@ def test_a_sweep_sends_for_the_next_one(kind: Any, sends: int, monkeypatch: pyte
         assert [names.count(name) for name in ("send", "pull", "apply")] == [sends, 3, 3]
         again = session.run(kind(tol=0, max_iter=3)).fields["rank"]
         assert [names.count(name) for name in ("send", "pull", "apply")] == [2 * sends, 6, 6]
-    monkeypatch.setattr(cuda_apply, "steady", lambda program, author: None)
+    monkeypatch.setattr(vertices, "steady", lambda program, author: None)
     answer = run(kind(tol=0, max_iter=3), graph, **DEVICE).fields["rank"]
     assert names.count("send") == 2 * sends + 3
     assert np.array_equal(first, answer)
@@ -95,14 +95,14 @@ def test_a_constant_vector_is_a_field_too() -> None:
 @pytest.mark.parametrize(("program", "names"), [(PageRank(), ["damping"]), (ResidualPageRank(), None), (BFS(0), None)])
 def test_what_is_sent_ahead(program: Program, names: list[str] | None) -> None:
     author = CudaKernels(program, np.dtype(np.uint32), False, None, {}).author
-    steady = cuda_apply.steady(program, author)
+    steady = vertices.steady(program, author)
     assert (None if steady is None else [author.scalars[at] for at in steady]) == names
 
 
 def test_shares_are_folded_by_kind() -> None:
     """Of any number of rows; what is no number stays visible in a smallest or largest, as on the host."""
     author: Any = SimpleNamespace(partial_start=np.array([0, np.inf, -np.inf]), totals=("all", "least", "most"))
-    fold = cuda_apply.make_fold(author)
+    fold = vertices.make_fold(author)
     for rows in (0, 1, seam.BLOCK, 3 * seam.BLOCK + 1):
         shares = np.random.default_rng(rows).integers(-99, 99, (rows, 3)).astype(np.float64)
         told = np.zeros((1, 3))
@@ -116,4 +116,4 @@ def test_shares_are_folded_by_kind() -> None:
 
 def test_no_program_is_needed_to_add_nothing_up() -> None:
     author: Any = SimpleNamespace(partial_start=np.zeros(0), totals=())
-    assert (cuda_apply.starts_of(author), cuda_apply.kinds_of(author)) == ((0.0,), (cuda_apply.SUM,))
+    assert (vertices.starts_of(author), vertices.kinds_of(author)) == ((0.0,), (vertices.SUM,))
