@@ -64,8 +64,10 @@ def _planned(numbers: Ints, demand: Demand, directory: PartitionDirectory, rows:
 
 
 def _hold(numbers: Ints, demand: Demand, directory: PartitionDirectory, record: TaskRecord) -> list[Transfer] | None:
-    """Start bringing these partitions to host memory; None while it has no room for all of them."""
+    """Start bringing these partitions to host memory, unless it holds them; None while it has no room for all."""
     found: list[Transfer] = []
+    if directory.staging.link.pinned(directory.adjacency, demand.with_weights) is not None:
+        return found
     for number in numbers.tolist():
         chunks = directory.wanted(demand, number, number)
         host = directory.staging.link.hold(directory.request(number, number, chunks, demand.with_weights, record))
@@ -155,10 +157,11 @@ class Compacted(Transfer):
         packs, pack, plan = self._directory.staging.packs, self._pack, self._plan
         weights = None if pack.weights is None else pack.weights[: plan.edges]
         target = (*plan.slices(pack.words), weights)
-        for at, (number, host) in enumerate(zip(self._numbers.tolist(), self._held, strict=True)):
+        pinned = self._link.pinned(self._directory.adjacency, pack.weights is not None)
+        for at, number in enumerate(self._numbers.tolist()):
             part = self._directory.table[number]
-            work = packs.gathering(self._rows, part, GatherSource(*host.arrays, part.e0), plan.place(at), target)
-            self._gathers.append(packs.submit(work))
+            source = GatherSource(*self._held[at].arrays, part.e0) if pinned is None else GatherSource(*pinned, 0)
+            self._gathers.append(packs.submit(packs.gathering(self._rows, part, source, plan.place(at), target)))
 
     def release(self) -> None:
         """Wait for the threads, and give everything back; more than once does no harm."""

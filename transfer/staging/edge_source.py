@@ -61,6 +61,9 @@ class LinkSource(EdgeSource, Protocol):
     def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
         """Return which chunks are in host memory for as long as a walk lasts, bool[chunks]."""
 
+    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> Arrays | None:
+        """Return the arrays of a whole adjacency in page-locked host memory, None where edges are staged."""
+
     def hold(self, request: EdgeRequest) -> Transfer | None:
         """Start bringing a request to host memory, where it stays until release; None while there is no room."""
 

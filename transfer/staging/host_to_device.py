@@ -121,6 +121,11 @@ class PinnedReader(Link):
         """Return that every chunk is in host memory, bool[chunks]."""
         return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
 
+    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> Arrays:
+        """Return the arrays of a whole adjacency as the host reads them."""
+        neighbors, weights = self._arrays[adjacency.direction]
+        return neighbors, weights if with_weights else None
+
     def hold(self, request: EdgeRequest) -> Transfer:
         """Return the edges as the host reads them."""
         return request.transfer(_part(self._arrays[request.adjacency.direction], request))

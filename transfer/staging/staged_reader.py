@@ -71,6 +71,9 @@ class StagedReader(Link):
         """Return which chunks the host's cache holds, bool[chunks]."""
         return self._hosts[adjacency.direction].held(with_weights)
 
+    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> None:
+        """Return None: host memory does not hold every edge."""
+
     def hold(self, request: EdgeRequest) -> Transfer | None:
         """Start bringing a request to the host; None while every slab of it is in use."""
         host = self._hosts[request.adjacency.direction]
