@@ -25,6 +25,8 @@ WORDS = [
     if not name.startswith("_") and not callable(value) and (value is not None or name == "message")
 ]
 """What of `Program` is a value, and no function."""
+RENAMED = {"wants": "cond"}
+"""Functions of programs that had another name before 0.1.0."""
 METHODS = ("start", "form", "finish")
 """Plain methods whose values are used."""
 
@@ -68,6 +70,8 @@ def _check_words(program: type[Program]) -> None:
     own = [pair for base in program.__mro__ if base not in (object, Program) for pair in vars(base).items()]
     read = {name for _, value in own for code in _codes(value) for name in _names(code)}
     for name, value in own:
+        if name in RENAMED:
+            raise InputError(f"{program.__name__}.{name} is called {RENAMED[name]} now; rename it")
         if hasattr(Program, name) or name in read or callable(value) or isinstance(value, Field | Global | property):
             continue
         if meant := get_close_matches(name, WORDS, 1, 0.8):

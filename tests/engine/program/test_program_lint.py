@@ -45,9 +45,15 @@ class Idle(BFS):
         super().start(graph, state)
 
 
+class Renamed(BFS):
+    def wants(level):  # type: ignore[no-untyped-def]
+        return level == 0
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
+        (Renamed, r"Renamed.wants is called cond now; rename it"),
         (Misspelled, r"Misspelled.combiner is read by nothing \(did you mean combine\?\); correct it, or rename it"),
         (Undefined, r"Undefined.cond \(.*test_program_lint.py:29\) uses 'factor', .* def cond\(level, factor\)"),
         (Silent, r"Silent.vertex \(.*test_program_lint.py:33\) returns nothing; end it with return and a value"),
@@ -55,7 +61,7 @@ class Idle(BFS):
         (Empty, r"Empty.edge \(.*test_program_lint.py:38\) returns nothing"),
     ],
 )
-def test_a_slip_is_told(kind: Callable[[int], Program], message: str) -> None:
+def test_a_mistake_is_named(kind: Callable[[int], Program], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(kind(0), CHAIN, kernels="reference")
 
