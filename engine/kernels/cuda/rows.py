@@ -25,6 +25,7 @@ from penstock.engine.kernels.cuda.device_functions import (
 )
 from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import tile_bounds
+from penstock.engine.kernels.shared_functions import make_find_row
 from penstock.engine.program.bindings import Author
 
 
@@ -64,17 +65,8 @@ def row_from(layout, place):  # type: ignore[no-untyped-def]
     return low
 
 
-@device
-def row_at(layout, first, last, place):  # type: ignore[no-untyped-def]
-    """The row of [first, last) whose message is at `place`: the last that begins at or before it."""
-    low, high = first, last - ONE
-    while low < high:
-        middle = (low + high + ONE) >> ONE
-        if position(layout, middle) <= place:
-            low = middle
-        else:
-            high = middle - ONE
-    return low
+row_at = device(make_find_row(position))
+"""The row of [first, last) whose message is at a place: the last that begins at or before it."""
 
 
 @device
