@@ -151,7 +151,7 @@ def find_or_add(one: Any, two: Any, keys: NDArray[np.uint64], slots: NDArray[np.
     while slots[slot] != 0:
         number = np.int64(slots[slot]) - 1
         if keys[number, 0] == one and keys[number, 1] == two:
-            return int(number)
+            return number
         slot = (slot + np.uint64(1)) & mask
     slots[slot] = count + 1
     keys[count, 0] = one
