@@ -1,4 +1,4 @@
-"""A graph without a file and a reader that answers when the test says so.
+"""A graph without a file, a reader that answers when the test says so, and a clock that only sleeping moves.
 
 Owns stand-ins for storage: edge i of an adjacency has neighbor `7 * i + 1` and weight `i % 251`, so every position
 can be checked. The reader logs what happens and refuses to write anywhere after a cancel.
@@ -19,6 +19,19 @@ from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand
 
 CHUNK = 8
+
+
+class SleepingClock:
+    """In the place of the module `time`: only sleeping takes time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
 def neighbors_of(edges):

@@ -29,6 +29,7 @@ from penstock.transfer.staging import gather_buffers
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, Plan
 from penstock.transfer.values.view import View
+from support.fakes import SleepingClock
 from support.graphs import EdgeList, on_disk
 
 STAGES = ("disk", "decode", "gather", "kernel")
@@ -194,21 +195,6 @@ def test_while_one_stage_is_busy_the_others_go_on(
     assert {stage: course.ended[stage] for stage in STAGES} == total
 
 
-class Hands:
-    """A clock that only those move who sleep by it."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def perf_counter(self) -> float:
-        """The time."""
-        return self.time
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        self.time += seconds
-
-
 @pytest.mark.parametrize("slow", ["link", "kernel"])
 @pytest.mark.parametrize("kept", [PIECES, PIECES - 1])
 @pytest.mark.parametrize(("route", "piece_bytes"), [("filter", 4 * STEP), ("zero-copy", 4 * 128)])
@@ -217,13 +203,13 @@ def test_the_link_and_the_kernel_work_at_the_same_time(
 ) -> None:
     """The slow one needs a second for each partition, the other one a quarter; kept: what is in host memory already."""
     link, kernel = (1.0, 0.25) if slow == "link" else (0.25, 1.0)
-    hands = Hands()
-    monkeypatch.setattr(emulated, "time", hands)
+    clock = SleepingClock()
+    monkeypatch.setattr(emulated, "time", clock)
     with fed(graph, monkeypatch, kept, route=route, link_rate=piece_bytes / link) as pipeline:
         demand, rates = half(pipeline), Rates.pcie5(1)
         walk(pipeline, pipeline.plan(demand, rates), demand, idle)
         plan = pipeline.plan(demand, rates)
-        began = hands.time = pipeline.device.event(None)
-        assert walk(pipeline, plan, demand, lambda view: hands.sleep(kernel * len(view.neighbors) / STEP)) == {route}
-        took = hands.time - began
+        began = clock.now = pipeline.device.event(None)
+        assert walk(pipeline, plan, demand, lambda view: clock.sleep(kernel * len(view.neighbors) / STEP)) == {route}
+        took = clock.now - began
     assert PIECES <= took <= PIECES + 2 * (link + kernel)

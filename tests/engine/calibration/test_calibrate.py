@@ -18,22 +18,10 @@ from penstock.transfer.devices import emulated
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.values.rates import Rates
+from support.fakes import SleepingClock
 from support.graphs import in_memory, on_disk, shape
 
 ARENA = 1 << 16
-
-
-class Standing:
-    """A world in which only sleeping takes time, so that nothing but the emulated link does."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +41,7 @@ def ticking(step: float, limit: float | None = None) -> TimeBudget:
 def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if cuda_kernels and not seam.SIMULATED:
         pytest.skip("there is a device: tests/gpu")
-    monkeypatch.setattr(emulated, "time", Standing())
+    monkeypatch.setattr(emulated, "time", SleepingClock())
     device = EmulatedDevice(link_bytes=20e6)
     effort = Effort(None, 0.01, ARENA)
     found = calibrate(device, effort, Material(), cuda_kernels=cuda_kernels, clock=ticking(1e-3))
@@ -95,7 +83,7 @@ def test_the_limit_is_kept_however_slow_the_machine(step: float, device: Callabl
 
 def test_an_emulated_link_too_slow_for_the_sweep_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 KiB at 10 KB/s take 6.5 s: one copy of them is timed, the sweep's is not made."""
-    monkeypatch.setattr(emulated, "time", Standing())
+    monkeypatch.setattr(emulated, "time", SleepingClock())
     device = EmulatedDevice(link_bytes=1e4)
     found = calibrate(device, Effort(1.5, 0.05, ARENA), Material(), clock=ticking(1e-3, 1.5))
     assert found.rates.copy_bytes == pytest.approx(1e4)

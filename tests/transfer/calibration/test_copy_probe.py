@@ -9,24 +9,12 @@ from penstock.storage.base.time_budget import TimeBudget
 from penstock.transfer.calibration.copy_probe import COPY_SIZES, REPEATS, copy_rates, fit_copy_rate
 from penstock.transfer.devices import emulated
 from penstock.transfer.devices.emulated import EmulatedDevice
-
-
-class Time:
-    """The module `time` of a world in which only sleeping takes time."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
+from support.fakes import SleepingClock
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Time:
-    made = Time()
+def world(monkeypatch: pytest.MonkeyPatch) -> SleepingClock:
+    made = SleepingClock()
     monkeypatch.setattr(emulated, "time", made)
     return made
 
@@ -35,7 +23,7 @@ def copies(device: EmulatedDevice, size: int, seconds: float, clock: TimeBudget)
     return copy_rates(device, device.array(size, np.uint8), device.host_array(size, np.uint8), seconds, clock)
 
 
-def test_the_emulated_link_is_found(world: Time) -> None:
+def test_the_emulated_link_is_found(world: SleepingClock) -> None:
     device = EmulatedDevice(link_bytes=50e6)
     rows = copies(device, 1 << 20, 10.0, TimeBudget(None, world.perf_counter))
     assert [row.at for row in rows] == [1 << 16, 1 << 18, 1 << 20]
@@ -45,14 +33,14 @@ def test_the_emulated_link_is_found(world: Time) -> None:
     assert device.bytes_in == sum(COPY_SIZES[:3]) * (REPEATS + 1)
 
 
-def test_a_size_that_would_take_too_long_is_not_tried(world: Time) -> None:
+def test_a_size_that_would_take_too_long_is_not_tried(world: SleepingClock) -> None:
     """At 1 MB/s 64 KiB take 66 ms, eight times; 256 KiB would take half a second each."""
     rows = copies(EmulatedDevice(link_bytes=1e6), 1 << 20, 0.9, TimeBudget(None, world.perf_counter))
     assert [row.at for row in rows] == [1 << 16]
     assert world.now < 0.9
 
 
-def test_the_clock_ends_before_the_share(world: Time) -> None:
+def test_the_clock_ends_before_the_share(world: SleepingClock) -> None:
     rows = copies(EmulatedDevice(link_bytes=1e6), 1 << 20, 60.0, TimeBudget(0.3, world.perf_counter))
     assert [row.at for row in rows] == [1 << 16]
     assert world.now < 0.4
