@@ -370,6 +370,8 @@ class Session:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         equipment = self._equip(asks.needs, program)
+        if program.combine == "union":
+            equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
