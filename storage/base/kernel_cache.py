@@ -8,6 +8,7 @@ then compiles for itself.
 
 import functools
 import hashlib
+import io
 import logging
 import os
 import pickle
@@ -18,11 +19,13 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-import llvmlite
+import llvmlite.binding
 import numba
 import numpy as np
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, _rebuild_env, lookup_environment
+from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.errors import InputError
@@ -32,6 +35,7 @@ MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
 _HOST = ".kernel"
 _DIGEST_BYTES = 32
+_REBUILD = (_rebuild_env.__module__, _rebuild_env.__qualname__)
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
 
@@ -120,12 +124,17 @@ def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
     Parameters
     ----------
     compiled : Dispatcher
-        What `numba.njit` returned.
+        What `numba.njit` returned, for arguments of Numba's own types.
     key : callable, optional
         Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
     """
     compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled))
+    compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def source_digest(function: Any) -> str:
@@ -188,6 +197,33 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
+class _Unpickler(pickle.Unpickler):
+    """Reads what was kept of a kernel, without importing the modules that its functions come from."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what a name in an entry means."""
+        return _environment if (module, name) == _REBUILD else super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Environment:
+    """The constants of one compiled function; only code in Python's own mode would look up names of its module."""
+    known = lookup_environment(name)
+    if known is not None:
+        return known
+    made = Environment({"__name__": module})
+    made.consts[:] = constants
+    made.env_name = name
+    Environment._memo[name] = made
+    return made
+
+
+@functools.cache
+def _define_runtime() -> None:
+    """Tell the linker where Numba's functions for arrays are; `rtsys.initialize` would compile some as well."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 class _KernelCache(_Cache):  # type: ignore[misc]
     """What Numba asks when a function is first called with arguments of some types."""
 
@@ -203,9 +239,11 @@ class _KernelCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for arguments of these types; None where it is not kept."""
-        target_context.refresh()
         content = take(self._entry(sig, target_context.codegen()), _HOST) if self._enabled else None
-        return None if content is None else CompileResult._rebuild(target_context, *pickle.loads(content))
+        if content is None:
+            return None
+        _define_runtime()
+        return CompileResult._rebuild(target_context, *_Unpickler(io.BytesIO(content)).load())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""
