@@ -8,10 +8,8 @@ then compiles for itself.
 
 import functools
 import hashlib
-import io
 import logging
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,23 +17,22 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-import llvmlite.binding
+import llvmlite
 import numba
 import numpy as np
+from numba.core import event as events
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment, _rebuild_env, lookup_environment
-from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
+from penstock.storage.base.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
 _HOST = ".kernel"
 _DIGEST_BYTES = 32
-_REBUILD = (_rebuild_env.__module__, _rebuild_env.__qualname__)
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
 
@@ -197,31 +194,19 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads what was kept of a kernel, without importing the modules that its functions come from."""
+class _CountCompiling(events.Listener):  # type: ignore[misc]
+    """Counts what Numba compiles for the host: this process's, whether it is kept or not."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what a name in an entry means."""
-        return _environment if (module, name) == _REBUILD else super().find_class(module, name)
+    def on_start(self, event: Any) -> None:
+        """Numba has begun to compile a function."""
+        begin_compiling()
 
-
-def _environment(module: str, constants: list[Any], name: str) -> Environment:
-    """The constants of one compiled function; only code in Python's own mode would look up names of its module."""
-    known = lookup_environment(name)
-    if known is not None:
-        return known
-    made = Environment({"__name__": module})
-    made.consts[:] = constants
-    made.env_name = name
-    Environment._memo[name] = made
-    return made
+    def on_end(self, event: Any) -> None:
+        """It has ended, with or without success."""
+        end_compiling()
 
 
-@functools.cache
-def _define_runtime() -> None:
-    """Tell the linker where Numba's functions for arrays are; `rtsys.initialize` would compile some as well."""
-    for name, address in _nrt_python.c_helpers.items():
-        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+events.register("numba:compile", _CountCompiling())
 
 
 class _KernelCache(_Cache):  # type: ignore[misc]
@@ -239,11 +224,14 @@ class _KernelCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for arguments of these types; None where it is not kept."""
-        content = take(self._entry(sig, target_context.codegen()), _HOST) if self._enabled else None
-        if content is None:
+        if not self._enabled:
             return None
-        _define_runtime()
-        return CompileResult._rebuild(target_context, *_Unpickler(io.BytesIO(content)).load())
+        with loading():
+            content = take(self._entry(sig, target_context.codegen()), _HOST)
+            if content is None:
+                return None
+            count_loaded()
+            return load(content, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""
