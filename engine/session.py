@@ -379,10 +379,7 @@ class Session:
                 state.accumulate_apart()
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
-                if program.early_exit:
-                    kernels.use()
-                    stream.fill_heads(kernels, state)
-                else:
+                if not program.early_exit:
                     stream.heads = None
             seen = kernels
             if self._watch is not None:
