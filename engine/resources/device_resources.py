@@ -23,6 +23,7 @@ from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
@@ -82,7 +83,8 @@ class DeviceResources(HostResources):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
-        self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
+        with stage("index"):
+            self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
         self.host = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
         try:
@@ -94,7 +96,8 @@ class DeviceResources(HostResources):
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
             if cache is not None:
-                self._fill(cache)
+                with stage("loading"):
+                    self._fill(cache)
         except BaseException:
             self.close()
             raise
