@@ -24,6 +24,7 @@ from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
@@ -87,7 +88,8 @@ class DeviceResources(HostResources):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
-        self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
+        with stage("index"):
+            self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
         self.host = HostEdgeSource(graph, config, needs, device, placed.divided, parts.partition_edges, timeline)
         try:
@@ -121,11 +123,12 @@ class DeviceResources(HostResources):
     def bring_residents(self) -> None:
         """Bring what has a place on the device and is not there yet."""
         cache = self.pipelines[0].cache
-        for adjacency in () if cache is None else self.needs.adjacencies:
-            directory = self._directory(adjacency)
-            lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
-            self._load(directory, np.flatnonzero(lacking).tolist())
-        self._device.finish()
+        with stage("loading"):
+            for adjacency in () if cache is None else self.needs.adjacencies:
+                directory = self._directory(adjacency)
+                lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
+                self._load(directory, np.flatnonzero(lacking).tolist())
+            self._device.finish()
 
     def _directory(self, adjacency: Adjacency) -> PartitionDirectory:
         return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
