@@ -10,7 +10,6 @@ import functools
 import hashlib
 import logging
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,11 +20,13 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from numba.core import event as events
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
+from penstock.storage.base.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
 
 MOST_ENTRIES = 4096
@@ -120,12 +121,17 @@ def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
     Parameters
     ----------
     compiled : Dispatcher
-        What `numba.njit` returned.
+        What `numba.njit` returned, for arguments of Numba's own types.
     key : callable, optional
         Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
     """
     compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled))
+    compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def source_digest(function: Any) -> str:
@@ -188,6 +194,21 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
+class _CountCompiling(events.Listener):  # type: ignore[misc]
+    """Counts what Numba compiles for the host: this process's, whether it is kept or not."""
+
+    def on_start(self, event: Any) -> None:
+        """Numba has begun to compile a function."""
+        begin_compiling()
+
+    def on_end(self, event: Any) -> None:
+        """It has ended, with or without success."""
+        end_compiling()
+
+
+events.register("numba:compile", _CountCompiling())
+
+
 class _KernelCache(_Cache):  # type: ignore[misc]
     """What Numba asks when a function is first called with arguments of some types."""
 
@@ -203,9 +224,14 @@ class _KernelCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code for arguments of these types; None where it is not kept."""
-        target_context.refresh()
-        content = take(self._entry(sig, target_context.codegen()), _HOST) if self._enabled else None
-        return None if content is None else CompileResult._rebuild(target_context, *pickle.loads(content))
+        if not self._enabled:
+            return None
+        with loading():
+            content = take(self._entry(sig, target_context.codegen()), _HOST)
+            if content is None:
+                return None
+            count_loaded()
+            return load(content, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""

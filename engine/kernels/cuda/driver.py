@@ -22,6 +22,7 @@ from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this
 from penstock.engine.kernels.cuda.ptx_cache import ptx_of, renewed
 from penstock.engine.kernels.cuda.simulator import Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
+from penstock.storage.base.compile_times import loading
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Compile
@@ -256,11 +257,12 @@ def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
         return str(cuda.compile_ptx(function, types, device=False, cc=capability())[0])
 
     text = ptx_of(function, types, capability(), compiled)
-    try:
-        module = driver.moduleLoadData(text.encode())
-    except driver.CUDADriverError:
-        text = renewed(function, types, capability(), compiled)
-        module = driver.moduleLoadData(text.encode())
+    with loading():  # where the driver has not kept its machine code, it makes it of the PTX now
+        try:
+            module = driver.moduleLoadData(text.encode())
+        except driver.CUDADriverError:
+            text = renewed(function, types, capability(), compiled)
+            module = driver.moduleLoadData(text.encode())
     name = re.search(r"\.visible \.entry ([^(\s]+)", text)
     assert name is not None, "PTX of a kernel has an entry"
     return driver.moduleGetFunction(module, name.group(1))

@@ -17,6 +17,7 @@ from typing import Any
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
+from penstock.storage.base.compile_times import compiling, count_loaded
 from penstock.storage.base.kernel_cache import keep, take, versions
 
 Compile = Callable[[], str]
@@ -26,14 +27,18 @@ _PTX = ".ptx"
 def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
     """The PTX of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
     content = take(key_of(function, types, capability), _PTX)
-    return renewed(function, types, capability, compile_) if content is None else content.decode()
+    if content is None:
+        return renewed(function, types, capability, compile_)
+    count_loaded()
+    return content.decode()
 
 
 def renewed(
     function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile
 ) -> str:
     """The PTX by `compile_`, kept in place of what was kept: for what the driver did not accept."""
-    text = compile_()
+    with compiling():
+        text = compile_()
     keep(key_of(function, types, capability), _PTX, text.encode())
     return text
 

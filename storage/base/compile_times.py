@@ -1,0 +1,119 @@
+"""How long this process has waited for compiled code: to be made, and to be loaded from the user's cache.
+
+Waiting is counted as wall time: of several threads that wait at once, and of one piece of code compiled within another,
+each second counts once. Imports no compiler, so that a job that compiles nothing can ask.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from penstock.storage.base.stage_clock import stage
+
+
+class CompileTimes(NamedTuple):
+    """What this process has spent on compiled code since its start, on the host's kernels and on a GPU's; never falls.
+
+    compiling, loading: seconds of wall time in which a thread waited for code to be compiled, to be loaded. compiled,
+    loaded: pieces of code, each for arguments of certain types.
+    """
+
+    compiling: float
+    loading: float
+    compiled: int
+    loaded: int
+
+
+class _Waits:
+    """Time in which at least one thread waits."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._seconds = 0.0
+        self._waiting = 0
+        self._since = 0.0
+
+    def begin(self) -> None:
+        """One thread more waits."""
+        if self._waiting == 0:
+            self._since = time.perf_counter()
+        self._waiting += 1
+
+    def end(self) -> None:
+        """It has what it waited for."""
+        self._waiting -= 1
+        if self._waiting == 0:
+            self._seconds += time.perf_counter() - self._since
+
+    @property
+    def seconds(self) -> float:
+        """What has passed so far, of a wait that lasts still too."""
+        return self._seconds + (time.perf_counter() - self._since if self._waiting else 0.0)
+
+
+_lock = threading.Lock()
+_compiling, _loading = _Waits(), _Waits()
+_depth = threading.local()
+"""How many pieces of code this thread is compiling, one for the other."""
+
+
+def compile_times() -> CompileTimes:
+    """Return what this process has spent so far on compiling and loading kernels."""
+    with _lock:
+        return CompileTimes(_compiling.seconds, _loading.seconds, _compiling.count, _loading.count)
+
+
+def begin_compiling() -> None:
+    """Count the calling thread's time as compiling from now on, until as many `end_compiling`."""
+    _depth.here = getattr(_depth, "here", 0) + 1
+    if _depth.here == 1:
+        _depth.stage = stage("compiling")
+        _depth.stage.__enter__()
+        with _lock:
+            _compiling.begin()
+            _compiling.count += 1
+
+
+def end_compiling() -> None:
+    """End what the last `begin_compiling` of this thread has begun."""
+    _depth.here -= 1
+    if _depth.here == 0:
+        with _lock:
+            _compiling.end()
+        _depth.stage.__exit__(None, None, None)
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Count the time within as compiling."""
+    begin_compiling()
+    try:
+        yield
+    finally:
+        end_compiling()
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Count the time within as loading, unless this thread is compiling: what a kernel is made of is part of that."""
+    if getattr(_depth, "here", 0):
+        yield
+        return
+    with _lock:
+        _loading.begin()
+    try:
+        with stage("kernels"):
+            yield
+    finally:
+        with _lock:
+            _loading.end()
+
+
+def count_loaded() -> None:
+    """One piece of code more has been loaded."""
+    with _lock:
+        _loading.count += 1
