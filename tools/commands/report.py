@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.atomic import check_target, write_text
@@ -12,9 +12,9 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, keep_inputs, option, option_group
 from penstock.tools.base.output import Console
 from penstock.tools.base.plots import as_svg, present, save
-from penstock.tools.report import page
-from penstock.tools.report.figures import pictures
-from penstock.tools.report.read_metrics import RunMetrics, read
+
+if TYPE_CHECKING:
+    from penstock.tools.report.read_metrics import RunMetrics
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,14 @@ class Drawn:
 
     def write(self, runs: list[RunMetrics]) -> list[Path]:
         """Draw and write what was asked for; return the files."""
+        from penstock.tools.report.figures import pictures
+        from penstock.tools.report.page import page
+
         written = []
         if self.html is not None:
             drawn = [pictures(run, alone=False) for run in runs]
             svgs = [{name: as_svg(figure) for name, figure in figures.items()} for figures in drawn]
-            write_text(self.html, page.page(list(zip(runs, svgs, strict=True))), force=self.force)
+            write_text(self.html, page(list(zip(runs, svgs, strict=True))), force=self.force)
             written.append(self.html)
         if self.png is not None:
             drawn = [pictures(run, alone=True) for run in runs]
@@ -85,6 +88,9 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
+    from penstock.tools.report.page import facts, lines
+    from penstock.tools.report.read_metrics import read
+
     drawn.check(run)
     runs = read(run)
     if not any(known.iterations for known in runs) and (drawn.html or drawn.png):
@@ -92,7 +98,7 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     written = drawn.write(runs)
     told: list[str] = []
     for known in runs:
-        told += ["", *page.lines(known)] if told else page.lines(known)
+        told += ["", *lines(known)] if told else lines(known)
     told += ["", *(f"written {path}" for path in written)] if written else []
-    facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
-    console.answer(facts | {"written": written}, told)
+    answer: dict[str, Any] = {"command": "report", "runs": [facts(known) for known in runs], "written": written}
+    console.answer(answer, told)

@@ -1,11 +1,11 @@
 """Gathering: the active rows of a partition, copied one after another into a compacted buffer.
 
 The loop over marked rows is `gather_kernel.py`, compiled and free of Python's lock: one call fills what
-`compacted_layout.py` planned for one partition, so that several threads fill one buffer at the same time. Rows that lie side by side are copied in
-one piece; words of the bitmap without a mark are skipped whole. Only push is served: a pull looks at every vertex that
-still accepts messages, and reads few edges of many rows. Refuses counts other than the planned ones, and writes nothing
-outside a partition's place even then: a view over a wrong index would be a wrong answer. HyTGraph's and Subway's
-compaction (Wang et al., ICDE 2023; Sabet et al., EuroSys 2020).
+`compacted_layout.py` planned for one partition, so that several threads fill one buffer at the same time. Rows that lie
+side by side are copied in one piece; words of the bitmap without a mark are skipped whole. Only push is served: a pull
+looks at every vertex that still accepts messages, and reads few edges of many rows. Refuses counts other than the
+planned ones, and writes nothing outside a partition's place even then: a view over a wrong index would be a wrong
+answer. HyTGraph's and Subway's compaction (Wang et al., ICDE 2023; Sabet et al., EuroSys 2020).
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def test_threads_share_what_is_compiled() -> None:
 
 def test_the_compiler_is_imported_by_the_first_call() -> None:
     code = (
-        "import sys, numpy as np; from penstock.storage.format.index import from_degrees; print('numba' in sys.modules);"
+        "import sys, numpy as np; from penstock.storage.format.index import from_degrees; "
+        "print('numba' in sys.modules); "
         "print(from_degrees(2, lambda: iter([np.array([1, 2], np.uint8)])).edges, 'numba' in sys.modules)"
     )
     assert python(code).stdout == "False\n3 True\n"
