@@ -11,7 +11,6 @@ from penstock.storage.base.atomic import check_target, write_text
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, keep_inputs, option, option_group
 from penstock.tools.base.output import Console
-from penstock.tools.base.plots import as_svg, present, save
 
 if TYPE_CHECKING:
     from penstock.tools.report.read_metrics import RunMetrics
@@ -28,6 +27,8 @@ class Drawn:
     def check(self, run: Path) -> None:
         """Refuse, before anything is drawn, what could not be written; run: what is read."""
         if self.html is not None or self.png is not None:
+            from penstock.tools.base.plots import present
+
             present()
         if self.html is not None:
             keep_inputs(self.html, [run])
@@ -35,6 +36,7 @@ class Drawn:
 
     def write(self, runs: list[RunMetrics]) -> list[Path]:
         """Draw and write what was asked for; return the files."""
+        from penstock.tools.base.plots import as_svg, save
         from penstock.tools.report.figures import pictures
         from penstock.tools.report.page import page
 
