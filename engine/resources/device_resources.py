@@ -24,6 +24,7 @@ from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
@@ -36,7 +37,7 @@ from penstock.transfer.values.task import TaskRecord
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.read.partition_cache import HostCache
     from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
@@ -87,7 +88,8 @@ class DeviceResources(HostResources):
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
-        self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
+        with stage("index"):
+            self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
         self.host = HostEdgeSource(graph, config, needs, device, placed.divided, parts.partition_edges, timeline)
         try:
@@ -99,27 +101,37 @@ class DeviceResources(HostResources):
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
             if cache is not None:
-                self._fill(cache)
+                self._place(cache)
         except BaseException:
             self.close()
             raise
 
-    def _fill(self, cache: HostCache) -> None:
+    def _place(self, cache: HostCache) -> None:
         """Choose what is to stay on the device; bring it now unless it comes from disk and there are slabs.
 
         Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
         """
         adjacencies = self.needs.adjacencies
-        later = self.host.loading and self.pipelines[0].options.slabs > 0
         for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
-            directory = self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
-            numbers = initial_residents(self.needs, adjacency, directory.table, count)
-            entries = cache.entry(directory.key, 0) + numbers
+            directory = self._directory(adjacency)
+            entries = cache.entry(directory.key, 0) + initial_residents(self.needs, adjacency, directory.table, count)
             cache.replace((), entries)
             cache.use[entries] = 1.0
-            if not later:
-                self._load(directory, numbers.tolist())
-        self._device.finish()
+        if not (self.host.loading and self.pipelines[0].options.slabs):
+            self.bring_residents()
+
+    def bring_residents(self) -> None:
+        """Bring what has a place on the device and is not there yet."""
+        cache = self.pipelines[0].cache
+        with stage("loading"):
+            for adjacency in () if cache is None else self.needs.adjacencies:
+                directory = self._directory(adjacency)
+                lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
+                self._load(directory, np.flatnonzero(lacking).tolist())
+            self._device.finish()
+
+    def _directory(self, adjacency: Adjacency) -> PartitionDirectory:
+        return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         stream = super()._lane(number, walk, weighted)

@@ -119,6 +119,9 @@ class HostResources:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
 
+    def bring_residents(self) -> None:
+        """Do nothing: edges are read when they are first wanted."""
+
     @property
     def holdings(self) -> HeldBytes:
         """What stays where."""

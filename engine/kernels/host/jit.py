@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from penstock.engine.kernels.host.openmp import start_threads
 from penstock.engine.kernels.host.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
@@ -117,7 +118,7 @@ class LoopKernel(JitKernel):
         def run(threads, steps, grain, arguments):  # type: ignore[no-untyped-def]
             run_loop(body, threads, steps, grain, arguments)
 
-        numba.get_num_threads()  # chooses the threading layer, and tells the linker what it offers
+        start_threads()  # what the threading layer offers is linked in
         return self._kept(run)
 
 
@@ -150,8 +151,8 @@ class _Known:
     forked = False
 
 
-def check_workers(threads: int) -> None:
-    """Make sure that kernels can run on so many threads.
+def use_workers(threads: int) -> None:
+    """Let kernels run on so many threads from now on.
 
     Raises InputError in a process that was forked too late, RunError where no further threads can start.
     """
@@ -160,6 +161,8 @@ def check_workers(threads: int) -> None:
     if not _Known.startable:
         check_startable(threads - 1, "penstock-kernel")
         _Known.startable = True
+    start_threads()
+    numba.set_num_threads(threads)
 
 
 def _after_fork() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.jit import loop_kernel
+from penstock.engine.kernels.host.jit import loop_kernel, use_workers
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
@@ -102,9 +102,14 @@ class HostProbes:
         self._sums = np.zeros(1, dtype=np.float64)
         self._nothing = np.zeros(1, dtype=np.uint32), np.zeros(1), np.zeros(1)
 
+    def _use(self, threads: int) -> int:
+        threads = min(threads, self._most)
+        use_workers(threads)
+        return threads
+
     def pull(self, neighbors: NDArray[Any], values: NDArray[Any], edges: int, threads: int) -> NDArray[np.float64]:
         """As `Probes.pull`; float64[rows]."""
-        threads = min(threads, self._most)
+        threads = self._use(threads)
         rows = -(-edges // ROW_EDGES)
         if len(self._sums) != rows:
             self._sums = np.zeros(rows, dtype=np.float64)
@@ -113,8 +118,9 @@ class HostProbes:
 
     def read(self, words: NDArray[Any], runs: Runs, lines: int) -> NDArray[np.uint64]:
         """As `Probes.read`; uint64[blocks]."""
-        sums = np.zeros(max(1, min(lines, 4 * self._most)), dtype=np.uint64)
-        read_runs(self._most, len(sums), words, lines, runs.run_shift, runs.words, LINE_BYTES // WORD_BYTES, sums)
+        threads = self._use(self._most)
+        sums = np.zeros(max(1, min(lines, 4 * threads)), dtype=np.uint64)
+        read_runs(threads, len(sums), words, lines, runs.run_shift, runs.words, LINE_BYTES // WORD_BYTES, sums)
         return sums
 
     def launch(self) -> None:
