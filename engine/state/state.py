@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
+DENSE = 32  # at most so many bits for each position: they are packed rather than set one by one
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
 
@@ -52,9 +53,21 @@ class Bitmap:
         one, low = np.uint64(1), np.uint64(63)
         for first in range(0, len(positions), ADDED):
             at = np.asarray(positions[first : first + ADDED], dtype=np.uint64)
+            start, end = int(at.min()) // SPAN, int(at.max()) // SPAN + 1
+            if (end - start) * SPAN <= DENSE * len(at):
+                self._add_dense(at - np.uint64(start * SPAN), start, end)
+                continue
             words = at >> np.uint64(6)
             np.bitwise_or.at(self.words, words, one << (at & low))
             np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+
+    def _add_dense(self, at: NDArray[np.uint64], start: int, end: int) -> None:
+        """Set bits in the spans start..end-1, `at` being less the first of them."""
+        bits = np.zeros((end - start) * SPAN, dtype=np.bool_)
+        bits[at.view(np.int64)] = True
+        words = np.packbits(bits, bitorder="little").view(np.uint64)
+        self.words[start * 64 : end * 64] |= words
+        self.summary[start:end] |= np.packbits(words != 0, bitorder="little").view(np.uint64)
 
     def clear(self) -> None:
         """Unset every bit."""
