@@ -55,10 +55,14 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Peak:
-    """What a run took at its peak beside what was held before, and its budget, the least it accepts; in bytes."""
+    """What a run took at its peak beside what was held before, in bytes; its budget, the least it accepts.
+
+    running: until its result was there. growth: with summary and output.
+    """
 
     program: str
     budget: int
+    running: int
     growth: int
 
 
@@ -129,8 +133,9 @@ def _measured(program: str, small: Path, large: Path, output: Path, options: lis
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = budget.resident_bytes()
-    _told([*given, str(large), "--host-memory", f"{least}MiB"])
-    return Peak(program, least * MIB, budget.peak_resident_bytes() - before)
+    facts = json.loads(_told([*given, str(large), "--host-memory", f"{least}MiB"]))
+    running = facts["peak_memory_bytes"] - before
+    return Peak(program, least * MIB, running, budget.peak_resident_bytes() - before)
 
 
 def _least(given: list[str]) -> int:
