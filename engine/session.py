@@ -49,6 +49,7 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.exclusive_use import ExclusiveUse
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
@@ -200,13 +201,15 @@ class Session:
             return (yield from self._formed(program, checkpoints))
 
     def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
-        program = program.form(self.graph, self.config.mode)
-        self._setting = self._setting_of(checkpoints=checkpoints is not None)
-        _, self._planned = plan_memory(self.graph, program, self._setting)
+        with stage("state"):
+            program = program.form(self.graph, self.config.mode)
+            self._setting = self._setting_of(checkpoints=checkpoints is not None)
+            _, self._planned = plan_memory(self.graph, program, self._setting)
         with checkpoints or nullcontext():
-            if checkpoints is not None:
-                program = checkpoints.begin(program, self.graph, self.config)
-            self._make_room(self._planned)
+            with stage("state"):
+                if checkpoints is not None:
+                    program = checkpoints.begin(program, self.graph, self.config)
+                self._make_room(self._planned)
             if has_phases(program):
                 return (yield from self._phases(program, checkpoints))
             result, values = yield from self._steps(program, checkpoints)
@@ -287,7 +290,8 @@ class Session:
                 phase.converged = result.converged
                 records += result.records
                 del result, values
-            found = program.finish(self.graph, self._shared)
+            with stage("summary"):
+                found = program.finish(self.graph, self._shared)
         finally:
             self._shared, self._whole = {}, None
         before = 0 if checkpoints is None else checkpoints.began
@@ -298,15 +302,16 @@ class Session:
     ) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
         if self._watch is not None:
             self._watch.begin(type(program).__name__)
-        with during(self._timeline, "engine", "prepare"):
+        with during(self._timeline, "engine", "prepare"), stage("state"):
             loop = self._loop(program)
         first = loop.workers[0].state
         began = time.perf_counter()
-        if checkpoints is not None and checkpoints.restore(loop, self._shared):
-            for worker in loop.workers:
-                _adopt(worker.state, first)
-        else:
-            loop.everything = self._start(program, loop)
+        with stage("state"):
+            if checkpoints is not None and checkpoints.restore(loop, self._shared):
+                for worker in loop.workers:
+                    _adopt(worker.state, first)
+            else:
+                loop.everything = self._start(program, loop)
         steps = self._iterations(program, loop)
         records = []
         for record in steps if self.graph.vertices else ():
@@ -326,9 +331,10 @@ class Session:
             self._watch.settle()
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
-        values = first.host_fields()
-        nan_check.check_nan(program, values, loop.iteration)
-        found = program.finish(self.graph, values)
+        with stage("summary"):
+            values = first.host_fields()
+            nan_check.check_nan(program, values, loop.iteration)
+            found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
@@ -369,6 +375,8 @@ class Session:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         equipment = self._equip(asks.needs, program)
+        if program.combine == "union":
+            equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
@@ -378,10 +386,7 @@ class Session:
                 state.accumulate_apart()
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
-                if program.early_exit:
-                    kernels.use()
-                    stream.fill_heads(kernels, state)
-                else:
+                if not program.early_exit:
                     stream.heads = None
             seen = kernels
             if self._watch is not None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import command, graphs, history, measure
+from benchmarks import command, graphs, history, jobs, measure
 from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
 from benchmarks.runner import Choices, Runner, checkout, machine_name
 from penstock.engine import Graph
+from support.graph_files import Rows, write_rows
 from support.source_code import ROOT
 
 OLD = Record("2026-11-20T10:00:00Z", "aaaaaaa", "epyc-2c", "cpu", "cpu", "bfs", "ms", 100.0, 2.0, 5)
@@ -193,3 +194,40 @@ def test_a_checkout_that_fails_ends_the_comparison(tmp_path) -> None:
         (tmp_path / floor).mkdir()
     with pytest.raises(RuntimeError, match="failed with exit code"):
         alternate(ROOT, Path(tmp_path), ["cpu"], Choices(repeats=1, scale=8, only=("--help",)), print)
+
+
+def test_jobs_are_measured_from_command_to_prompt(tmp_path) -> None:
+    """On a graph that is made where none is: wall time, iterations, CPU time; the page cache and answers are left."""
+    graph = tmp_path / "made.h5"
+    runner = Runner(Choices(repeats=1, scale=6, graph=str(graph), folder=str(tmp_path), only=("wcc",)))
+    jobs.jobs(runner)
+    values = {figure.name: figure.values[0] for figure in runner.figures}
+    assert values["made cpu wcc"] > values["made cpu wcc iterations"] > 0
+    assert "made cpu wcc cpu" in values
+    assert sorted(tmp_path.iterdir()) == [graph]
+
+
+def test_the_source_of_searches_is_the_largest_hub(tmp_path) -> None:
+    rows = Rows()
+    write_rows(tmp_path / "g.h5", rows)
+    assert jobs.hub(tmp_path / "g.h5") == int(np.argmax(rows.degrees))
+
+
+def test_a_cold_job_finds_rates_and_no_kernels(tmp_path, monkeypatch) -> None:
+    (tmp_path / "penstock" / "kernels").mkdir(parents=True)
+    (tmp_path / "penstock" / "rates-0a.json").write_text("{}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with jobs.kernels(tmp_path, compiled=False) as variables:
+        found = list(Path(variables["XDG_CACHE_HOME"]).rglob("*"))
+        assert [path.name for path in found if path.is_file()] == ["rates-0a.json"]
+        assert variables["NUMBA_CACHE_DIR"] == ""
+    with jobs.kernels(tmp_path, compiled=True) as variables:
+        assert variables == {}
+
+
+def test_what_the_page_cache_holds_of_a_file(tmp_path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(bytes(1 << 20))
+    assert jobs.cached_share(path) == 1.0
+    assert 0.0 <= jobs.cold(path) <= 1.0
+    assert jobs.disk_rate(path) > 0

@@ -106,7 +106,7 @@ def complete(instruction: str) -> int:
 def _finish(arguments: list[str]) -> int:
     """Run a command; return its exit code, also where a signal or a closed pipe ended it."""
     try:
-        code = run_command(arguments)
+        code = run_command(arguments, own_process=True)
         sys.stdout.flush()
         return code
     except Stopped as stop:
@@ -117,11 +117,14 @@ def _finish(arguments: list[str]) -> int:
         return 128 + signal.SIGPIPE
 
 
-def run_command(arguments: list[str]) -> int:
-    """Run one command; errors a user can meet become a message on stderr and an exit code."""
+def run_command(arguments: list[str], *, own_process: bool = False) -> int:
+    """Run one command; errors a user can meet become a message on stderr and an exit code.
+
+    own_process: whether this process was started for it, so that its wall time begins with the process.
+    """
     try:
         # on_command_line: messages name options as typed (--host-memory), not as Python's arguments
-        with on_command_line(), cli.make_context("penstock", arguments) as context:
+        with on_command_line(), cli.make_context("penstock", arguments, obj=own_process) as context:
             cli.invoke(context)
     except click.exceptions.Exit as leave:
         return leave.exit_code

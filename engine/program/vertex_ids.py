@@ -173,6 +173,12 @@ def vertex_names(graph: Graph) -> NDArray[Any]:
     return np.arange(graph.vertices, dtype=graph.vertex_dtype) if ids is None else ids
 
 
+def tie_breakers(graph: Graph) -> NDArray[Any]:
+    """Numbers in the order of the original ids: these themselves, of strings and of two sides their ranks."""
+    ids = None if graph.left is not None else graph.original_ids()
+    return original_ranks(graph) if ids is None or ids.dtype.kind == "T" else ids
+
+
 def vertex_column(graph: Graph) -> NDArray[Any]:
     """Original id of every internal id."""
     ids = graph.original_ids()

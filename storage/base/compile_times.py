@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from penstock.storage.base.stage_clock import stage
+
 
 class CompileTimes(NamedTuple):
     """What this process has spent on compiled code since its start, on the host's kernels and on a GPU's; never falls.
@@ -69,6 +71,8 @@ def begin_compiling() -> None:
     """Count the calling thread's time as compiling from now on, until as many `end_compiling`."""
     _depth.here = getattr(_depth, "here", 0) + 1
     if _depth.here == 1:
+        _depth.stage = stage("compiling")
+        _depth.stage.__enter__()
         with _lock:
             _compiling.begin()
             _compiling.count += 1
@@ -80,6 +84,7 @@ def end_compiling() -> None:
     if _depth.here == 0:
         with _lock:
             _compiling.end()
+        _depth.stage.__exit__(None, None, None)
 
 
 @contextmanager
@@ -101,7 +106,8 @@ def loading() -> Iterator[None]:
     with _lock:
         _loading.begin()
     try:
-        yield
+        with stage("kernels"):
+            yield
     finally:
         with _lock:
             _loading.end()

@@ -18,6 +18,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.busy_timer import BusyTimer
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.encoding.codec import Decoder
@@ -160,9 +161,11 @@ class Reader:
 
     def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
         """Fetch every edge of an adjacency into arrays of its length, and wait for them. Raises RunError."""
-        for first in range(0, adjacency.chunks, BATCH_CHUNKS):
-            chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
-            self.fetch(adjacency, chunks, 0, neighbors, weights).result()
+        total_bytes = int(adjacency.chunk_bytes(weights is not None).sum())
+        with stage("loading", total_bytes) as meter:
+            for first in range(0, adjacency.chunks, BATCH_CHUNKS):
+                chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
+                meter.bytes += self.fetch(adjacency, chunks, 0, neighbors, weights).result().bytes
 
     def _submit(self, pieces: list[tuple[Frames, int, NDArray[Any]]]) -> PendingRead:
         shard, offsets, lengths = (

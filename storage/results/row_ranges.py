@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from penstock.storage.base.budget import cores
@@ -21,7 +21,7 @@ def ranges(rows: int, size: int = ROWS) -> list[tuple[int, int]]:
 
 def map_ranges(
     function: Callable[[int, int], Found], rows: int, *, threads: int | None = None, size: int = ROWS
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """Yield ``function(first, last)`` of every range in order; threads (default: every core) work on the next ones."""
     parts = ranges(rows, size)
     workers = min(threads or cores(), len(parts))

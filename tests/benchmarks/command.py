@@ -20,6 +20,7 @@ SUITES = {
     "gpu": ("measure", "programs on the GPU, resident and with 1 GiB of edges; levels of grids"),
     "convert": ("convert", "generate and convert, by format and options"),
     "disk": ("disk", "programs on a graph that host memory does not hold, direct reads"),
+    "jobs": ("jobs", "whole jobs from command to prompt, by stage, with a cold page cache"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
@@ -70,16 +71,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     add = parser.add_argument
     add("--repeats", type=int, default=5, help="values of each figure (5)")
-    add("--scale", type=int, help="2^SCALE vertices (cpu 20, gpu, convert and disk 25, phases 24)")
+    add("--scale", type=int, help="2^SCALE vertices (cpu 20, gpu, convert, disk 25, phases 24, jobs 22; 28 on a GPU)")
     add("--side", type=int, default=1500, help="vertices of a grid's side (1500)")
     add("--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains it; repeatable")
-    add("--memory", action="append", default=[], metavar="SIZE", help="edges on the GPU: 1GiB, 25%%, resident")
+    sizes = {"action": "append", "default": [], "metavar": "SIZE"}
+    add("--memory", "--device-edge-memory", **sizes, help="edges on the GPU: 1GiB, 25%%, resident")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of sessions: route=filter")
     add("--hubs", action="store_true", help="renumber the R-MAT of the GPU by falling degree")
     add("--delta", action="append", default=[], type=float, help="gpu: SSSP with this bucket too; repeatable")
     add("--blocks", action="append", default=[], type=int, help="phases: blocks of a multiprocessor; repeatable")
     add("--share", type=float, default=0.25, help="disk: share of the edges that host memory holds (0.25)")
-    add("--graph", help="disk: a graph file instead of R-MAT")
+    add("--graph", help="disk, jobs: a graph file instead of R-MAT; jobs: made there if there is none")
+    add("--device", default="cpu", help="jobs: where programs compute (cpu)")
     add("--folder", help="where temporary files go")
     add("--check", action="store_true", help="gpu: compare the answers with those of the cores")
     add("--details", action="store_true", help="say what the first iterations of each run did")
@@ -116,6 +119,7 @@ def _choices(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Choi
         check=given.check,
         details=given.details,
         graph=given.graph,
+        device=given.device,
         folder=given.folder,
         only=tuple(given.only),
         given=dict(_option(parser, text) for text in given.set),

@@ -56,6 +56,7 @@ class Choices:
     check: bool = False
     details: bool = False
     graph: str | None = None
+    device: str = "cpu"
     folder: str | None = None
     only: tuple[str, ...] = ()
     given: dict[str, Any] = field(default_factory=dict)
@@ -71,6 +72,11 @@ class Runner:
         self.suite = ""
         self._turns = turns
         self._began = time.perf_counter()
+
+    @property
+    def alternating(self) -> bool:
+        """Whether another checkout measures the same in turn."""
+        return self._turns is not None
 
     def say(self, text: str) -> None:
         if self._turns is None:
@@ -119,20 +125,33 @@ class Runner:
                 self.wrong.append(f"{name}.{part}")
 
 
-def penstock(*words: object) -> dict[str, Any]:
+def _command() -> list[str]:
+    """The words that start `penstock`, also beside a NumPy that is newer than numba (`prepare_cuda`)."""
+    if hasattr(np, "row_stack"):
+        return [sys.executable, "-m", "penstock.tools.main"]
+    start = "runpy.run_module('penstock.tools.main', run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-c", f"import runpy, numpy; numpy.row_stack = numpy.vstack; {start}"]
+
+
+COMMAND = _command()
+
+
+def penstock(*words: object, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run the command line in a process of its own: what it answers with --json, and `user_seconds` of its CPU time.
 
-    Also `system_seconds`, `page_faults` and `wall_seconds`. Raises RuntimeError with its errors when it fails.
+    Also `system_seconds`, `page_faults` and `wall_seconds`. variables: added to the environment of the process.
+    Raises RuntimeError with its errors when it fails.
     """
     began, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-m", "penstock.tools.cli", *map(str, words), "--json"], capture_output=True, text=True
+        [*COMMAND, *map(str, words), "--json"], capture_output=True, text=True, env=os.environ | (variables or {})
     )
+    wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(f"penstock {' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout) | {
-        "wall_seconds": time.perf_counter() - began,
+        "wall_seconds": wall,
         "user_seconds": after.ru_utime - used.ru_utime,
         "system_seconds": after.ru_stime - used.ru_stime,
         "page_faults": after.ru_minflt - used.ru_minflt,
@@ -142,7 +161,7 @@ def penstock(*words: object) -> dict[str, Any]:
 def wall_seconds(*words: object) -> float:
     """Seconds of a `penstock` process from start to end."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "penstock.tools.cli", *map(str, words)], check=True, capture_output=True)
+    subprocess.run([*COMMAND, *map(str, words)], check=True, capture_output=True)
     return time.perf_counter() - began
 
 

@@ -12,6 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import completed
 from penstock.tools.base.options import ANY, Titled, console_options, option_groups
 from penstock.tools.base.output import Console
+from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
 from penstock.tools.run.dry_run import forecast_job
 from penstock.tools.run.execute_job import execute
@@ -72,7 +73,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     if job.keeping.dry_run:
         forecast_job(job, console)
     else:
-        execute(job, console)
+        execute(job, console, process_start() if context.find_root().obj else None)
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

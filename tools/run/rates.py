@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.user_cache import user_cache
 from penstock.tools.base.output import plain, seconds
 
@@ -145,7 +146,8 @@ def _measured(config: Config, device: Device, material: Any, note: Note) -> tupl
     from penstock.storage.base.budget import available_memory
 
     effort = Effort.quick(min(config.memory_bytes, available_memory()))
-    found = calibrate(device, effort, material, cuda_kernels=config.kernels == "cuda")
+    with stage("calibrating"):
+        found = calibrate(device, effort, material, cuda_kernels=config.kernels == "cuda")
     lacking = f", not measured: {', '.join(found.missing)}" if found.missing else ""
     try:
         path = store(found)
@@ -165,7 +167,8 @@ def _with_disk(known: Calibration, material: Any, note: Note) -> Calibration:
     from penstock.storage.base.time_budget import TimeBudget
 
     try:
-        samples = disk_rates(material, Effort.quick(), TimeBudget(DISK_SECONDS))
+        with stage("calibrating"):
+            samples = disk_rates(material, Effort.quick(), TimeBudget(DISK_SECONDS))
     except InputError:  # too short to tell, or no direct reads: the rate known so far serves
         samples = ()
     if not samples:

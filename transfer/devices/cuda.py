@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.stage_clock import stage
 from penstock.transfer.devices.device import Kind
 
 INSTALL = 'install it with: pip install "penstock[cuda]"'
@@ -103,7 +104,8 @@ class CudaDevice:
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
         """Allocate page-locked host memory: plain memory, touched, then registered (15 times faster than its own)."""
         array = aligned_empty(count, dtype)
-        array.view(np.uint8)[::4096] = 0
+        with stage("page_locking"):
+            array.view(np.uint8)[::4096] = 0
         self.register(array)
         return array
 
@@ -111,8 +113,9 @@ class CudaDevice:
         """Page-lock memory that was allocated elsewhere; it is released by `close`."""
         at = array.ctypes.data
         if array.nbytes and self._registered.get(at, 0) < array.nbytes:
-            with self._device:
+            with stage("page_locking") as meter, self._device:
                 self._cupy.cuda.runtime.hostRegister(at, array.nbytes, 2)
+                meter.bytes += array.nbytes
             self._registered[at] = array.nbytes
             self._pinned[at] = array
 

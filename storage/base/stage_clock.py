@@ -1,0 +1,233 @@
+"""Where the wall time of a job goes: the clock of its stages, on which each moment of the job counts once.
+
+A job is the walk of one thread, the one that makes the clock. It is in one stage at a time; a stage that begins within
+another interrupts it. So the seconds of all stages add up to the wall time. What other threads do for a stage meanwhile
+is counted beside. The floors below `tools` say what they do (`stage`) and print nothing; `tools` installs a clock and
+reads it, also from a thread of its own. Where no clock is installed, nothing is counted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from penstock.storage.base.busy_timer import BusyTimer
+
+STAGES = (
+    "imports", "opening", "calibrating", "compiling", "kernels", "index", "page_locking", "loading", "state",
+    "iterations", "summary", "writing", "closing", "other",
+)  # fmt: skip
+"""Every stage, in the order in which a job comes to them first.
+
+imports: from the start of the process, with options read. kernels: compiled ones are loaded. page_locking: memory for
+a device is touched and registered. state: memory is planned, every vertex gets its first values. summary: last values
+are fetched, checked and summed up. closing: threads end, memory is given back.
+"""
+
+
+class Meter:
+    """Bytes that a stage has moved so far: whoever is in the stage adds to `bytes`.
+
+    total_bytes: how many there will be, None where that is not known. poll: asked for the bytes instead, by any thread.
+    """
+
+    __slots__ = ("bytes", "poll", "total_bytes")
+
+    def __init__(self, total_bytes: int | None = None, poll: Callable[[], int] | None = None) -> None:
+        self.bytes = 0
+        self.total_bytes = total_bytes
+        self.poll = poll
+
+    @property
+    def moved(self) -> int:
+        """Bytes so far."""
+        return self.bytes if self.poll is None else self.poll()
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """Where time went.
+
+    wall: seconds. seconds: of it, by stage; they add up to it. beside: seconds by stage in which other threads worked
+    at it; bytes: moved by stage. compiled_within: seconds of compiling, and of loading kernels, by the stage that they
+    interrupted; they are not part of that stage's seconds.
+    """
+
+    wall: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    beside: dict[str, float] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+    compiled_within: dict[str, float] = field(default_factory=dict)
+
+    def since(self, earlier: StageTimes) -> StageTimes:
+        """What has passed since `earlier`, of the same clock; stages without any are left out."""
+        return StageTimes(
+            self.wall - earlier.wall,
+            _less(self.seconds, earlier.seconds),
+            _less(self.beside, earlier.beside),
+            {name: size - earlier.bytes.get(name, 0) for name, size in self.bytes.items()},
+            _less(self.compiled_within, earlier.compiled_within),
+        )
+
+
+def _less(later: dict[str, float], earlier: dict[str, float]) -> dict[str, float]:
+    parts = {name: seconds - earlier.get(name, 0.0) for name, seconds in later.items()}
+    return {name: seconds for name, seconds in parts.items() if seconds > 0}
+
+
+@dataclass(frozen=True)
+class PresentStage:
+    """The stage that a job is in: its seconds so far in all, and the meter of what it does now."""
+
+    stage: str
+    seconds: float
+    meter: Meter
+
+
+class _Open:
+    """A stage that has begun and not ended."""
+
+    __slots__ = ("meter", "stage", "within")
+
+    def __init__(self, stage: str, meter: Meter, within: str) -> None:
+        self.stage, self.meter, self.within = stage, meter, within
+
+
+class StageClock:
+    """The clock of one job, whose walk is the calling thread's.
+
+    Parameters
+    ----------
+    began : float, optional
+        When the job began, by `now`; by default at this moment.
+    first : str
+        The stage that it is in, of STAGES.
+    now : callable
+        The time of day that counts.
+    """
+
+    def __init__(
+        self, began: float | None = None, first: str = "other", now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._now = now
+        self._began = self._since = now() if began is None else began
+        self._walker = threading.get_ident()
+        self._lock = threading.Lock()
+        self._open = [_Open(first, Meter(), first)]
+        self._seconds: dict[str, float] = {}
+        self._beside: dict[str, BusyTimer] = {}
+        self._bytes: dict[str, int] = {}
+        self._compiled_within: dict[str, float] = {}
+
+    def turn_to(self, stage: str) -> None:
+        """Be in `stage` wherever no other has begun."""
+        with self._lock:
+            self._settle()
+            self._open[0] = _Open(stage, Meter(), stage)
+
+    def begin(self, stage: str, meter: Meter) -> _Open:
+        """Begin a stage; `end` takes what is returned."""
+        if threading.get_ident() != self._walker:
+            with self._lock:
+                timer = self._beside.setdefault(stage, BusyTimer(self._now))
+            timer.__enter__()
+            return _Open(stage, meter, stage)
+        with self._lock:
+            self._settle()
+            before = self._open[-1]
+            within = before.within if before.stage in _CODE else before.stage
+            self._open.append(_Open(stage, meter, within))
+            return self._open[-1]
+
+    def end(self, opened: _Open) -> None:
+        """End a stage, and what has begun within it and not ended."""
+        moved = opened.meter.moved
+        if threading.get_ident() != self._walker:
+            self._beside[opened.stage].__exit__()
+        with self._lock:
+            if moved:
+                self._bytes[opened.stage] = self._bytes.get(opened.stage, 0) + moved
+            if opened in self._open:
+                self._settle()
+                del self._open[self._open.index(opened) :]
+
+    def times(self) -> StageTimes:
+        """Return where the time has gone so far; any thread may ask."""
+        with self._lock:
+            self._settle()
+            beside = {stage: timer.seconds for stage, timer in self._beside.items()}
+            known = dict(self._seconds), beside, dict(self._bytes), dict(self._compiled_within)
+            return StageTimes(self._since - self._began, *known)
+
+    def present(self) -> PresentStage:
+        """Return the stage that the job is in; any thread may ask."""
+        with self._lock:
+            self._settle()
+            last = self._open[-1]
+            return PresentStage(last.stage, self._seconds[last.stage], last.meter)
+
+    def _settle(self) -> None:
+        """Count the time since the last call for the stage that the job is in."""
+        now = self._now()
+        last, passed = self._open[-1], now - self._since
+        self._seconds[last.stage] = self._seconds.get(last.stage, 0.0) + passed
+        if last.stage in _CODE:
+            self._compiled_within[last.within] = self._compiled_within.get(last.within, 0.0) + passed
+        self._since = now
+
+
+_CODE = ("compiling", "kernels")
+
+
+class _Installed:
+    """The clock that stages count on, if any."""
+
+    clock: StageClock | None = None
+
+
+@contextmanager
+def installed(clock: StageClock) -> Iterator[StageClock]:
+    """Let the stages of this process count on `clock` within the block."""
+    before, _Installed.clock = _Installed.clock, clock
+    try:
+        yield clock
+    finally:
+        _Installed.clock = before
+
+
+def present_clock() -> StageClock | None:
+    """Return the clock that is installed."""
+    return _Installed.clock
+
+
+_UNCOUNTED: AbstractContextManager[Meter] = nullcontext(Meter())
+
+
+def stage(
+    name: str, total_bytes: int | None = None, poll: Callable[[], int] | None = None
+) -> AbstractContextManager[Meter]:
+    """Be in a stage of the job within the block.
+
+    Parameters
+    ----------
+    name : str
+        One of STAGES.
+    total_bytes : int, optional
+        Bytes that it will move.
+    poll : callable, optional
+        Returns the bytes moved so far, from any thread; without it, the block adds to the meter that it gets.
+    """
+    clock = _Installed.clock
+    return _UNCOUNTED if clock is None else _within(clock, name, Meter(total_bytes, poll))
+
+
+@contextmanager
+def _within(clock: StageClock, name: str, meter: Meter) -> Iterator[Meter]:
+    opened = clock.begin(name, meter)
+    try:
+        yield meter
+    finally:
+        clock.end(opened)
