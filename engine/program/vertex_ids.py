@@ -114,6 +114,13 @@ def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:
     each_range(fill, graph.vertices)
 
 
+def original_ranks(graph: Graph) -> NDArray[Any]:
+    """Of every internal id its place in `original_order`, in the graph's id type."""
+    rank = np.empty(graph.vertices, graph.vertex_dtype)
+    fill_ranks(graph, rank)
+    return rank
+
+
 def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any]:
     """For places in `original_order` what stands for the vertices there; the largest value stands for none."""
     if in_original_order(graph):
