@@ -53,7 +53,6 @@ from penstock.transfer.values.rates import Rates
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
-MARKED = 1 << 22  # vertices that are marked together
 
 
 class Session:
@@ -364,8 +363,8 @@ class Session:
             _adopt(worker.state, first)
             if start.active is not None:
                 worker.kernels.mark(worker.state, start.active)
-            for v in range(0, self.graph.vertices if marked else 0, MARKED):
-                worker.kernels.mark(worker.state, np.arange(v, min(v + MARKED, self.graph.vertices)))
+            if marked:
+                worker.kernels.mark(worker.state, np.broadcast_to(np.True_, self.graph.vertices))
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:

@@ -21,6 +21,7 @@ from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.storage.base.errors import InputError
@@ -129,7 +130,7 @@ class HostKernels:
         return state.active.words
 
     def mark(self, state: State, active: NDArray[Any]) -> None:
-        """Make these vertices (less `first`) pending."""
+        """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""
         state.pending.add(active)
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -296,9 +297,12 @@ class HostKernels:
 
     def mark_outside(self, state: State, index: Index, largest: Any) -> None:
         """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
-        outside = np.flatnonzero(state.arrays[0] != largest)
-        starts = index.starts(state.first, state.last + 1)
-        state.pending.add(outside[starts[outside + 1] > starts[outside]])
+        forest, base = state.arrays[0], state.first
+
+        def is_outside(first: int, last: int) -> NDArray[np.bool_]:
+            return (forest[first:last] != largest) & (index.degrees(base + first, base + last) > 0)
+
+        state.pending.add(mask_of(is_outside, len(forest)))
 
     def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
