@@ -65,10 +65,10 @@ class StageTimes:
     def since(self, earlier: StageTimes) -> StageTimes:
         """What has passed since `earlier`, of the same clock; stages without any are left out."""
         return StageTimes(
-            self.wall - earlier.wall,
+            max(0.0, self.wall - earlier.wall),
             _less(self.seconds, earlier.seconds),
             _less(self.beside, earlier.beside),
-            {name: size - earlier.bytes.get(name, 0) for name, size in self.bytes.items()},
+            {name: more for name, size in self.bytes.items() if (more := size - earlier.bytes.get(name, 0)) > 0},
             _less(self.compiled_within, earlier.compiled_within),
         )
 

@@ -115,8 +115,9 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.note))
-    with stage("iterations"):
+    with stage("iterations") as meter:
         for record in followed:
+            meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration
             metrics.note(record)
             context.seen.note(record)
