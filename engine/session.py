@@ -376,6 +376,8 @@ class Session:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         equipment = self._equip(asks.needs, program)
+        if program.combine == "union":
+            equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
@@ -385,11 +387,7 @@ class Session:
                 state.accumulate_apart()
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
-                if program.early_exit:
-                    kernels.use()
-                    with stage("index"):
-                        stream.fill_heads(kernels, state)
-                else:
+                if not program.early_exit:
                     stream.heads = None
             seen = kernels
             if self._watch is not None:

@@ -12,8 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
 
 from penstock.storage.base.errors import RunError
 from penstock.transfer.routes import cel
@@ -142,8 +140,7 @@ class PrefetchQueue:
                 except RunError as error:
                     _log.debug("what was read ahead and is not wanted any more could not be read: %s", error)
                 else:
-                    none: dict[str, Any] = {"partitions": (), "wanted": 0, "edges": 0, "lines": 0, "predicted": None}
-                    found.append(replace(record, **none, spans=()))
+                    found.append(record.apart())
         finally:
             self.release()
         return found

@@ -181,22 +181,29 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
     divided, parts = placed.divided, placed.parts
     host = _host_memory(graph, config, needs, divided)
     source: LinkSource
-    held, ahead, read = None, 0, 0
+    held, ahead, read, brought = None, 0, 0, 0
     width = graph.out.edge_bytes(needs.weighted)
-    if divided is not None and not divided.whole:
-        held = make_cache(graph, needs, divided, _numbers)
+    if divided is None:
+        source = PinnedReader(device, {})
+    else:
+        if divided.whole:
+            divided = replace(divided, partition_edges=parts.partition_edges)
+        held = make_cache(graph, needs, divided, _numbers, apart=divided.whole)
         staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
         source, ahead = StagedReader(device, staging, needs.adjacencies), staging.options.ahead
-        host = replace(host, parts=host.parts | _held("cache", held))
-    else:
-        source = PinnedReader(device, {})
-        if divided is not None:
-            read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
-            host = replace(host, parts=host.parts | {"edges": needs.edge_bytes})
+        kept = {"edges": needs.edge_bytes} if divided.whole else _held("cache", held)
+        host = replace(host, parts=host.parts | kept)
     options = link_options(config, device.kind, parts, ahead)
     cache = make_cache(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, source, device, cache, options)
-    brought = 0 if cache is None else _fill(pipeline, (cache, held), needs) * width
+    if cache is not None:
+        brought = _place(pipeline, needs) * width
+        if divided is None or not divided.whole or not parts.slabs:
+            _keep((cache, held), needs.weighted)
+            if divided is not None and divided.whole:
+                read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
+        else:
+            brought = 0  # it travels when it is first wanted
     slab = parts.partition_edges * parts.combine * width
     if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
@@ -241,8 +248,8 @@ def _held(name: str, cache: HostCache | None) -> dict[str, int]:
     return {name: 0 if cache is None else cache.nbytes}
 
 
-def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], needs: MemoryRequest) -> int:
-    """Give places on the device to what goes there before the first iteration; return its edges."""
+def _place(pipeline: Pipeline, needs: MemoryRequest) -> int:
+    """Give places on the device to what is chosen for it before the first iteration; return its edges."""
     cache, brought = pipeline.cache, 0
     assert cache is not None
     for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
@@ -250,7 +257,6 @@ def _fill(pipeline: Pipeline, caches: tuple[HostCache | None, ...], needs: Memor
         numbers = initial_residents(needs, adjacency, table, count)
         cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
         brought += int(table.lengths[numbers].sum())
-    _keep(caches, needs.weighted)
     return brought
 
 

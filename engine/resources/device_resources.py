@@ -7,6 +7,7 @@ that is not here.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,14 +35,18 @@ from penstock.transfer.staging.gather_buffers import MOST_THREADS
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.read.partition_cache import HostCache
     from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
+
+
+LOADED_AT_ONCE = 4
+"""Partitions that are on their way to the device at once before the first iteration."""
 
 
 def device_of(config: Config, graph: Graph) -> Device | None:
@@ -86,7 +91,7 @@ class DeviceResources(HostResources):
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
-        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
+        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, parts.partition_edges, timeline)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
             staging = self.host.staging
@@ -96,19 +101,37 @@ class DeviceResources(HostResources):
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
             if cache is not None:
-                with stage("loading"):
-                    self._fill(cache)
+                self._place(cache)
         except BaseException:
             self.close()
             raise
 
-    def _fill(self, cache: HostCache) -> None:
-        """Bring what is to be on the device before the first iteration."""
+    def _place(self, cache: HostCache) -> None:
+        """Choose what is to stay on the device; bring it now unless it comes from disk and there are slabs.
+
+        Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
+        """
         adjacencies = self.needs.adjacencies
         for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
-            directory = self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
-            self._load(cache, directory, initial_residents(self.needs, adjacency, directory.table, count))
-        self._device.finish()
+            directory = self._directory(adjacency)
+            entries = cache.entry(directory.key, 0) + initial_residents(self.needs, adjacency, directory.table, count)
+            cache.replace((), entries)
+            cache.use[entries] = 1.0
+        if not (self.host.loading and self.pipelines[0].options.slabs):
+            self.bring_residents()
+
+    def bring_residents(self) -> None:
+        """Bring what has a place on the device and is not there yet."""
+        cache = self.pipelines[0].cache
+        with stage("loading"):
+            for adjacency in () if cache is None else self.needs.adjacencies:
+                directory = self._directory(adjacency)
+                lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
+                self._load(directory, np.flatnonzero(lacking).tolist())
+            self._device.finish()
+
+    def _directory(self, adjacency: Adjacency) -> PartitionDirectory:
+        return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
 
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         stream = super()._lane(number, walk, weighted)
@@ -132,20 +155,27 @@ class DeviceResources(HostResources):
         self._kept.append(array)
         return array
 
-    def _load(self, cache: HostCache, directory: PartitionDirectory, numbers: NDArray[np.int64]) -> None:
-        """Give these partitions of an adjacency their places and bring them: what stays travels once."""
-        weighted, adjacency = self.needs.weighted, directory.adjacency
-        entries = cache.entry(directory.key, 0) + numbers
-        cache.replace((), entries)
-        cache.use[entries] = 1.0
-        step, last = cache.partition_edges // adjacency.chunk_edges, -(-adjacency.edges // adjacency.chunk_edges)
-        for first in (int(number) for number in numbers):
-            chunks = np.arange(first * step, min((first + 1) * step, last))
-            record = TaskRecord("filter", directory.direction, (first,))
-            transfer = fetch(directory.request(first, first, chunks, weighted, record), directory)
-            assert transfer is not None, "the host has a slab for the one partition that is being loaded"
-            transfer.view()
-            transfer.release()
+    def _load(self, directory: PartitionDirectory, numbers: list[int]) -> None:
+        """Bring these partitions of an adjacency to their places, several at once."""
+        adjacency, options = directory.adjacency, directory.staging.options
+        step, last = options.partition_edges // adjacency.chunk_edges, -(-adjacency.edges // adjacency.chunk_edges)
+        coming: deque[Transfer] = deque()
+        try:
+            for number in numbers:
+                chunks = np.arange(number * step, min((number + 1) * step, last))
+                record = TaskRecord("filter", directory.direction, (number,))
+                request = directory.request(number, number, chunks, self.needs.weighted, record)
+                if len(coming) == LOADED_AT_ONCE:
+                    _finish(coming.popleft())
+                while (transfer := fetch(request, directory)) is None:
+                    assert coming, "the host has a slab for a partition that is loaded alone"
+                    _finish(coming.popleft())
+                coming.append(transfer)
+            while coming:
+                _finish(coming.popleft())
+        finally:
+            for transfer in coming:
+                transfer.release()
 
     def close(self) -> None:
         """Let go of the edges on the device."""
@@ -156,6 +186,14 @@ class DeviceResources(HostResources):
         for array in self._kept:
             self._device.free(array)
         self._kept.clear()
+
+
+def _finish(transfer: Transfer) -> None:
+    """Wait until a transfer has arrived, and release it."""
+    try:
+        transfer.view()
+    finally:
+        transfer.release()
 
 
 def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:

@@ -87,14 +87,21 @@ class EdgeStream:
         """How many edges of every row need not travel, because they are among the heads."""
         return 0 if self.heads is None else self.heads.each
 
-    def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> None:
-        """Bring every edge once, and keep the heads."""
-        if self.heads is not None and not self.heads.filled:
-            everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
-            with self.views(kernels, state, everyone, ()) as views:
-                for view in views:
-                    kernels.cache_row_prefixes(view, self.index, self.heads)
-            self.heads.filled = True
+    @property
+    def _is_pinned(self) -> bool:
+        """Whether every edge is in page-locked host memory."""
+        return self.pipeline.staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
+
+    def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
+        """Bring every edge once, and keep the heads; returns records of what moved, as edges of no partition."""
+        if self.heads is None or self.heads.filled:
+            return []
+        everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
+        with self.views(kernels, state, everyone, ()) as views:
+            for view in views:
+                kernels.cache_row_prefixes(view, self.index, self.heads)
+        self.heads.filled = True
+        return [record.apart() for record in self.records]
 
     @property
     def here(self) -> NDArray[np.bool_]:
@@ -238,7 +245,7 @@ class EdgeStream:
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
-        able = self.linked and self.mine is None and not self.pipeline.source.staged
+        able = self.linked and self.mine is None and self._is_pinned
         lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")

@@ -1,12 +1,13 @@
 """The host's side of a link: where a device with memory of its own gets the edges that it does not hold.
 
-Host memory that the device copies from is page-locked. It holds all edges of the adjacencies where the host memory
-budget allows it; else edges are read from disk into a cache and slabs of the host, from which they are carried on.
-Refuses, through `layout`, a budget in which neither works.
+Host memory that the device copies from is page-locked. Where the host memory budget allows it, it has a place for every
+edge: those of a graph on disk are read when they are first wanted. Else edges are read from disk into a cache and slabs
+of the host, from which they are carried on. Refuses a budget in which neither works.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike, NDArray
@@ -17,6 +18,8 @@ from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.loading_reader import LoadingReader
+from penstock.transfer.staging.page_locked_runs import PageLockedRuns
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
 
@@ -43,6 +46,10 @@ class PinnedHost(HostDevice):
         self._arrays.append(self._device.host_array(count, dtype))
         return self._arrays[-1]
 
+    def plain_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Allocate `count` items whose pages are touched when written, and locked when given to `register`."""
+        return super().host_array(count, dtype)
+
     def register(self, array: NDArray[Any]) -> None:
         """Page-lock memory that was allocated elsewhere."""
         self._device.register(array)
@@ -58,8 +65,8 @@ class PinnedHost(HostDevice):
 class HostEdgeSource:
     """What host memory holds for a device behind a link.
 
-    source: brings edges to the device. staging, disk: what the host stages edges in and reads them with, None if it
-    holds all of them.
+    source: brings edges to the device. staging, disk: what the host stages edges in and reads them with, None for a
+    graph in memory. loading: whether the host keeps all that is read from disk. partition_edges: of the device.
     """
 
     def __init__(
@@ -69,47 +76,44 @@ class HostEdgeSource:
         needs: MemoryRequest,
         device: Device,
         divided: HostBudget | None,
+        partition_edges: int,
         timeline: Timeline | None = None,
     ) -> None:
         for adjacency in needs.adjacencies:
             adjacency.index()  # what fails here leaves no thread behind
-        self._timeline = timeline
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
         self.staging: Staging | None = None
+        self.loading = divided is not None and divided.whole
         self.source: LinkSource
         try:
-            if divided is None or divided.whole:
-                arrays = {
-                    a.direction: self._whole(graph, config, a, needs.weighted, divided) for a in needs.adjacencies
-                }
-                self.source = PinnedReader(device, arrays)
+            if divided is None:
+                self.source = PinnedReader(device, {a.direction: self._pinned(a, needs) for a in needs.adjacencies})
                 return
             self.disk = open_reader(graph, config, divided, timeline)
-            cache = make_cache(graph, needs, divided, self._host.host_array)
+            if divided.whole:
+                divided = replace(divided, partition_edges=partition_edges)
+            allocate = self._host.plain_array if divided.whole else self._host.host_array
+            cache = make_cache(graph, needs, divided, allocate, apart=divided.whole)
             self.staging = host_staging(graph, divided, self._host, self.disk, cache)
-            self.source = StagedReader(device, self.staging, needs.adjacencies)
+            if cache is not None and divided.whole:
+                locked = PageLockedRuns(self._host, cache)
+                self.source = LoadingReader(device, self.staging, needs.adjacencies, locked)
+            else:
+                self.source = StagedReader(device, self.staging, needs.adjacencies)
         except BaseException:
             self.close()
             raise
 
-    def _whole(
-        self, graph: Graph, config: Config, adjacency: Adjacency, weighted: bool, divided: HostBudget | None
-    ) -> tuple[Any, Any]:
-        """All edges of an adjacency in page-locked memory: neighbors, and weights or None."""
-        if adjacency.arrays is not None:
-            neighbors, weights = adjacency.arrays
-            for array in (neighbors, weights if weighted else None):
-                if array is not None:
-                    self._host.register(array)
-            return neighbors, weights if weighted else None
-        neighbors = self._host.host_array(adjacency.edges, adjacency.neighbor_dtype)
-        kind = adjacency.weight_dtype if weighted else None
-        weights = None if kind is None else self._host.host_array(adjacency.edges, kind)
-        assert divided is not None, "a graph on disk has its host's memory divided"
-        with open_reader(graph, config, divided, self._timeline) as reader:
-            reader.fetch_all(adjacency, neighbors, weights)
-        return neighbors, weights
+    def _pinned(self, adjacency: Adjacency, needs: MemoryRequest) -> tuple[Any, Any]:
+        """The arrays of an adjacency in memory, page-locked: neighbors, and weights or None."""
+        assert adjacency.arrays is not None, "only a graph on disk has its host's memory divided"
+        neighbors, weights = adjacency.arrays
+        found = neighbors, weights if needs.weighted else None
+        for array in found:
+            if array is not None:
+                self._host.register(array)
+        return found
 
     def close(self) -> None:
         """Stop reading, and release the page-locked memory."""

@@ -119,6 +119,9 @@ class HostResources:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
 
+    def bring_residents(self) -> None:
+        """Do nothing: edges are read when they are first wanted."""
+
     @property
     def holdings(self) -> HeldBytes:
         """What stays where."""
@@ -212,15 +215,20 @@ def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, parti
 
 
 def make_cache(
-    graph: Graph, needs: MemoryRequest, divided: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty
+    graph: Graph,
+    needs: MemoryRequest,
+    divided: HostBudget | DeviceBudget,
+    allocate: Allocate = aligned_empty,
+    *,
+    apart: bool = False,
 ) -> HostCache | None:
-    """The cache that a division of the host's memory, or of a device's, leaves room for."""
+    """The cache that a division of the host's memory, or of a device's, leaves room for; apart: see `HostCache`."""
     if not divided.slots:
         return None
     extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
-    return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate)
+    return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate, apart=apart)
 
 
 def _whole_chunks(partition_bytes: int, graph: Graph) -> int:

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import logging
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,11 +22,11 @@ import numba
 import numpy as np
 from numba.core import event as events
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
 
 MOST_ENTRIES = 4096
@@ -122,12 +121,17 @@ def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
     Parameters
     ----------
     compiled : Dispatcher
-        What `numba.njit` returned.
+        What `numba.njit` returned, for arguments of Numba's own types.
     key : callable, optional
         Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
     """
     compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled))
+    compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def source_digest(function: Any) -> str:
@@ -223,12 +227,11 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         if not self._enabled:
             return None
         with loading():
-            target_context.refresh()
             content = take(self._entry(sig, target_context.codegen()), _HOST)
             if content is None:
                 return None
             count_loaded()
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            return load(content, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.base.slot_pool import SlotPool, aligned_empty
+from penstock.storage.base.slot_pool import ALIGNMENT, SlotPool, aligned_empty
 
 NEIGHBORS = 1
 WEIGHTS = 2
@@ -45,7 +45,8 @@ class HostCache:
     The arena has ``slots`` places of ``partition_edges`` edges each (None: one for every partition), and room for
     weights where ``weight_dtype`` is given. A partition is known by its entry, `entry(direction, number)`; `starts`,
     `use` and `pins` are arrays with one item per entry. `starts` is the arena position (in edges) of a placed
-    partition, else -1. `changes`: how often what is held has changed.
+    partition, else -1. `changes`: how often what is held has changed. ``apart``: where every partition has a place, an
+    adjacency begins with a page of its own, which can be locked apart from the other's.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class HostCache:
         weight_dtype: DTypeLike | None = None,
         slots: int | None = None,
         allocate: Allocate = aligned_empty,
+        *,
+        apart: bool = False,
     ) -> None:
         self.partition_edges = partition_edges
         self.extents = {extent.direction: extent for extent in extents}
@@ -80,7 +83,8 @@ class HostCache:
             edges = 0
             for direction, span in self._entries.items():
                 self.starts[span] = edges + np.arange(span.stop - span.start) * partition_edges
-                edges += self.extents[direction].edges
+                there = self.extents[direction].edges
+                edges += -(-there // ALIGNMENT) * ALIGNMENT if apart else there
         self._neighbors = allocate(edges, neighbor_dtype)
         self._weights = None if weight_dtype is None else allocate(edges, weight_dtype)
 
@@ -151,6 +155,13 @@ class HostCache:
         part = slice(int(run[0]), int(run[0]) + e1 - e0)
         weights = self._weights[part] if with_weights and self._weights is not None else None
         return self._neighbors[part], weights
+
+    def adjacency(self, direction: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the arena's arrays of an adjacency all of whose partitions have places, loaded or not."""
+        first, edges = self._entries[direction].start, self.extents[direction].edges
+        start = int(self.starts[first]) if edges else 0
+        part = slice(start, start + edges)
+        return self._neighbors[part], None if self._weights is None else self._weights[part]
 
     def replace(self, evict: Iterable[int], admit: Iterable[int]) -> None:
         """Take the places of some entries away and give places to others, which hold nothing yet.

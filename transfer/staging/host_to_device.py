@@ -16,6 +16,7 @@ from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSpan
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.page_locked_runs import PageLockedRuns, consecutive
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
@@ -26,10 +27,11 @@ class Link:
     """A stream of copies to a device; every copy has an event before and after it.
 
     free: the event after which targets of what is fetched may be written; None: after all kernels launched so far.
+    locked: which chunks of the host's memory are page-locked together, None where all of an array is.
     """
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, locked: PageLockedRuns | None = None) -> None:
+        self.device, self.locked = device, locked
         self.free: Event = None
         self._stream = device.stream()
 
@@ -62,7 +64,7 @@ class Link:
     def copy_chunks(
         self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int], free: Event
     ) -> tuple[int, LinkSpan]:
-        """Start copying chunks of an adjacency, ascending: a copy for each run of neighboring ones and each array.
+        """Start copying chunks of an adjacency, ascending: a copy for each run of neighbors locked as one, and array.
 
         source, target: arrays, None for no weights, and the edge that is item 0 of them. Returns the bytes, and the
         events around. free: as in `copy_async`.
@@ -73,8 +75,10 @@ class Link:
         self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int]
     ) -> int:
         (adjacency, chunks), (arrays, first_source), (places, first_target) = wanted, source, target
-        size, step = 0, adjacency.chunk_edges
-        for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1) if len(chunks) else []:
+        size, step, weighted = 0, adjacency.chunk_edges, places[1] is not None and arrays[1] is not None
+        direction = adjacency.direction
+        runs = consecutive(chunks) if self.locked is None else self.locked.copies(direction, chunks, weighted)
+        for run in runs:
             e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
             for place, array in zip(places, arrays, strict=True):
                 if place is not None and array is not None:
@@ -97,8 +101,8 @@ class PinnedReader(Link):
     staged = False
     cache = None
 
-    def __init__(self, device: Device, arrays: Mapping[str, Arrays]) -> None:
-        super().__init__(device)
+    def __init__(self, device: Device, arrays: Mapping[str, Arrays], locked: PageLockedRuns | None = None) -> None:
+        super().__init__(device, locked)
         self._arrays = dict(arrays)
         self._mapped: dict[str, Arrays] = {}
 

@@ -1,9 +1,10 @@
 """Edges that come from disk to a device behind a link, by way of page-locked host memory.
 
 A fetch has two legs: a partition is brought to the host (into its place in the host cache, or into a slab), and what
-was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses more than one
-partition a fetch, for a slab holds one. There are no callbacks: the second leg starts when the launching thread next
-asks whether the first is over, or for the result, while the disk is busy with what was fetched after it.
+was wanted of it is then copied over the link; the host's slab goes back once the copy has passed. Refuses a fetch of
+several partitions unless they lie one after another in the cache: a slab holds one. There are no callbacks: the second
+leg starts when the launching thread next asks whether the first is over, or for the result, while the disk is busy with
+what was fetched after it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.host_to_device import InPlace, Link
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.page_locked_runs import PageLockedRuns
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import LINK
@@ -32,8 +34,14 @@ class StagedReader(Link):
 
     staged = True
 
-    def __init__(self, device: Device, host: Staging, adjacencies: Iterable[AdjacencyArrays]) -> None:
-        super().__init__(device)
+    def __init__(
+        self,
+        device: Device,
+        host: Staging,
+        adjacencies: Iterable[AdjacencyArrays],
+        locked: PageLockedRuns | None = None,
+    ) -> None:
+        super().__init__(device, locked)
         self.host, self.cache = host, host.cache
         self.lent = LentSlabs(device)
         self._hosts = {
@@ -41,18 +49,19 @@ class StagedReader(Link):
         }
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _StagedCopy | None:
-        """Start bringing chunks of one partition to the host; None while every slab of the host is in use."""
+        """Start bringing chunks to the host; None while every slab of the host is in use."""
         host = self._hosts[request.adjacency.direction]
         step = host.table.partition_edges
         number, last = (int(chunk) * request.adjacency.chunk_edges // step for chunk in (chunks[0], chunks[-1]))
-        if number != last:
-            raise RuntimeError(f"chunks {chunks[0]}..{chunks[-1]} are of more than one partition")
-        transfer = self.lent.fetch(host.request(number, number, chunks, request.with_weights, request.record), host)
+        if number != last and not host.is_cached(number, last):
+            raise RuntimeError(f"chunks {chunks[0]}..{chunks[-1]} are of several partitions in several places")
+        transfer = self.lent.fetch(host.request(number, last, chunks, request.with_weights, request.record), host)
         return None if transfer is None else _StagedCopy(self, transfer, request, chunks, arrays)
 
     def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency:
         """Return what the host must read from disk for what the device lacks, once its cache has chosen."""
-        self.settle()  # what the device still reads of the host keeps its place until then
+        if self.cache is None or not self.cache.whole:
+            self.settle()  # what the device still reads of the host keeps its place until then
         host = self._hosts[adjacency.direction]
         edges = np.where(host.partitions_of(absent), host.table.lengths, 0)
         lacking = replace(demand, active_edges=edges, wanted_chunks=absent.astype(np.uint8), whole=False)
@@ -87,7 +96,12 @@ class StagedReader(Link):
             return None
         neighbors, weights = host.arrays
         mapped = None if weights is None else self.device.mapped(weights)
-        return _StagedInPlace(request.view((self.device.mapped(neighbors), mapped)), self, host)
+        return _StagedInPlace(request, (self.device.mapped(neighbors), mapped), self, host)
+
+    def lock(self, request: EdgeRequest, chunks: Ints) -> None:
+        """Page-lock chunks that have arrived in the host's memory, where that is not done from the start."""
+        if self.locked is not None:
+            self.locked.lock(request.adjacency.direction, chunks, request.with_weights)
 
 
 class LentSlabs:
@@ -155,6 +169,7 @@ class _StagedCopy:
         """Wait for the host's chunks, which note in the record what was read, and start the copy."""
         if self._end is None:
             view, request, reader = self._host.view(), self._request, self._reader
+            reader.lock(request, self._chunks)
             held, target = ((view.neighbors, view.weights), view.e0), (self._arrays, request.e0)
             size, span = reader.copy_chunks((request.adjacency, self._chunks), held, target, self._free)
             self._end = span[1]
@@ -173,9 +188,9 @@ class _StagedCopy:
 class _StagedInPlace(InPlace):
     """A view of host memory that kernels read over the link; it stays there until they have done."""
 
-    def __init__(self, view: View, reader: StagedReader, host: Transfer) -> None:
-        super().__init__(view, reader.device)
-        self._lent = reader.lent
+    def __init__(self, request: EdgeRequest, arrays: Arrays, reader: StagedReader, host: Transfer) -> None:
+        super().__init__(request.view(arrays), reader.device)
+        self._request, self._reader = request, reader
         self._host: Transfer | None = host
         self._shown = False
 
@@ -187,6 +202,7 @@ class _StagedInPlace(InPlace):
         """Wait for the host's chunks, and let the link begin."""
         assert self._host is not None, "a transfer is shown before it is released"
         self._host.view()
+        self._reader.lock(self._request, self._request.chunks)
         self._shown = True
         return super().view()
 
@@ -195,6 +211,6 @@ class _StagedInPlace(InPlace):
         super().release()
         host, self._host = self._host, None
         if host is not None and self._shown:
-            self._lent.lend(host, self._device.event(None))
+            self._reader.lent.lend(host, self._device.event(None))
         elif host is not None:
             host.release()

@@ -8,7 +8,7 @@ name its vertex.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -246,3 +246,7 @@ class TaskRecord:
     spans: tuple[Span, ...] = ()
     rows: int = 0
     walk: int = 0
+
+    def apart(self) -> TaskRecord:
+        """Return what was moved, as a task of no partition: none of an iteration's edges were wanted of it."""
+        return replace(self, partitions=(), wanted=0, edges=0, lines=0, predicted=None, spans=())

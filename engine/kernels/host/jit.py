@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from penstock.engine.kernels.host.openmp import start_threads
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.storage.base.budget import check_room
@@ -75,6 +76,7 @@ class JitKernel:
     @functools.cached_property
     def parallel(self) -> Any:
         """The version for `prange` on all threads."""
+        start_threads()  # compiling or loading it would start them otherwise
         return self._compiled(parallel=True)
 
     @functools.cached_property
@@ -108,8 +110,8 @@ class _Known:
     forked = False
 
 
-def check_workers(threads: int) -> None:
-    """Make sure that kernels can run on so many threads.
+def use_workers(threads: int) -> None:
+    """Let kernels run on so many threads from now on.
 
     Raises InputError in a process that was forked too late, RunError where no further threads can start.
     """
@@ -118,6 +120,8 @@ def check_workers(threads: int) -> None:
     if not _Known.startable:
         check_startable(threads - 1, "penstock-kernel")
         _Known.startable = True
+    start_threads()
+    numba.set_num_threads(threads)
 
 
 def _after_fork() -> None:

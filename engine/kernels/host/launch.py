@@ -18,7 +18,7 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.jit import JitKernel, check_workers, compile_author
+from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.state.frontier import Frontier
@@ -75,9 +75,8 @@ class HostKernels:
         self._made = _MADE.setdefault(self._key, {})
 
     def use(self) -> None:
-        """Take the threads that this device may use; call before a run of kernels. Raises as `check_workers`."""
-        check_workers(self.threads)
-        numba.set_num_threads(self.threads)
+        """Take the threads that this device may use; call before a run of kernels. Raises as `use_workers`."""
+        use_workers(self.threads)
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.jit import kernel
+from penstock.engine.kernels.host.jit import kernel, use_workers
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
@@ -103,7 +103,7 @@ class HostProbes:
         self._nothing = np.zeros(1, dtype=np.uint32), np.zeros(1), np.zeros(1)
 
     def _use(self, threads: int) -> None:
-        numba.set_num_threads(min(threads, self._most))
+        use_workers(min(threads, self._most))
 
     def pull(self, neighbors: NDArray[Any], values: NDArray[Any], edges: int, threads: int) -> NDArray[np.float64]:
         """As `Probes.pull`; float64[rows]."""

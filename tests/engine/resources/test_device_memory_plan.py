@@ -46,7 +46,9 @@ def test_auto_reads_in_place_where_no_slab_fits(
     check(name, EDGES, result.fields)
     tasks = [task for record in result.records for task in record.tasks]
     assert {task.route for task in tasks} == {"zero-copy"}
-    assert any(task.chunks_read for task in tasks) == on_disk
+    read = sum(task.chunks_read for task in tasks)
+    assert read > 0
+    assert on_disk or read <= sum(one.chunks for one in graph.adjacencies)  # what host memory holds is read once
     assert "0 B on a device; routes resident, zero-copy; partitions of 64 edges, 0 slabs" in caplog.text
     assert told.placement is not None
     assert not told.placement.whole

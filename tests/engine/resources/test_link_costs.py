@@ -47,7 +47,10 @@ def test_what_is_on_the_device(told: list[LinkCosts], graph: Graph, memory: int,
     assert told
     assert {(link.head, link.edge_bytes, link.glance) for link in told} == {(head, 4, GLANCE["emulated"])}
     sides = [side for link in told for side in (link.push, link.pull)]
-    assert {(side.chunks, side.fetch_seconds) for side in sides} == {(313, 0.0)}
+    assert {side.chunks for side in sides} == {313}
+    assert min(side.fetch_seconds for side in sides) >= 0.0
+    fetches = [link.push.fetch_seconds + link.pull.fetch_seconds for link in told]
+    assert fetches[-1] < fetches[0]  # what was read stays in host memory
     held = sum(max(side.here for side in kind) for kind in (sides[::2], sides[1::2])) * 80_000
     assert 0 <= held <= memory
 

@@ -1,0 +1,76 @@
+"""Which chunks of a host cache are page-locked: runs of them, locked when their edges have arrived.
+
+Memory that the reading threads have written is locked 15 times faster than new memory, and what no one wants is never
+touched. A copy to the device must stay within one locked run.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.slot_pool import ALIGNMENT
+from penstock.storage.read.partition_cache import HostCache
+from penstock.transfer.devices.device import Device
+from penstock.transfer.values.task import Ints
+
+
+class PageLockedRuns:
+    """The locked chunks of a cache that has a place for every partition, each adjacency apart.
+
+    host: locks memory, and releases it when it is closed. `seconds`, `nbytes`: spent locking, and locked, so far.
+    """
+
+    def __init__(self, host: Device, cache: HostCache) -> None:
+        self._host, self._cache = host, cache
+        self._runs: dict[tuple[str, bool], NDArray[np.int32]] = {
+            (direction, weights): np.zeros(extent.chunks, dtype=np.int32)
+            for direction, extent in cache.extents.items()
+            for weights in (False, True)
+        }
+        self._count = 0
+        self.seconds, self.nbytes = 0.0, 0
+
+    def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
+        began = time.perf_counter()
+        neighbors, weights = self._cache.adjacency(direction)
+        self._lock(direction, False, neighbors, chunks)
+        if with_weights and weights is not None:
+            self._lock(direction, True, weights, chunks)
+        self.seconds += time.perf_counter() - began
+
+    def _lock(self, direction: str, of_weights: bool, array: NDArray[np.generic], chunks: Ints) -> None:
+        runs, step = self._runs[direction, of_weights], self._cache.extents[direction].chunk_edges
+        for run in consecutive(chunks[runs[chunks] == 0]):
+            if step * array.itemsize % ALIGNMENT:  # chunks share pages: all of them at once
+                runs[:] = self._register(array)
+                return
+            runs[run] = self._register(array[int(run[0]) * step : (int(run[-1]) + 1) * step])
+
+    def _register(self, array: NDArray[np.generic]) -> int:
+        """Lock a run; returns its number, from 1."""
+        self._host.register(array)
+        self.nbytes += array.nbytes
+        self._count += 1
+        return self._count
+
+    def lock_all(self, direction: str, with_weights: bool) -> None:
+        """Lock what is left of an adjacency, all of whose edges are in place."""
+        self.lock(direction, np.arange(self._cache.extents[direction].chunks), with_weights)
+
+    def copies(self, direction: str, chunks: Ints, with_weights: bool) -> list[Ints]:
+        """Split locked chunks, ascending, into what one copy may bring: neighbors that were locked together."""
+        ends = np.diff(self._runs[direction, False][chunks]) != 0
+        if with_weights:
+            ends |= np.diff(self._runs[direction, True][chunks]) != 0
+        return consecutive(chunks, ends)
+
+
+def consecutive(chunks: Ints, ends: NDArray[np.bool_] | None = None) -> list[Ints]:
+    """Split ascending numbers into runs of neighbors; ends: where a run ends besides, bool[len(chunks) - 1]."""
+    if not len(chunks):
+        return []
+    gaps = np.diff(chunks) != 1
+    return np.split(chunks, np.flatnonzero(gaps if ends is None else gaps | ends) + 1)
