@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.stage_clock import Meter, stage
+from penstock.storage.clocks.stage_clock import Meter, stage
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.direct_io import OpenFile

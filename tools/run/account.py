@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.storage.base.compile_times import compile_times
-from penstock.storage.base.stage_clock import STAGES, StageClock, StageTimes
+from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.clocks.stage_clock import STAGES, StageClock, StageTimes
 
 STAGE_NAMES = {
     "imports": "imports, options",

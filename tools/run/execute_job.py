@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
-from penstock.storage.base.stage_clock import StageClock, installed, stage
+from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.storage.base.compile_times import compile_times
+from penstock.storage.clocks.compile_times import compile_times
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.run.account import STAGE_NAMES, JobClock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from penstock.storage.base.stage_clock import StageTimes
+from penstock.storage.clocks.stage_clock import StageTimes
 from penstock.tools.report.bottleneck import Spent, judge
 from penstock.tools.report.job_verdict import judge_job
 from penstock.tools.run.account import Account

@@ -6,8 +6,8 @@ import re
 import sys
 import threading
 
-from penstock.storage.base.compile_times import compiling
-from penstock.storage.base.stage_clock import StageClock, installed, stage
+from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.stage_progress import StageBars, stages_shown
@@ -75,7 +75,7 @@ def test_without_a_terminal_no_thread_is_started() -> None:
 
 SLOW_STAGE = """
 import time
-from penstock.storage.base.stage_clock import StageClock, installed, stage
+from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.stage_progress import stages_shown

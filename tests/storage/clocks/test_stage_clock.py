@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from penstock.storage.base.compile_times import compiling, loading
-from penstock.storage.base.stage_clock import StageClock, StageTimes, installed, stage
+from penstock.storage.clocks.compile_times import compiling, loading
+from penstock.storage.clocks.stage_clock import StageClock, StageTimes, installed, stage
 
 
 class Clock:

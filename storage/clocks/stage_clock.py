@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from penstock.storage.base.busy_timer import BusyTimer
+from penstock.storage.clocks.busy_timer import BusyTimer
 
 STAGES = (
     "imports", "opening", "calibrating", "compiling", "kernels", "index", "page_locking", "loading", "state",
