@@ -148,7 +148,8 @@ class AnswerOptions:
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
         if self.path is not None:
-            from penstock.storage.results.result_tables import writer_for
+            with stage("imports"):
+                from penstock.storage.results.result_tables import writer_for
 
             if there:
                 check_target(self.path, force=force)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from penstock.storage.clocks.compile_times import compiling, loading
-from penstock.storage.clocks.stage_clock import StageClock, StageTimes, installed, stage
+from penstock.storage.clocks.stage_clock import StageClock, StageTimes, installed, stage, waiting
 
 
 class Clock:
@@ -135,6 +135,33 @@ def test_other_threads_are_told_beside() -> None:
     times = clock.times()
     assert (times.beside, times.bytes) == ({"loading": 5.0}, {"loading": 3})
     assert times.wall == sum(times.seconds.values()) == 6.0
+
+
+def test_a_job_that_waits_for_a_thread_that_compiles_is_compiling() -> None:
+    time = Clock()
+    clock = StageClock(now=time)
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with compiling():
+            begun.set()
+            ended.wait()
+
+    with installed(clock), stage("iterations"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait()
+        time.go(1)
+        with waiting():
+            time.go(2)
+            ended.set()
+            thread.join()
+            time.go(4)
+        time.go(8)
+    times = clock.times()
+    assert times.seconds == {"other": 0.0, "iterations": 13.0, "compiling": 2.0}
+    assert times.beside == {"compiling": 3.0}
+    assert times.compiled_within == {"iterations": 2.0}
 
 
 def test_without_a_clock_nothing_is_counted() -> None:
