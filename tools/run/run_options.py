@@ -9,6 +9,7 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
+from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.find_program import parse_setting, read_weights
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
