@@ -105,17 +105,21 @@ def test_a_search_reads_what_its_frontiers_touch(
         assert asked == [("out", 398 // 16)]
 
 
+def loader(session: Session) -> LoadingReader:
+    resources = session._held.equipment
+    assert isinstance(resources, device_resources.DeviceResources)
+    assert isinstance(resources.host.source, LoadingReader)
+    return resources.host.source
+
+
 def test_a_complete_adjacency_is_read_as_if_it_had_always_been_in_memory(device: StrictDevice, tmp_path: Path) -> None:
     edges = shape("path")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
     with Session(graph, device="emulated", device_edge_memory=512, direction="push") as session:
         session.run(BFS(source=398))
-        resources = session._held.equipment
-        assert isinstance(resources, device_resources.DeviceResources)
-        source = resources.host.source
-        assert isinstance(source, LoadingReader)
-        assert source.pinned(graph.out, False) is None
+        assert loader(session).pinned(graph.out, False) is None
         session.run(program_of("sweeps", edges))
+        source = loader(session)
         held = source.pinned(graph.out, False)
         assert held is not None
         np.testing.assert_array_equal(held[0], edges.rows[1])
