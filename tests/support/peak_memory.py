@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
 from penstock.storage.base import budget
 from support.graphs import skewed, weighed, write
@@ -158,6 +159,7 @@ def _measured(program: str, small: Path, large: Path, output: Path, options: lis
 def _run(program: str, given: list[str], least: int) -> Peak:
     """Run a command and measure its peak."""
     gc.collect()
+    pyarrow.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = budget.resident_bytes()
