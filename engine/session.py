@@ -45,15 +45,14 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.exclusive_use import ExclusiveUse
-from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
-MARKED = 1 << 22  # vertices that are marked together
 
 
 class Session:
@@ -367,8 +366,8 @@ class Session:
             _adopt(worker.state, first)
             if start.active is not None:
                 worker.kernels.mark(worker.state, start.active)
-            for v in range(0, self.graph.vertices if marked else 0, MARKED):
-                worker.kernels.mark(worker.state, np.arange(v, min(v + MARKED, self.graph.vertices)))
+            if marked:
+                worker.kernels.mark(worker.state, np.broadcast_to(np.True_, self.graph.vertices))
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:

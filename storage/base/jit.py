@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from penstock.storage.base.stage_clock import stage
+from penstock.storage.clocks.stage_clock import stage
 
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
