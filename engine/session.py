@@ -14,15 +14,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
 from penstock.engine.kernels.interface import Kernels
-from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
@@ -50,6 +48,10 @@ from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
+
+if TYPE_CHECKING:
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.planning.forecast import Forecast
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
@@ -269,6 +271,8 @@ class Session:
         with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
+            from penstock.engine.planning.forecast import forecast
+
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
         return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
