@@ -82,3 +82,8 @@ def test_a_run_that_was_recorded_is_reported_without_a_compiler(graph: Path, tmp
     metrics = tmp_path / "metrics.jsonl"
     imported(COMMAND, "run", "bfs", graph, "--source", 0, "--quiet", "--no-calibrate", "--metrics", metrics)
     assert imported(COMMAND, "report", metrics).isdisjoint((*COMPILER, *HEAVY, "h5py"))
+
+
+def test_networkx_is_told_of_the_backend_without_numpy() -> None:
+    modules = imported(IMPORT.format("from penstock.tools.networkx.info import get_info; get_info()"))
+    assert modules.isdisjoint((*COMPILER, *HEAVY, "numpy", "click"))
