@@ -42,6 +42,16 @@ def _starts(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
 
 
 @jit
+def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
+    start = bases[v0 >> shift] + np.int64(offsets[v0])
+    for i in range(len(out)):
+        v = v0 + i + 1
+        end = bases[v >> shift] + np.int64(offsets[v])
+        out[i] += end - start
+        start = end
+
+
+@jit
 def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None:
     for i in range(len(edges)):
         low = 0
@@ -120,8 +130,15 @@ class Index:
         return out
 
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
-        """Return the lengths of rows v0..v1-1."""
-        return np.diff(self.starts(v0, v1 + 1)) if v1 > v0 else np.empty(0, np.int64)
+        """Return the lengths of rows v0..v1-1, int64."""
+        out = np.zeros(max(0, v1 - v0), np.int64)
+        self.add_lengths(v0, out)
+        return out
+
+    def add_lengths(self, v0: int, out: NDArray[np.int64]) -> None:
+        """Add the lengths of as many rows from v0 on to ``out``."""
+        if len(out):
+            _add_lengths(self.bases, self.offsets, self.shift, v0, out)
 
     def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the lengths of these rows, in any order."""
