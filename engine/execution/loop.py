@@ -21,8 +21,8 @@ from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange, HostExchange
-from penstock.engine.resources.direction import Direction, Situation, certain_push, choose, weighs
-from penstock.engine.resources.link_costs import link_costs_of
+from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
+from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.records import IterationRecord
@@ -262,10 +262,14 @@ class Loop:
             self._linked,
             self.unvisited,
             all(stream.pipeline.device.reads_host for stream in streams.values()),
+            from_disk=any(stream.from_disk for stream in streams.values()),
         )
-        if not weighs(situation, frontier):
-            return situation
-        return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
+        if weighs(situation, frontier):
+            return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
+        if situation.on_cores and situation.from_disk and can_choose(situation):
+            found = fetched_of(streams["push"], streams["pull"], frontier, self.unvisited)
+            return replace(situation, fetched=found)
+        return situation
 
     def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
         """Every device sends, then runs its kernels over the edges that its stream brings."""

@@ -32,7 +32,8 @@ class Situation:
     """What the rule looks at; edges are counted in the out-adjacency.
 
     unvisited: vertices that no frontier before this one held. on_cores: kernels read edges where the host has them.
-    linked: some edges come over a link; link: its costs, needed where `weighs` is true.
+    linked: some edges come over a link; link: its costs, needed where `weighs` is true. from_disk: some edges may still
+    come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile.
     """
 
     vertices: int
@@ -45,6 +46,8 @@ class Situation:
     unvisited: int = 0
     on_cores: bool = False
     link: LinkCosts | None = None
+    from_disk: bool = False
+    fetched: tuple[float, float] = (0.0, 0.0)
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -58,7 +61,8 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
         dense = frontier.everything or frontier.edges > situation.edges * share
         return "pull" if dense else "push"
     if situation.on_cores:
-        return "pull" if frontier.edges > _pull_cost(situation, frontier.edges) else "push"
+        push, pull = situation.fetched
+        return "pull" if frontier.edges + push > _pull_cost(situation, frontier.edges) + pull else "push"
     if situation.linked:
         return _over_a_link(situation, frontier)
     if previous == "pull":
@@ -68,9 +72,17 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
 
 
 def weighs(situation: Situation, frontier: Frontier) -> bool:
-    """Whether `choose` will look at `situation.link`: a search over a link, and a frontier that is not too small."""
-    free = situation.forced is None and situation.can_pull
-    return free and situation.early_exit and situation.linked and frontier.edges > situation.vertices // LOOKS
+    """Whether `choose` will look at `situation.link`: a search over a link, and a frontier that is not too small.
+
+    Where edges may come from disk none is: a few rows that lie anywhere are in nearly every chunk.
+    """
+    small = frontier.edges <= situation.vertices // LOOKS and not situation.from_disk
+    return can_choose(situation) and situation.linked and not small
+
+
+def can_choose(situation: Situation) -> bool:
+    """Whether the direction of a search is open."""
+    return situation.forced is None and situation.can_pull and situation.early_exit
 
 
 def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:

@@ -80,7 +80,17 @@ class EdgeStream:
     @property
     def linked(self) -> bool:
         """Whether edges that are not resident come over a link."""
-        return not self.pipeline.device.reads_host and not self.resident
+        return not self._on_cores and not self.resident
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether some edges may still have to be read from disk."""
+        source = self.pipeline.source
+        return not self.resident and (self.directory.adjacency.arrays is None if self._on_cores else source.staged)
+
+    @property
+    def _on_cores(self) -> bool:
+        return self.pipeline.device.reads_host
 
     @property
     def skip(self) -> int:
@@ -232,7 +242,7 @@ class EdgeStream:
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
-            if not self.pipeline.device.reads_host:
+            if not self._on_cores:
                 edges, lines = read, requests
         pending = edges.astype(np.float64)
         if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:

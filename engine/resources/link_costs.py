@@ -1,4 +1,4 @@
-"""What a device reads over its link, in the numbers that the direction rule compares.
+"""What a device reads over its link, or from disk, in the numbers that the direction rule compares.
 
 Owns the questions to the two streams between which it chooses (`direction_cost.py` has the arithmetic). Moves nothing,
 changes nothing, and refuses nothing.
@@ -14,6 +14,11 @@ from penstock.transfer.planning.plan import CARRIERS
 
 if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
+
+
+REUSED = 0.25
+"""Share of a pull's first reading that counts where what is read stays in memory: pulls of the next iterations read the
+same rows, while a push of many vertices, and the pull that follows at the widest frontier, read both adjacencies."""
 
 
 def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> LinkCosts:
@@ -34,6 +39,14 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
     )
 
 
+def fetched_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier, unvisited: int) -> tuple[float, float]:
+    """What reading from disk takes a push of this frontier, and a pull, on the cores: in edges pushed meanwhile."""
+    rate = push.feedback.given.kernel_edges
+    sides = (side_of(push), frontier.vertices), (side_of(pull), unvisited)
+    found = [side.fetch_seconds * side.touched(rows) * rate for side, rows in sides]
+    return found[0], found[1]
+
+
 def side_of(stream: EdgeStream) -> DirectionSide:
     """Where a stream's edges are now; reckoned anew where that has changed."""
     caches = [owner.cache for owner in (stream.pipeline, stream.pipeline.source) if owner.cache is not None]
@@ -44,13 +57,19 @@ def side_of(stream: EdgeStream) -> DirectionSide:
 
 
 def _side_of(stream: EdgeStream) -> DirectionSide:
-    directory, source = stream.directory, stream.pipeline.source
+    directory = stream.directory
     edges = max(1, stream.index.edges)
     chunks, here = -(-edges // stream.chunk_edges), float(directory.table.lengths[stream.here].sum()) / edges
-    if not source.staged:
+    if not stream.from_disk:
         return DirectionSide(chunks, here)
     rates, adjacency = stream.feedback.given, directory.adjacency
-    held = directory.filled(directory.staging.link.complete(adjacency, stream.with_weights))
+    if stream.pipeline.device.reads_host:
+        lacking = 1.0 - float(directory.held(stream.with_weights).mean())
+    else:
+        held = directory.filled(directory.staging.link.complete(adjacency, stream.with_weights))
+        lacking = (1.0 - here) * (1.0 - float(held.mean()))
     sizes = adjacency.chunk_bytes(stream.with_weights)
     seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * stream.edge_bytes / rates.decode_bytes)
-    return DirectionSide(chunks, here, seconds * (1.0 - here) * (1.0 - float(held.mean())))
+    cache = stream.pipeline.cache if stream.pipeline.device.reads_host else stream.pipeline.source.cache
+    again = REUSED if stream.direction == "pull" and cache is not None and cache.whole else 1.0
+    return DirectionSide(chunks, here, seconds * lacking * again)

@@ -330,6 +330,45 @@ class Graph:
         original = self.original
         return original if original is None or isinstance(original, np.ndarray) else original.whole()
 
+    @property
+    def id_dtype(self) -> np.dtype[Any]:
+        """The dtype of original ids: whole numbers, or NumPy's StringDType."""
+        original = self.original
+        if original is None:
+            return self.vertex_dtype
+        return original.dtype if isinstance(original, np.ndarray) else original.kind
+
+    def original_ids_in(self, first: int, last: int) -> NDArray[Any]:
+        """Return the input's ids of vertices first..last-1; of a file only their chunks are read.
+
+        Raises
+        ------
+        RunError
+            The ids cannot be read, or are damaged.
+        """
+        original = self.original
+        if original is None:
+            return np.arange(first, last, dtype=self.vertex_dtype)
+        return original[first:last] if isinstance(original, np.ndarray) else original.part(first, last)
+
+    def original_ids_of(self, vertices: NDArray[Any]) -> NDArray[Any]:
+        """Return the input's ids of some vertices, in their order; of a file only their chunks are read.
+
+        Parameters
+        ----------
+        vertices : ndarray of integers
+            Internal ids.
+
+        Raises
+        ------
+        RunError
+            The ids cannot be read, or are damaged.
+        """
+        original = self.original
+        if original is None:
+            return vertices.astype(self.vertex_dtype)
+        return original[vertices] if isinstance(original, np.ndarray) else original.taken(vertices)
+
 
 def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
     assert direction in DIRECTIONS

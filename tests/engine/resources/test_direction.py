@@ -53,6 +53,26 @@ def test_on_cores_a_pull_must_read_less(unvisited, unexplored, pulled_above, gro
     assert least == pulled_above + 1
 
 
+def test_on_cores_reading_from_disk_counts_on_either_side() -> None:
+    """Whatever a push must read pulls earlier, whatever a pull must read later, edge by edge."""
+
+    def least(push: float, pull: float) -> int:
+        situation = replace(BFS, on_cores=True, unvisited=100, from_disk=True, fetched=(push, pull))
+        return next(n for n in range(15001) if choose(situation, Frontier(1, n), "push", True) == "pull")
+
+    assert least(200.0, 0.0) < least(0.0, 0.0) < least(0.0, 200.0)
+    assert least(1e6, 0.0) == 0
+    assert least(300.0, 300.0) == least(0.0, 0.0)
+
+
+def test_a_small_frontier_is_weighed_where_edges_may_come_from_disk() -> None:
+    """Its few rows may lie in every chunk."""
+    situation = replace(BFS, linked=True)
+    assert not weighs(situation, Frontier(1, 1))
+    assert weighs(replace(situation, from_disk=True), Frontier(1, 1))
+    assert not weighs(replace(situation, from_disk=True, forced="push"), Frontier(1, 1))
+
+
 @pytest.mark.parametrize("left", [(0, 0), (3, 9), (100, 15000), (1500, 10), (1800, 15000)])
 def test_on_cores_few_edges_for_each_unvisited_row_are_certainly_pushed(left) -> None:
     """However many were explored; how many edges a pull would read besides is not asked."""

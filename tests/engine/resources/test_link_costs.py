@@ -84,3 +84,20 @@ def test_what_the_host_lacks_is_read_from_disk(
     for side in [link.pull for link in told]:
         assert (1 - side.here) * (1 - 40 / 313) * everything <= side.fetch_seconds * (1 + 1e-9)
         assert side.fetch_seconds <= (1 - side.here) * everything
+
+
+def test_on_the_cores_a_search_reads_one_adjacency_where_a_push_would_read_the_other_for_few_rows(
+    tmp_path: Path,
+) -> None:
+    """The last pushes of a search have few vertices, which lie in many chunks; what pulls have read is in memory."""
+    vertices = 4000
+    edges = EdgeList(vertices, *skewed(vertices, 80_000, 5), None, True)
+    graph = on_disk(edges, tmp_path / "wide.h5", chunk_edges=256)
+    assert graph.into is not None
+    with Session(graph, feedback=False) as session:
+        result = session.run(BFS(0))
+    read = {
+        way: sum(t.chunks_read for r in result.records for t in r.tasks if t.direction == way) for way in ("out", "in")
+    }
+    assert read["in"] > graph.into.chunks / 2
+    assert read["out"] < graph.out.chunks / 4
