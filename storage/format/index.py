@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import map_ranges
 
@@ -252,10 +253,8 @@ def _ended(index: Index, edges: int) -> bool:
 
 def from_offsets(offsets: NDArray[Any]) -> Index:
     """Build the index from CSR offsets of shape (vertices + 1,), rising from 0."""
-    step = 1 << 20
 
-    def batches() -> Iterable[NDArray[Any]]:
-        for first in range(0, len(offsets) - 1, step):
-            yield np.diff(offsets[first : first + step + 1].astype(np.int64))
+    def load(chunk: int) -> NDArray[np.int64]:
+        return np.diff(offsets[chunk * STEP : (chunk + 1) * STEP + 1].astype(np.int64))
 
-    return from_degrees(len(offsets) - 1, batches)
+    return from_chunks(len(offsets) - 1, STEP, load, cores())
