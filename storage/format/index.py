@@ -255,6 +255,7 @@ def from_offsets(offsets: NDArray[Any]) -> Index:
     """Build the index from CSR offsets of shape (vertices + 1,), rising from 0."""
 
     def load(chunk: int) -> NDArray[np.int64]:
-        return np.diff(offsets[chunk * STEP : (chunk + 1) * STEP + 1].astype(np.int64))
+        starts = offsets[chunk * STEP : (chunk + 1) * STEP + 1].astype(np.int64)
+        return starts[1:] - starts[:-1]
 
     return from_chunks(len(offsets) - 1, STEP, load, cores())
