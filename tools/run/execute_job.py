@@ -152,6 +152,7 @@ def _print_answers(job: Job, finished: list[Finished], used: UsedRates, clock: J
             lines += [one.step.heading(result.program, result.graph, job.graph), *one.summary.lines(one.step.wanted)]
     clock.clock.turn_to("other")
     whole = clock.account()
+    lines.append(whole.line())
     facts: dict[str, Any] = {"command": "run"}
     if job.source is None:
         facts |= each[0] | whole.facts()
