@@ -21,11 +21,7 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
-from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.kernels.host.launch_rows import HostRowKernels
 from penstock.engine.kernels.interface import Kernels
-from penstock.engine.kernels.reference.rows import ReferenceRowKernels
-from penstock.engine.kernels.reference.vertex import ReferenceKernels
 from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
     RunRequirements,
@@ -57,7 +53,6 @@ from penstock.transfer.values.rates import Rates
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
-MARKED = 1 << 22  # vertices that are marked together
 
 
 class Session:
@@ -368,8 +363,8 @@ class Session:
             _adopt(worker.state, first)
             if start.active is not None:
                 worker.kernels.mark(worker.state, start.active)
-            for v in range(0, self.graph.vertices if marked else 0, MARKED):
-                worker.kernels.mark(worker.state, np.arange(v, min(v + MARKED, self.graph.vertices)))
+            if marked:
+                worker.kernels.mark(worker.state, np.broadcast_to(np.True_, self.graph.vertices))
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
@@ -400,7 +395,7 @@ class Session:
 
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
-        if isinstance(kernels, HostKernels | ReferenceKernels):
+        if self._has_host_kernels:
             return State(program, kernels.author, 0, count, dtype, given)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
@@ -411,13 +406,20 @@ class Session:
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
+        """Import the kernels that the session runs, with the compiler of these alone, and bind the program to them."""
         dtype, threads = self.graph.vertex_dtype, self.config.thread_count
         if self.config.kernels == "reference":
+            from penstock.engine.kernels.reference.rows import ReferenceRowKernels
+            from penstock.engine.kernels.reference.vertex import ReferenceKernels
+
             reference = ReferenceRowKernels if needs_rows(program) else ReferenceKernels
             return reference(program, dtype, weighted, threads)
         if self._has_host_kernels:
+            from penstock.engine.kernels.host.launch import HostKernels
+            from penstock.engine.kernels.host.launch_rows import HostRowKernels
+
             return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
-        from penstock.engine.kernels.cuda.launch import CudaKernels  # numba.cuda only where a device is used
+        from penstock.engine.kernels.cuda.launch import CudaKernels
         from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
 
         placed = CudaRowKernels if needs_rows(program) else CudaKernels

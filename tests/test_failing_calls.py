@@ -23,6 +23,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.checkpoint.folder import CheckpointFolder
 from penstock.storage.format.graph import Graph
 from penstock.storage.results import result_tables
+from penstock.storage.results.columns import Column
 from support.failing_calls import Attempts, Ended, Fault, attempts
 from support.faults import small_disk
 
@@ -125,7 +126,7 @@ def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> 
 def write_table(path: str, value: str) -> None:
     """Write 3,000 rows of one value, in the child."""
     vertex = np.arange(ROWS, dtype=np.uint32)
-    columns: result_tables.Columns = {"vertex": (vertex, None), "level": (vertex * 0 + int(value), None)}
+    columns = {"vertex": Column.of(vertex), "level": Column.of(vertex * 0 + int(value))}
     result_tables.write(Path(path), columns, force=True)
 
 

@@ -14,11 +14,11 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from types import CodeType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from penstock import __version__
 from penstock.engine.program.json_values import from_json_value, to_json_value
 from penstock.engine.program.program import Field, Global, Program
 from penstock.storage.base.errors import InputError
@@ -40,7 +40,7 @@ Fingerprint = dict[str, Any]
 def run_fingerprint(program: Program, graph: Graph, config: Config) -> Fingerprint:
     """Who a run is, as plain JSON. Raises InputError for a program with an attribute that JSON cannot hold."""
     return {
-        "penstock": _version(),
+        "penstock": __version__,
         "meaning": MEANING,
         "graph": fingerprint(graph),
         "program": program_fingerprint(program),
@@ -224,10 +224,3 @@ def _of_bytecode(code: CodeType) -> str:
     constants = [sorted(map(repr, held)) if isinstance(held, frozenset) else held for held in code.co_consts]
     plain = [held for held in constants if not isinstance(held, CodeType)]
     return f"{code.co_code.hex()} {code.co_names} {plain}"
-
-
-def _version() -> str:
-    try:
-        return version("penstock")
-    except PackageNotFoundError:
-        return "unknown"

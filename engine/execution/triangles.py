@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.execution.whole_rows import activate_all, edge_streams_of, visit_views
+from penstock.engine.execution.whole_rows import activate_all, edge_streams_of, row_limit, visit_views
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.oriented_rows import oriented_rows
 from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks
@@ -144,7 +144,7 @@ class RowBlocks:
 
     def rows(self, first: int, last: int) -> Iterator[RowBlock]:
         """Blocks of the rows [first, last), each when its neighbors are in the buffer."""
-        for block in blocks(self._indexes, len(self.buffer)):
+        for block in blocks(self._indexes, len(self.buffer), row_limit(self.loop)):
             part = RowBlock(max(block.first, first), min(block.last, last), block.indexes)
             if part.first < part.last:
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.program.program import fields_of, message_dtype, resolve_dtype
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
-from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks
+from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blocks, offset_bytes
+from penstock.engine.state.state import State
 
 if TYPE_CHECKING:
     from penstock.engine.execution.loop import Loop
@@ -61,6 +62,11 @@ def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
     worker = loop.workers[0]
     found = [worker.streams["pull"], *([worker.against["pull"]] if worker.against else [])]
     return tuple(replace(stream, mine=None) for stream in found)
+
+
+def row_limit(loop: Loop) -> int:
+    """How many rows a block may have: on a device, where an edge travels once for every block, any number."""
+    return ROWS if isinstance(loop.workers[0].state, State) else max(1, loop.graph.vertices)
 
 
 def visit_views(
@@ -112,7 +118,7 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
-    for block in blocks([stream.index for stream in streams], len(buffer)):
+    for block in blocks([stream.index for stream in streams], len(buffer), row_limit(loop)):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
@@ -146,7 +152,7 @@ def row_bytes(program: Program, graph: Graph, messages: int) -> int:
     if graph.directed and program.along == "both":
         stored.append(graph.out)
     buffer = block_capacity([adjacency.index() for adjacency in stored], messages)
-    total = buffer * message_dtype(program, graph.vertex_dtype).itemsize + buffer // 32
+    total = buffer * message_dtype(program, graph.vertex_dtype).itemsize + buffer // 32 + offset_bytes(graph.vertices)
     for spec in fields_of(program).values():
         if not spec.constant:
             total += resolve_dtype(spec.dtype, graph.vertex_dtype).itemsize * graph.vertices

@@ -104,7 +104,7 @@ class FrontierKernels(Protocol[S]):
         """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
 
     def mark(self, state: S, active: NDArray[Any]) -> None:
-        """Make these vertices (less `first`) pending."""
+        """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""
 
     def marks(self, state: S) -> NDArray[np.uint32] | NDArray[np.uint64]:
         """Return the bitmap of the active vertices, in host memory; valid until the next select."""

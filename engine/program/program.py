@@ -167,8 +167,8 @@ class Start:
 
     Parameters
     ----------
-    active : ndarray of int, shape (n,), optional
-        Internal ids of the active vertices, in any order.
+    active : ndarray of int, shape (n,), or of bool, shape (vertices,), optional
+        Internal ids of the active vertices, in any order; or for every vertex whether it is active.
     everything : bool
         Whether every vertex is active.
     """
@@ -221,8 +221,9 @@ class Program:
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
     working_bytes : int
-        Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields; part of the
-        memory budget.
+        Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
+        original ids and what is translated to them; part of the memory budget. Passes by ranges
+        (`vertex_ranges.py`) need none.
 
     References
     ----------

@@ -6,10 +6,12 @@ Owns the translation both ways; internal ids are 0 .. vertices - 1. Refuses ids 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import printable
 from penstock.storage.format.graph import Graph
@@ -86,8 +88,8 @@ def originals_of(source: Any) -> list[int | str]:
 
 def original_order(graph: Graph) -> NDArray[np.intp]:
     """Internal ids by ascending original id; in a bipartite graph sources come first."""
-    ids = graph.original_ids()
-    return np.arange(graph.vertices) if ids is None or graph.left is not None else np.argsort(ids, kind="stable")
+    ids = None if in_original_order(graph) else graph.original_ids()
+    return np.arange(graph.vertices) if ids is None else np.argsort(ids, kind="stable")
 
 
 def in_original_order(graph: Graph) -> bool:
@@ -102,43 +104,47 @@ def in_original_order(graph: Graph) -> bool:
     return bool(np.all(ids[1:] >= ids[:-1]))
 
 
+def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:
+    """Set `out`, integers (vertices,), to the place of every internal id in `original_order`."""
+    order = None if in_original_order(graph) else original_order(graph)
+
+    def fill(first: int, last: int) -> None:
+        out[slice(first, last) if order is None else order[first:last]] = np.arange(first, last, dtype=out.dtype)
+
+    each_range(fill, graph.vertices)
+
+
 def original_ranks(graph: Graph) -> NDArray[Any]:
     """Of every internal id its place in `original_order`, in the graph's id type."""
     rank = np.empty(graph.vertices, graph.vertex_dtype)
-    rank[original_order(graph)] = np.arange(graph.vertices, dtype=graph.vertex_dtype)
+    fill_ranks(graph, rank)
     return rank
+
+
+def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any]:
+    """For places in `original_order` what stands for the vertices there; the largest value stands for none."""
+    if in_original_order(graph):
+        return original_values(graph, ranks)
+    return _taken(np.sort(vertex_names(graph)), ranks)
 
 
 def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:
-    """For every vertex the name of the first of its group; group (vertices,) holds the internal id of a member."""
-    order = original_order(graph)
-    first = np.full(len(order), len(order), np.int64)
-    np.minimum.at(first, group, original_ranks(graph))
-    names: NDArray[Any] = vertex_names(graph)[order[first[group]]]
-    return names
+    """For every vertex the name of the first of its group; group (vertices,) holds the smallest internal id in it."""
+    if in_original_order(graph):
+        return original_values(graph, group)
+    order, first = original_order(graph), np.empty(graph.vertices, graph.vertex_dtype)
+    for end in range(graph.vertices, 0, -ROWS):  # of several members that are written the last one is left
+        members = order[max(0, end - ROWS) : end][::-1]
+        first[group[members]] = members
+    del order
+    each_range(partial(_replace, group, first), graph.vertices)
+    del first
+    return _taken(vertex_names(graph), group)
 
 
-def shuffled(graph: Graph) -> NDArray[Any]:
-    """A rank for every vertex, 0 .. vertices - 1 of the graph's id type: by a hash of its original id, then by that id.
-
-    The same for the same ids whatever the graph's layout. The hash is splitmix64's finalizer (Steele, Lea, Flood,
-    OOPSLA 2014).
-    """
-    ids = _shuffling_ids(graph)
-    mixed = (ids ^ (ids >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    rank = np.empty(graph.vertices, dtype=graph.vertex_dtype)
-    rank[np.lexsort((ids, mixed))] = np.arange(graph.vertices, dtype=graph.vertex_dtype)
-    return rank
-
-
-def _shuffling_ids(graph: Graph) -> NDArray[np.uint64]:
-    """Original ids that are numbers, and of others their places in order."""
-    names = vertex_names(graph)
-    if names.dtype.kind != "T":
-        return names.astype(np.uint64)
-    return original_ranks(graph).astype(np.uint64)
+def _replace(places: NDArray[Any], values: NDArray[Any], first: int, last: int) -> None:
+    """Put the values at some places where these are."""
+    places[first:last] = values[places[first:last]]
 
 
 def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
@@ -148,11 +154,21 @@ def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
     """
     if graph.original is None or graph.left is not None or graph.vertices == 0:
         return values
-    names = vertex_names(graph)
-    absent = values == np.iinfo(values.dtype).max
-    translated = names[np.where(absent, 0, values)]
-    translated[absent] = "" if names.dtype.kind == "T" else np.iinfo(names.dtype).max
-    return translated
+    return _taken(vertex_names(graph), values)
+
+
+def _taken(names: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """The names at some places, the largest value standing for none."""
+    none = "" if names.dtype.kind == "T" else np.iinfo(names.dtype).max
+    found = np.empty(len(places), names.dtype)
+
+    def take(first: int, last: int) -> None:
+        absent = places[first:last] == np.iinfo(places.dtype).max
+        found[first:last] = names[np.where(absent, 0, places[first:last])]
+        found[first:last][absent] = none
+
+    each_range(take, len(places))
+    return found
 
 
 def vertex_names(graph: Graph) -> NDArray[Any]:
@@ -162,6 +178,12 @@ def vertex_names(graph: Graph) -> NDArray[Any]:
     """
     ids = None if graph.left is not None else graph.original_ids()
     return np.arange(graph.vertices, dtype=graph.vertex_dtype) if ids is None else ids
+
+
+def tie_breakers(graph: Graph) -> NDArray[Any]:
+    """Numbers in the order of the original ids: these themselves, of strings and of two sides their ranks."""
+    ids = None if graph.left is not None else graph.original_ids()
+    return original_ranks(graph) if ids is None or ids.dtype.kind == "T" else ids
 
 
 def vertex_column(graph: Graph) -> NDArray[Any]:

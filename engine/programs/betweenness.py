@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import Field, Program, Start
-from penstock.engine.program.vertex_ids import internal_ids, original_order
+from penstock.engine.program.vertex_ids import in_original_order, internal_ids, original_order
+from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -34,7 +35,6 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
-    working_bytes = 24
 
     def __init__(
         self,
@@ -47,15 +47,16 @@ class Betweenness(Program):
         if source is not None and k is not None:
             raise InputError("betweenness takes source or k, not both")
         self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
+        self.working_bytes = 1 if source is not None else 9  # the sources, and a mark for each vertex
 
     def sources(self, graph: Graph) -> NDArray[Any]:
         """Internal ids of the sources."""
         if self.source is not None:
             return internal_ids(graph, self.source)
-        everyone = original_order(graph)
         if self.k is None or self.k >= graph.vertices:
-            return everyone
-        return np.random.default_rng(self.seed).choice(everyone, self.k, replace=False)
+            return original_order(graph)
+        drawn = np.random.default_rng(self.seed).choice(graph.vertices, self.k, replace=False)
+        return drawn if in_original_order(graph) else original_order(graph)[drawn]
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Forward and backward."""
@@ -69,8 +70,7 @@ class Betweenness(Program):
             if number % 2 == 0:
                 yield CountPaths(source)
             else:
-                reached = state["level"][state["level"] != UNREACHED]
-                yield AddDependencies(int(reached.max()))
+                yield AddDependencies(_depth(state["level"]))
                 state["dependency"][source] = 0.0
                 state["betweenness"] += state["dependency"]
         if not self.raw:
@@ -127,7 +127,7 @@ class AddDependencies(Program):
         """Nobody depends on anybody yet."""
         state["dependency"][:] = 0.0
         level = state["level"]
-        return Start(active=np.flatnonzero((level != UNREACHED) & (level > 0)))
+        return Start(active=mask_of(lambda a, b: (level[a:b] != UNREACHED) & (level[a:b] > 0), len(level)))
 
     def send(dependency, paths):  # type: ignore[no-untyped-def]
         """Its dependency per path."""
@@ -154,6 +154,16 @@ class AddDependencies(Program):
         return depth - level
 
 
+def _depth(level: NDArray[np.uint32]) -> int:
+    """The largest level that was reached."""
+
+    def deepest(first: int, last: int) -> int:
+        part = level[first:last]
+        return int(np.max(part, initial=0, where=part != UNREACHED))
+
+    return max(over_ranges(deepest, len(level)))
+
+
 def _rescale(values: NDArray[np.float64], sources: NDArray[Any], normalized: bool, directed: bool) -> None:
     """Scale sums of dependencies as networkx 3.6 does, endpoints not counted.
 
@@ -164,9 +174,13 @@ def _rescale(values: NDArray[np.float64], sources: NDArray[Any], normalized: boo
         return
     drawn = np.zeros(len(values), dtype=bool)
     drawn[sources] = True
-    count = np.where(drawn, len(sources) - 1.0, float(len(sources)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if normalized:
-            values /= count * (others - 1)
-        else:
-            values *= others / (count * (1 if directed else 2))
+
+    def scale(first: int, last: int) -> None:
+        count = np.where(drawn[first:last], len(sources) - 1.0, float(len(sources)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if normalized:
+                values[first:last] /= count * (others - 1)
+            else:
+                values[first:last] *= others / (count * (1 if directed else 2))
+
+    each_range(scale, len(values))

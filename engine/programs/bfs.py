@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import (
+    fill_ranks,
     in_original_order,
     internal_ids,
-    original_order,
-    original_ranks,
+    names_by_rank,
     original_values,
 )
 from penstock.storage.format.graph import Graph
@@ -88,7 +88,7 @@ class ByOriginalIds:
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
         first = internal_ids(graph, self.source)  # type: ignore[attr-defined]
-        state["rank"][:] = original_ranks(graph)
+        fill_ranks(graph, state["rank"])
         state["level"][first] = 0
         state["parent"][first] = state["rank"][first]
         return Start(active=first)
@@ -99,11 +99,7 @@ class ByOriginalIds:
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Parents as original ids."""
-        parent, order = state["parent"], original_order(graph)
-        absent = parent == np.iinfo(parent.dtype).max
-        internal = order[np.where(absent, 0, parent)].astype(parent.dtype)
-        internal[absent] = np.iinfo(parent.dtype).max
-        return {"level": state["level"], "parent": original_values(graph, internal)}
+        return {"level": state["level"], "parent": names_by_rank(graph, state["parent"])}
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count
 from penstock.engine.program.program import VERTEX, Field, Global, Program, Start
-from penstock.engine.program.vertex_ids import original_order, vertex_names
+from penstock.engine.program.vertex_ids import fill_ranks, names_by_rank
 from penstock.storage.format.graph import Graph
 
 
@@ -24,14 +24,13 @@ class CDLP(Program):
     combine = "all"
     along = "both"
     everywhere = True
-    working_bytes = 32
 
     def __init__(self, max_iter: Count = 10) -> None:
         self.max_iter = max_iter
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Labels are the places of the original ids in their order, so that the smallest is the smallest id."""
-        state["label"][original_order(graph)] = np.arange(graph.vertices)
+        fill_ranks(graph, state["label"])
         return Start(everything=True)
 
     def edge(label):  # type: ignore[no-untyped-def]
@@ -58,4 +57,4 @@ class CDLP(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Labels as original ids."""
-        return {"label": np.sort(vertex_names(graph))[state["label"]]}
+        return {"label": names_by_rank(graph, state["label"])}

@@ -27,7 +27,6 @@ class ChebyshevPageRank(PageRank):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
-    working_bytes = 8
     omega: float = 1.0
 
     def form(self, graph: Graph, mode: str) -> Program:

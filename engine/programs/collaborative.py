@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.program.vertex_ids import internal_id, original_order
+from penstock.engine.program.vertex_ids import in_original_order, internal_id, original_order
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
+
+DRAWN = 1 << 14
+"""Vertices whose first vectors are drawn together."""
 
 
 class CollaborativeFiltering(Program):
@@ -59,7 +62,6 @@ class CollaborativeFiltering(Program):
         self.rank, self.max_iter = rank, max_iter
         self.regularization, self.rate, self.momentum = regularization, rate, momentum
         self.tol, self.seed, self.spread = tol, seed, spread
-        self.working_bytes = 8 * rank + 16
         self.mean = 0.0
         self.ends = 0
         self.rmse: list[float] = []
@@ -80,9 +82,12 @@ class CollaborativeFiltering(Program):
         assert graph.weight_range is not None
         self.mean, self.ends, self.rmse = graph.weight_range[1], graph.edges * (2 if graph.directed else 1), []
         random = np.random.default_rng(self.seed)
-        state["vector"][:] = 0.0
-        first = random.normal(0.0, self.spread, (graph.vertices, self.rank))
-        state["vector"][original_order(graph), : self.rank] = first
+        order = None if in_original_order(graph) else original_order(graph)
+        for first in range(0, graph.vertices, DRAWN):
+            last = min(first + DRAWN, graph.vertices)
+            place = slice(first, last) if order is None else order[first:last]
+            state["vector"][place, : self.rank] = random.normal(0.0, self.spread, (last - first, self.rank))
+            state["vector"][place, self.rank] = 0.0
         return Start(everything=True)
 
     def edge(message, vector, target_vector, weight, mean):  # type: ignore[no-untyped-def]

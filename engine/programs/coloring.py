@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.program.vertex_ids import shuffled
+from penstock.engine.program.shuffle import SHUFFLE_BYTES, shuffle
+from penstock.engine.program.vertex_ranges import mask_of
 from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
@@ -32,7 +33,7 @@ class Coloring(Program):
     color = Field(np.uint32, fill=LARGEST)
     turn = Field(np.int64, output=False)
     rank = Field(VERTEX, output=False)
-    working_bytes = 40
+    working_bytes = SHUFFLE_BYTES
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Turns, and a window of colors."""
@@ -40,7 +41,7 @@ class Coloring(Program):
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Compute turns, then colors, window by window until every vertex has a color."""
-        state["rank"][:] = shuffled(graph)
+        shuffle(graph, state["rank"])
         number = first
         while number == first > 0 or number % 2 == 1 or bool(np.any(state["color"] == NONE)):
             yield ColorWindow(number // 2 * WINDOW) if number % 2 else Turns()
@@ -61,7 +62,7 @@ class Turns(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """In the first iteration a vertex counts the uncolored neighbors that precede it."""
         without = state["color"] == NONE
-        return Start(everything=True) if without.all() else Start(active=np.flatnonzero(without))
+        return Start(everything=True) if without.all() else Start(active=without)
 
     def edge(rank, target_rank):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way: one counted (first iteration), one that has had its turn (later)."""
@@ -100,7 +101,8 @@ class ColorWindow(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those without a color begin whose turn it is first."""
-        return Start(active=np.flatnonzero((state["color"] == NONE) & (state["turn"] == 0)))
+        color, turn = state["color"], state["turn"]
+        return Start(active=mask_of(lambda a, b: (color[a:b] == NONE) & (turn[a:b] == 0), graph.vertices))
 
     def send(used):  # type: ignore[no-untyped-def]
         """The smallest free color, which it takes now; the bit above them where there is none."""

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program
+from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.weights import Sums
-from penstock.storage.format.graph import Graph
+from penstock.storage.format.graph import Adjacency, Graph
 
 
 class Degrees(Program):
@@ -25,7 +26,6 @@ class Degrees(Program):
     degree = Field(np.int64)
     in_degree = Field(np.int64)
     out_degree = Field(np.int64)
-    working_bytes = 24
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """A sweep where in-edges are not stored."""
@@ -33,14 +33,24 @@ class Degrees(Program):
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Read the indexes; count only what they do not hold."""
-        state["out_degree"][:] = graph.out.index().degrees(0, graph.vertices)
+        fill_degrees(graph.out, state["out_degree"])
         if graph.into is None:
             yield CountArriving(weight=False)
         else:
-            state["in_degree"][:] = graph.into.index().degrees(0, graph.vertices)
+            fill_degrees(graph.into, state["in_degree"])
         state["degree"][:] = state["out_degree"]
         if graph.directed:
             state["degree"] += state["in_degree"]
+
+
+def fill_degrees(adjacency: Adjacency, out: NDArray[Any]) -> None:
+    """Set `out`, numbers (vertices,), to the lengths of the rows."""
+    index = adjacency.index()
+
+    def fill(first: int, last: int) -> None:
+        out[first:last] = index.degrees(first, last)
+
+    each_range(fill, len(out))
 
 
 class CountArriving(Sums):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Program
+from penstock.engine.program.vertex_ranges import absolute_sum
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
 from penstock.engine.programs.weights import Sums, counts_by_weight
 from penstock.storage.format.graph import Graph
@@ -60,7 +61,7 @@ class HITS(Program):
                 yield Authorities(self.needs_weights)
                 continue
             yield Hubs(self.needs_weights)
-            growth = float(np.abs(hub).sum())
+            growth = absolute_sum(hub)
             change = _change(hub, growth, present)
             if change < self.tol:
                 self.converged = True
@@ -114,7 +115,7 @@ def _combine(how: Combination, hub: Values, present: Values, former: Values) -> 
         former[:] = present
         present *= how[1]
         hub += present
-    norm = float(np.abs(hub).sum())
+    norm = absolute_sum(hub)
     if norm > 0:
         hub /= norm
         former /= norm

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
-from penstock.engine.program.vertex_ids import shuffled
+from penstock.engine.program.shuffle import SHUFFLE_BYTES, shuffle
 from penstock.storage.format.graph import Graph
 
 UNDECIDED, INSIDE, OUTSIDE = 2, 1, 0
@@ -26,12 +26,12 @@ class MaximalIndependentSet(Program):
     combine = "min"
     message = VERTEX
     along = "both"
-    working_bytes = 40
+    working_bytes = SHUFFLE_BYTES
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Nobody is decided. Ranks begin at 1: what members say comes before them all."""
-        state["rank"][:] = shuffled(graph) + graph.vertex_dtype.type(1)
-        return Start(active=np.arange(graph.vertices))
+        shuffle(graph, state["rank"], first=1)
+        return Start(everything=True)
 
     def send(member, rank):  # type: ignore[no-untyped-def]
         """A new member sends 0, an undecided vertex its rank."""

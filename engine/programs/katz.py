@@ -34,7 +34,6 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
-    working_bytes = 8
 
     def __init__(
         self,
@@ -88,4 +87,6 @@ class Katz(Program):
         """Scale the L2 norm to 1."""
         katz = state["katz"]
         norm = float(np.linalg.norm(katz))
-        return {"katz": katz / norm if self.normalized and norm > 0 else katz}
+        if self.normalized and norm > 0:
+            katz /= norm
+        return {"katz": katz}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, weighted
 from penstock.engine.program.vertex_ids import vertex_column
+from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight
 from penstock.storage.base.errors import InputError
@@ -83,8 +84,9 @@ class AsynchronousWeightedPageRank(WeightedPageRank):
 
 def _check_finite(graph: Graph, outgoing: NDArray[Any]) -> None:
     """Refuse weights whose sum is no number that could be shared out."""
-    wrong = np.flatnonzero(~np.isfinite(outgoing))
-    if len(wrong):
+    finite = over_ranges(lambda first, last: bool(np.isfinite(outgoing[first:last]).all()), len(outgoing))
+    if not all(finite):
+        wrong = np.flatnonzero(~np.isfinite(outgoing))
         raise InputError(
             f"the weights of the out-edges of vertex {vertex_column(graph)[wrong[0]]} add up to {outgoing[wrong[0]]}: "
             "PageRank needs finite sums; run with --no-weight, or convert with other weights"

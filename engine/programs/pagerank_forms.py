@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.programs.shares import Given, shares_of
+from penstock.engine.programs.shares import Given, fill_shares
 from penstock.engine.programs.weights import counts_by_weight, damping_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -72,8 +72,10 @@ class Sweeps(Ranking):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank, or that of `nstart`."""
         self.base_rank = (1 - self.damping) / max(1, graph.vertices)
-        equal = 1 / max(1, graph.vertices)
-        state["rank"][:] = equal if self.nstart is None else shares_of(graph, self.nstart, "nstart")
+        if self.nstart is None:
+            state["rank"][:] = 1 / max(1, graph.vertices)
+        else:
+            fill_shares(graph, self.nstart, "nstart", state["rank"])
         return Start(everything=True)
 
     def send(rank, degree, damping):  # type: ignore[no-untyped-def]
@@ -107,12 +109,11 @@ class PersonalizedPageRank(Sweeps):
     """Sweeps with a teleport vector of the user's."""
 
     starts_anywhere = False
-    working_bytes = 16
     teleport = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank; the teleport vector is set."""
-        state["teleport"][:] = shares_of(graph, self.personalization, "personalization")
+        fill_shares(graph, self.personalization, "personalization", state["teleport"])
         return super().start(graph, state)
 
     def vertex(incoming, teleport, dangling, damping):  # type: ignore[no-untyped-def]
@@ -123,13 +124,11 @@ class PersonalizedPageRank(Sweeps):
 class DanglingPageRank(PersonalizedPageRank):
     """Sweeps whose dangling vertices spread by a vector of their own."""
 
-    working_bytes = 24
-
     refuge = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank; both vectors are set."""
-        state["refuge"][:] = shares_of(graph, self.lost_to, "dangling")
+        fill_shares(graph, self.lost_to, "dangling", state["refuge"])
         return super().start(graph, state)
 
     def vertex(incoming, teleport, refuge, dangling, damping):  # type: ignore[no-untyped-def]
@@ -147,19 +146,19 @@ class ResidualPageRank(Sweeps):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
-    working_bytes = 24
+    working_bytes = 1
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex holds its own share, unsent."""
         count = max(1, graph.vertices)
-        state["rank"][:] = self.first_share(graph)
+        self.teleport_into(graph, state["rank"])
         state["residual"][:] = state["rank"]
         self.least = self.tol * (1 - self.damping) / count
-        return Start(active=np.flatnonzero(state["residual"] > self.least))
+        return Start(active=state["residual"] > self.least)
 
-    def first_share(self, graph: Graph) -> Any:
-        """What each vertex gets by teleport."""
-        return (1 - self.damping) / max(1, graph.vertices)
+    def teleport_into(self, graph: Graph, out: NDArray[np.float64]) -> None:
+        """Set `out` to what each vertex gets by teleport."""
+        out[:] = (1 - self.damping) / max(1, graph.vertices)
 
     def send(residual, degree, damping):  # type: ignore[no-untyped-def]
         """What an active vertex gives each of its out-neighbors."""
@@ -191,9 +190,10 @@ class ResidualPersonalizedPageRank(ResidualPageRank):
 
     starts_anywhere = False
 
-    def first_share(self, graph: Graph) -> Any:
-        """What each vertex gets by teleport."""
-        return (1 - self.damping) * shares_of(graph, self.personalization, "personalization")
+    def teleport_into(self, graph: Graph, out: NDArray[np.float64]) -> None:
+        """Set `out` to what each vertex gets by teleport."""
+        fill_shares(graph, self.personalization, "personalization", out)
+        out *= 1 - self.damping
 
 
 class WeightedSweeps(Sweeps):
@@ -223,6 +223,10 @@ class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
     def send(residual, outgoing, damping):  # type: ignore[no-untyped-def]
         """What an active vertex gives along an edge of weight 1."""
         return damping * residual / outgoing if outgoing != 0 else 0.0
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Leave the ranks as they are: the program whose phase this is scales them."""
+        return {"rank": state["rank"]}
 
 
 class WeightedPersonalizedPageRank(WeightedSweeps, PersonalizedPageRank):
@@ -254,6 +258,8 @@ def form_of(program: Ranking, *, asynchronous: bool, weighted: bool) -> type[Swe
 
 
 def scaled(rank: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks divided by their sum."""
+    """Ranks, divided by their sum in place."""
     total = float(rank.sum())
-    return rank / total if total > 0 else rank
+    if total > 0:
+        rank /= total
+    return rank

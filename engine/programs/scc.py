@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
+from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.format.graph import Graph
 
@@ -26,7 +27,7 @@ class SCC(Program):
     component = Field(VERTEX)
     color = Field(VERTEX, output=False)
     reached = Field(np.uint32, output=False)
-    working_bytes = 32
+    working_bytes = 2
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Trimming, the largest component and coloring; in an undirected graph the weakly connected components."""
@@ -58,11 +59,10 @@ class SCC(Program):
         """Phases 2 to 5: what the pivot reaches both ways, and trimming what that leaves."""
         component = state["component"]
         if first < 4:
-            pivot = _pivot(graph, component == graph.vertices)
+            pivot = _pivot(graph, component)
             for number in range(first, 4):
                 yield (ReachForward, ReachBackward)[number - 2](pivot)
-            members = np.flatnonzero(state["reached"] == 3)
-            component[members] = members[0]
+            _name_members(component, state["reached"])
         for number in range(max(4, first), 6):
             yield (TrimForward, TrimBackward)[number - 4]()
 
@@ -81,7 +81,7 @@ class TrimForward(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """In the first iteration every remaining vertex counts its remaining in-neighbors."""
-        return Start(active=np.flatnonzero(state["component"] == graph.vertices))
+        return Start(active=state["component"] == graph.vertices)
 
     def edge(source, target):  # type: ignore[no-untyped-def]
         """Travels along an edge: one counted (first iteration), one taken away (later)."""
@@ -150,8 +150,13 @@ class SpreadColor(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every remaining vertex starts with its own color."""
-        state["color"][:] = np.arange(graph.vertices)
-        return Start(active=np.flatnonzero(state["component"] == graph.vertices))
+        color = state["color"]
+
+        def fill(first: int, last: int) -> None:
+            color[first:last] = np.arange(first, last, dtype=color.dtype)
+
+        each_range(fill, graph.vertices)
+        return Start(active=state["component"] == graph.vertices)
 
     def edge(color):  # type: ignore[no-untyped-def]
         """Travels along an edge: the color."""
@@ -173,10 +178,15 @@ class ClaimColor(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Roots are their own components."""
-        left = state["component"] == graph.vertices
-        roots = np.flatnonzero(left & (state["color"] == np.arange(graph.vertices)))
-        state["component"][roots] = roots
-        return Start(active=roots)
+        component, color = state["component"], state["color"]
+
+        def claim(first: int, last: int) -> NDArray[np.bool_]:
+            part, own = component[first:last], np.arange(first, last, dtype=color.dtype)
+            roots: NDArray[np.bool_] = (part == graph.vertices) & (color[first:last] == own)
+            part[roots] = own[roots]
+            return roots
+
+        return Start(active=mask_of(claim, graph.vertices))
 
     def edge(component, color, target_color, target_component):  # type: ignore[no-untyped-def]
         """Travels against an edge: the component, to the same color."""
@@ -187,9 +197,27 @@ class ClaimColor(Program):
         return component == vertices
 
 
-def _pivot(graph: Graph, left: NDArray[np.bool_]) -> int:
+def _pivot(graph: Graph, component: NDArray[Any]) -> int:
     """A vertex that is left, of the most edges out (times those in, where the graph has them)."""
-    weight = 1.0 + graph.out.index().degrees(0, graph.vertices)
-    if graph.into is not None:
-        weight *= 1.0 + graph.into.index().degrees(0, graph.vertices)
-    return int(np.argmax(np.where(left, weight, 0)))
+
+    def best(first: int, last: int) -> tuple[float, int]:
+        weight = 1.0 + graph.out.index().degrees(first, last)
+        if graph.into is not None:
+            weight *= 1.0 + graph.into.index().degrees(first, last)
+        weight[component[first:last] != graph.vertices] = 0
+        at = int(np.argmax(weight))
+        return float(weight[at]), -(first + at)
+
+    return -max(over_ranges(best, graph.vertices))[1]
+
+
+def _name_members(component: NDArray[Any], reached: NDArray[Any]) -> None:
+    """Name the component of those that were reached both ways by the first of them."""
+
+    def first_member(first: int, last: int) -> int:
+        both = reached[first:last] == 3
+        at = int(both.argmax())
+        return first + at if both[at] else len(component)
+
+    name = min(over_ranges(first_member, len(component)))
+    component[reached == 3] = name

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import internal_id
+from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -16,18 +17,19 @@ Given = Mapping[Any, float] | Vector | None
 """Original id -> weight; or an array (vertices,) of weights in the order of internal ids; None: the same for all."""
 
 
-def shares_of(graph: Graph, given: Given, name: str) -> Vector:
-    """The shares, float64 (vertices,), that weights give; `name` is the parameter that they come from.
+def fill_shares(graph: Graph, given: Given, name: str, vector: Vector) -> None:
+    """Set `vector`, float64 (vertices,), to the shares that weights give; `name`: the parameter that they come from.
 
     Raises InputError for weights that are negative, not finite or all zero, and for what is none of these.
     """
+    vector[:] = 0.0 if given is not None else 1 / max(1, graph.vertices)
     if given is None:
-        return np.full(graph.vertices, 1 / max(1, graph.vertices))
-    vector = np.zeros(graph.vertices, dtype=np.float64)
+        return
     if isinstance(given, np.ndarray) and given.shape == vector.shape:
         vector += given
-        for at in np.flatnonzero(~(np.isfinite(vector) & (vector >= 0)))[:1].tolist():
-            raise _refused(f"{name}[{at}]", given[at])
+        for at in over_ranges(lambda first, last: _first_wrong(vector, first, last), len(vector)):
+            if at is not None:
+                raise _refused(f"{name}[{at}]", given[at])
     elif isinstance(given, Mapping):
         for vertex, weight in given.items():
             if not (isinstance(weight, int | float | np.number) and weight >= 0 and np.isfinite(weight)):
@@ -42,7 +44,13 @@ def shares_of(graph: Graph, given: Given, name: str) -> Vector:
     if not np.isfinite(total):
         raise InputError(f"the weights of {name} add up to {total}; give smaller ones")
     vector /= total
-    return vector
+
+
+def _first_wrong(vector: Vector, first: int, last: int) -> int | None:
+    """The first vertex of a range whose weight is none."""
+    part = vector[first:last]
+    wrong = np.flatnonzero(~(np.isfinite(part) & (part >= 0)))
+    return first + int(wrong[0]) if len(wrong) else None
 
 
 def _refused(what: str, weight: Any) -> InputError:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
+from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
@@ -36,7 +37,6 @@ class SSSP(Program):
     self_combining = True
     non_negative_weights = True
     starts_anywhere = True
-    working_bytes = 1
 
     def __init__(
         self, source: int | Sequence[int], delta: Width | None = None, weight: bool | str | None = True
@@ -79,7 +79,8 @@ class SSSP(Program):
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        return self._wide() if bool(np.any(distance == CEILING)) else None
+        over = over_ranges(lambda first, last: bool(np.any(distance[first:last] == CEILING)), len(distance))
+        return self._wide() if any(over) else None
 
     def _wide(self) -> Program:
         return WideSSSP(self.source, self.delta, self.needs_weights)

@@ -14,6 +14,9 @@ from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.storage.format.graph import Graph
 
+NUMBERED = 1 << 20
+"""Vertices that are numbered together."""
+
 
 class WCC(Program):
     """Component of every vertex, named by its smallest original id; edge direction is ignored."""
@@ -21,13 +24,14 @@ class WCC(Program):
     component = Field(VERTEX)
     combine = "union"
     starts_anywhere = True
-    working_bytes = 32
+    working_bytes = 1
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
-        count = len(state["component"])
         component = state["component"]
-        component[:] = np.arange(count, dtype=component.dtype, like=component)
+        for first in range(0, len(component), NUMBERED):
+            part = component[first : first + NUMBERED]
+            part[:] = np.arange(first, first + len(part), dtype=component.dtype, like=component)
         return Start(everything=True)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

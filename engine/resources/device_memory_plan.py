@@ -112,8 +112,9 @@ def _row_prefixes(
     assert pulled is not None
     chunk_bytes = max(one.chunk_edges * one.edge_bytes(needs.weighted) for one in needs.adjacencies)
     staged = staging_bytes(budget, wish, chunk_bytes)
-    each = longest_prefix(pulled.index(), pulled.neighbor_dtype.itemsize, budget - staged)
-    return each, prefix_index(pulled.index(), each) if each else None
+    index, threads = pulled.index(config.thread_count), config.thread_count
+    each = longest_prefix(index, pulled.neighbor_dtype.itemsize, budget - staged, threads)
+    return each, prefix_index(index, each, threads) if each else None
 
 
 def memory_for(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> int:

@@ -80,7 +80,7 @@ class HostEdgeSource:
         timeline: Timeline | None = None,
     ) -> None:
         for adjacency in needs.adjacencies:
-            adjacency.index()  # what fails here leaves no thread behind
+            adjacency.index(config.thread_count)  # what fails here leaves no thread behind
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
         self.staging: Staging | None = None

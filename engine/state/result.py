@@ -6,14 +6,20 @@ storage's (`storage/results/result_tables.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
-from penstock.engine.program.vertex_ids import in_original_order, original_order, vertex_column
+from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
+from penstock.engine.state.result_columns import columns_of
 from penstock.storage.base.errors import InputError
+from penstock.storage.results.column_statistics import present_rows
+from penstock.storage.results.columns import WriteOptions
+from penstock.storage.results.result_tables import write
+from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
 if TYPE_CHECKING:
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.state.records import IterationRecord
     from penstock.storage.format.graph import Graph
-    from penstock.storage.results.result_tables import Columns
+    from penstock.storage.results.columns import Columns, Part
 
 
 @dataclass(frozen=True)
@@ -106,15 +112,17 @@ class Result:
         ndarray of bool, shape (vertices,)
             False where the value is the field's `unreached`.
         """
-        spec, values = fields_of(self.program)[field], self.fields[field]
-        if values.dtype.kind == "T":
-            return np.asarray(values != "")
-        if values.ndim > 1:
-            return np.ones(len(values), dtype=bool)
-        absent = value_of(spec.unreached, values.dtype)
-        return np.ones(len(values), dtype=bool) if absent is None else values != absent
+        values, absent = self.fields[field], self.absent(field)
+        return np.ones(len(values), dtype=bool) if absent is None else np.asarray(values != absent)
 
-    def columns(self) -> Columns:
+    def absent(self, field: str) -> Any:
+        """Return what stands in a field for no value: its `unreached`, of strings the empty one; None: nothing does."""
+        values = self.fields[field]
+        if values.dtype.kind == "T":
+            return ""
+        return None if values.ndim > 1 else value_of(fields_of(self.program)[field].unreached, values.dtype)
+
+    def columns(self) -> dict[str, Part]:
         """Return the table that the `to_` methods write.
 
         Returns
@@ -124,27 +132,21 @@ class Result:
             bipartite graph also `side`: 0 for sources, which come first, 1 for targets. A vector field has one column
             per component.
         """
-        vertex = vertex_column(self.graph)
-        order = None
-        if self.graph.left is None and len(vertex) > 1 and not bool(np.all(vertex[:-1] <= vertex[1:])):
-            order = np.argsort(vertex, kind="stable")
-        columns: Columns = {"vertex": (_ordered(vertex, order), None)}
-        if self.graph.left is not None:
-            columns["side"] = ((np.arange(len(vertex)) >= self.graph.left).astype(np.uint8), None)
-        for name, values in self.fields.items():
-            present = self.reached(name)
-            mask = None if bool(present.all()) else _ordered(present, order)
-            for part, numbers in _numbers(name, values).items():
-                columns[part] = (_ordered(numbers, order), mask)
-        return columns
+        return {name: column.arrays() for name, column in self._table().items()}
 
-    def top(self, count: int) -> list[tuple[int | str, Any]]:
+    def _table(self) -> Columns:
+        """Return the same, to be read range by range."""
+        return columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+
+    def top(self, count: int, *, threads: int | None = None) -> list[tuple[int | str, Any]]:
         """Return the vertices with the largest value of the first field (smallest, if it is a distance or a level).
 
         Parameters
         ----------
         count : int
             How many vertices to return at most.
+        threads : int, optional
+            Most threads that look for them; default: every core.
 
         Returns
         -------
@@ -155,13 +157,18 @@ class Result:
         name, values = next(iter(self.fields.items()))
         if values.ndim > 1 or values.dtype.kind == "T":
             return []
-        present = np.flatnonzero(self.reached(name))
-        if not in_original_order(self.graph):
-            order = original_order(self.graph)
-            present = order[self.reached(name)[order]]
         nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
-        key = values[present] if nearest else _descending(values[present])
-        chosen = present[np.argsort(key, kind="stable")[:count]]
+        absent = self.absent(name)
+        ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
+
+        def keys_of(first: int, last: int) -> Keys:
+            some, rows = values[first:last], np.arange(first, last)
+            present = present_rows(some, absent)
+            if present is not None:
+                some, rows = some[present], rows[present]
+            return some if nearest else _descending(some), rows if ties is None else ties[rows], rows
+
+        chosen = first_rows(keys_of, len(values), count, threads=threads)[2]
         return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
 
     def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
@@ -191,13 +198,21 @@ class Result:
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
         """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""
-        vertex: list[int | str] = vertex_column(self.graph)[chosen].tolist()
+        vertex: list[int | str] = self.graph.original_ids_of(chosen).tolist()
         if (left := self.graph.left) is None:
             return vertex
         sides = np.where(chosen < left, "source", "target").tolist()
         return [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
 
-    def write(self, path: Path | str, *, force: bool = False, format: str | None = None) -> None:
+    def write(
+        self,
+        path: Path | str,
+        *,
+        force: bool = False,
+        format: str | None = None,
+        threads: int | None = None,
+        written: Callable[[int], None] | None = None,
+    ) -> None:
         """Write the result as a table.
 
         Parameters
@@ -208,6 +223,10 @@ class Result:
             Replace an existing file.
         format : {"csv", "parquet", "hdf5", "npy", "graphalytics"}, optional
             The format, whatever the suffix.
+        threads : int, optional
+            Most threads that convert values; default: every core.
+        written : callable, optional
+            Called with the number of bytes written so far, again and again.
 
         Raises
         ------
@@ -216,9 +235,7 @@ class Result:
         RunError
             The disk is full or failed.
         """
-        from penstock.storage.results.result_tables import write  # Arrow takes longer to import than a small run takes
-
-        write(Path(path), self.columns(), force=force, format=format)
+        write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
 
     def to_csv(self, path: Path | str, *, force: bool = False) -> None:
         """Write CSV with a header; the value of a vertex that was not reached is empty."""
@@ -239,18 +256,6 @@ class Result:
     def to_npy(self, path: Path | str, *, force: bool = False) -> None:
         """Write the first field's values only, by ascending original id."""
         self.write(path, force=force, format="npy")
-
-
-def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
-    if values.ndim == 1:
-        return {name: values}
-    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
-    return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
-
-
-def _ordered(values: NDArray[Any], order: NDArray[np.intp] | None) -> NDArray[Any]:
-    return values if order is None else values[order]
 
 
 def _descending(values: NDArray[Any]) -> NDArray[Any]:

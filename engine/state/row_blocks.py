@@ -18,7 +18,10 @@ MESSAGES = 1 << 22
 """Messages that a buffer has room for on the host; more where one row is longer."""
 SHARE = 16
 """On a device behind a link messages of 8 bytes may take this part of the memory."""
-STEP = 1 << 20
+ROWS = 1 << 20
+"""Rows of a block at most on the host, where the beginning of each row's messages takes memory too."""
+OFFSET_BYTES = 16
+"""Bytes for each of these rows, while `offsets` computes them."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +61,23 @@ def block_capacity(indexes: Sequence[Index], most: int) -> int:
     if total <= most:
         return max(1, total)
     longest = 0
-    for first in range(0, indexes[0].vertices, STEP):
-        last = min(first + STEP, indexes[0].vertices)
+    for first in range(0, indexes[0].vertices, ROWS):
+        last = min(first + ROWS, indexes[0].vertices)
         degrees = np.sum([index.degrees(first, last) for index in indexes], axis=0)
         longest = max(longest, int(degrees.max()))
     return max(most, longest)
 
 
-def blocks(indexes: Sequence[Index], capacity: int) -> Iterator[RowBlock]:
-    """Cut all rows into blocks of at most `capacity` messages, as long as possible. No row may be longer."""
+def blocks(indexes: Sequence[Index], capacity: int, rows: int = ROWS) -> Iterator[RowBlock]:
+    """Cut all rows into blocks of at most `capacity` messages and so many rows, as long as possible.
+
+    No row may be longer.
+    """
     indexes = tuple(indexes)
     count, first = indexes[0].vertices, 0
     while first < count:
         origin = sum(start(index, first) for index in indexes)
-        low, high = first + 1, count
+        low, high = first + 1, min(count, first + rows)
         while low < high:
             middle = (low + high + 1) // 2
             if sum(start(index, middle) for index in indexes) - origin <= capacity:
@@ -86,8 +92,15 @@ def blocks(indexes: Sequence[Index], capacity: int) -> Iterator[RowBlock]:
 
 def offsets(block: RowBlock) -> NDArray[np.int64]:
     """Where each row's messages begin in the buffer, int64 (rows + 1,)."""
-    found = np.zeros(block.last - block.first + 1, dtype=np.int64)
-    for index in block.indexes:
+    found = block.indexes[0].starts(block.first, block.last + 1)
+    found -= int(found[0])
+    for index in block.indexes[1:]:
         starts = index.starts(block.first, block.last + 1)
-        found += starts - starts[0]
+        found += starts
+        found -= int(starts[0])
     return found
+
+
+def offset_bytes(vertices: int) -> int:
+    """Bytes that `offsets` takes at most."""
+    return OFFSET_BYTES * min(vertices, ROWS)

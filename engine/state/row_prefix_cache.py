@@ -8,18 +8,15 @@ prefixes out of views. Refuses weights: no program with early exit reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from penstock.storage.format.index import Index, from_degrees
+from penstock.storage.format.index import Index
 from penstock.transfer.values.task import Direction, TaskRecord
 from penstock.transfer.values.view import View
 
 LONGEST = 32
-STEP = 1 << 20  # rows whose degrees are looked at together
 
 
 @dataclass
@@ -42,22 +39,17 @@ def prefix_bytes(vertices: int, edges: int, neighbor_bytes: int) -> int:
     return edges * neighbor_bytes + 4 * (vertices + 1) + edges // 512
 
 
-def longest_prefix(index: Index, neighbor_bytes: int, budget: int) -> int:
+def longest_prefix(index: Index, neighbor_bytes: int, budget: int, threads: int = 1) -> int:
     """The longest head, a power of two of edges, at which all heads fit `budget` bytes; 0 where none does."""
-    lengths = [1 << power for power in range(LONGEST.bit_length())]
-    edges = dict.fromkeys(lengths, 0)
-    for degrees in _degrees(index):
-        for length in lengths:
-            edges[length] += int(np.minimum(degrees, length).sum())
-    fitting = [each for each in lengths if prefix_bytes(index.vertices, edges[each], neighbor_bytes) <= budget]
-    return max(fitting, default=0)
+    rows = index.clipped_counts(LONGEST, threads)
+    longest = 0
+    for length in (1 << power for power in range(LONGEST.bit_length())):
+        edges = int(rows @ np.minimum(np.arange(LONGEST + 1), length))
+        if prefix_bytes(index.vertices, edges, neighbor_bytes) <= budget:
+            longest = length
+    return longest
 
 
-def prefix_index(index: Index, each: int) -> Index:
+def prefix_index(index: Index, each: int, threads: int = 1) -> Index:
     """Where the heads of `each` edges lie, one row's after the other's."""
-    return from_degrees(index.vertices, lambda: (np.minimum(degrees, each) for degrees in _degrees(index)))
-
-
-def _degrees(index: Index) -> Iterator[NDArray[np.int64]]:
-    for first in range(0, index.vertices, STEP):
-        yield index.degrees(first, min(first + STEP, index.vertices))
+    return index.clipped(each, threads)

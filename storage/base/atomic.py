@@ -8,7 +8,6 @@ the block that made it, or by `sweep_debris` at the end of the command if a sign
 import errno
 import os
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -130,7 +129,7 @@ def partial_name(target: Path) -> Path:
     """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet."""
     suffix = "".join(target.suffixes[-2:])
     stem = target.name.removesuffix(suffix)
-    return target.with_name(f".{stem}.partial-{os.getpid()}-{secrets.token_hex(4)}{suffix}")
+    return target.with_name(f".{stem}.partial-{os.getpid()}-{os.urandom(4).hex()}{suffix}")
 
 
 def flush(path: Path) -> None:
@@ -163,7 +162,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
         InputError: ``parent`` is missing or not writable.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
-    folder = place / f".penstock-scratch-{os.getpid()}-{secrets.token_hex(4)}"
+    folder = place / f".penstock-scratch-{os.getpid()}-{os.urandom(4).hex()}"
     with debris(folder):
         try:
             folder.mkdir(mode=0o700)

@@ -1,6 +1,7 @@
 """How much memory and how many cores this machine has, and what this process takes of them now.
 
-This file alone calls psutil and reads cgroup limits (v1, v2 and the hybrid of both) and /proc/self.
+This file alone reads cgroup limits (v1, v2 and the hybrid of both) and /proc, and calls psutil: where /proc does not
+tell, since importing it takes as long as a short command.
 """
 
 import math
@@ -10,7 +11,6 @@ import re
 import resource
 from pathlib import Path
 
-import psutil
 from penstock.storage.base.errors import InputError
 
 DEFAULT_SHARE = 0.7
@@ -21,6 +21,7 @@ LIBRARY_BYTES = 192 << 20
 wait for it for ever, or end the process."""
 
 _UNIT = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_AVAILABLE = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgtp]?)(i?b)?)\s*", re.IGNORECASE)
 
 
@@ -69,7 +70,7 @@ def available_memory(root: Path = Path("/")) -> int:
     Page cache counts as free, since the kernel gives it up on demand. ``root`` is where /proc and /sys are looked
     for (tests).
     """
-    limits = [int(psutil.virtual_memory().available)]
+    limits = [_free_in_machine()]
     limit = address_limit()
     if limit is not None:
         limits.append(limit - address_bytes())
@@ -86,7 +87,7 @@ def address_limit() -> int | None:
 
 def address_bytes() -> int:
     """Bytes of address space that this process has."""
-    return int(psutil.Process().memory_info().vms)
+    return _own_bytes()[0]
 
 
 def stack_bytes() -> int:
@@ -107,7 +108,28 @@ def check_room(size: int, what: str) -> None:
 
 def resident_bytes() -> int:
     """Bytes of memory this process holds now (resident set)."""
-    return int(psutil.Process().memory_info().rss)
+    return _own_bytes()[1]
+
+
+def _free_in_machine() -> int:
+    """Bytes that processes may still take, page cache included."""
+    available = _AVAILABLE.search(_read(Path("/proc/meminfo")) or "")
+    if available is not None:
+        return int(available[1]) * 1024
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+def _own_bytes() -> tuple[int, int]:
+    """Bytes of address space and of memory that this process has."""
+    pages = (_read(Path("/proc/self/statm")) or "").split()
+    if len(pages) > 1:
+        return int(pages[0]) * mmap.PAGESIZE, int(pages[1]) * mmap.PAGESIZE
+    import psutil
+
+    memory = psutil.Process().memory_info()
+    return int(memory.vms), int(memory.rss)
 
 
 def peak_resident_bytes() -> int:

@@ -13,16 +13,16 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from penstock import __version__
 from penstock.storage.base.budget import cores
 
 
 def facts(root: Path = Path("/")) -> dict[str, Any]:
     """Return the processor's model, the cores this process may use, and the version of this software."""
-    return {"processor": _processor(root), "cores": cores(root), "penstock": _version()}
+    return {"processor": _processor(root), "cores": cores(root), "penstock": __version__}
 
 
 def fingerprint(of: Mapping[str, Any]) -> str:
@@ -55,13 +55,6 @@ def disk_of(path: Path) -> str:
 def _processor(root: Path) -> str:
     match = re.search(r"^model name\s*:\s*(.+)$", _read(root / "proc/cpuinfo") or "", re.MULTILINE)
     return match[1].strip() if match else platform.processor() or platform.machine()
-
-
-def _version() -> str:
-    try:
-        return version("penstock")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _read(path: Path) -> str | None:

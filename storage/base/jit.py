@@ -1,18 +1,47 @@
 """How storage's inner loops are compiled: once per machine (kept in the user's cache), without Python's lock.
 
 No kernel here is parallel: storage's loops run inside worker threads, and two threads must not enter Numba's own at
-once.
+once. Numba is imported at the first call of a kernel: it takes longer than opening a graph.
 """
 
+import functools
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
-from penstock.storage.base.kernel_cache import kept
-
 F = TypeVar("F", bound=Callable[..., Any])
+_compiling = threading.Lock()
+
+
+class JitFunction:
+    """A function that is compiled, or loaded from the cache, when it is first called; other kernels may call it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
+        return (self._compiled or self.compiled)(*arguments)
+
+    @property
+    def compiled(self) -> Any:
+        """Numba's function."""
+        with _compiling:
+            if self._compiled is None:
+                import numba
+                from penstock.storage.base.kernel_cache import kept
+
+                self._compiled = kept(numba.njit(nogil=True)(self.py_func))
+        return self._compiled
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba takes the function for where another kernel calls it."""
+        return self.compiled._numba_type_
 
 
 def jit(function: F) -> F:
     """Compile a function of numbers and arrays at its first call; later processes load it."""
-    return cast(F, kept(numba.njit(nogil=True)(function)))
+    return cast(F, JitFunction(function))

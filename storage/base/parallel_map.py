@@ -5,6 +5,8 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor, Future, wait
 from typing import TypeVar
 
+from penstock.storage.base.threads import ThreadPool
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -30,6 +32,20 @@ def ordered_map(
         for future in waiting:
             future.cancel()
         wait(waiting)
+
+
+def map_ranges(function: Callable[[int, int], Result], count: int, step: int, threads: int) -> list[Result]:
+    """Return ``function(first, last)`` of each range of ``step`` numbers below ``count``, in order.
+
+    One range, or one thread, is the caller's own; a pool lives as long as the call. Raises RunError where a thread
+    cannot be started.
+    """
+    ranges = [(first, min(first + step, count)) for first in range(0, count, step)]
+    threads = min(threads, len(ranges))
+    if threads <= 1:
+        return [function(*each) for each in ranges]
+    with ThreadPool(threads, "penstock-ranges") as pool:
+        return list(ordered_map(pool, lambda each: function(*each), ranges, len(ranges)))
 
 
 def weighed_map(

@@ -20,24 +20,14 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.jit import jit
-from penstock.storage.encoding.simd import BLOCK, LANES, bit_length
+from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, VALUES
+from penstock.storage.encoding.simd import bit_length
 
-HEADER_WORDS = 4
-VALUES = 256
-"""Added to id_bits in the header of a payload of values instead of differences."""
 _POSITION_BITS = 8
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
 _U32 = np.uint64(32)
 _LOW32 = np.uint64(0xFFFFFFFF)
-
-
-def payload_words(edges: int, item_bytes: int) -> int:
-    """Return the most 32-bit words that a payload of so many edges can take."""
-    blocks = -(-edges // BLOCK)
-    ids = 2 if item_bytes == 8 else 1
-    data = BLOCK + 2 if ids == 1 else 2 * BLOCK + BLOCK // 4 + 2
-    return HEADER_WORDS + blocks * (2 * ids + 1 + data) + LANES
 
 
 @jit

@@ -14,7 +14,7 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
-from penstock.storage.encoding import bitpack, unpack
+from penstock.storage.encoding.payload import payload_words
 
 LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
 """zstd level of each encoding: see measurements.md."""
@@ -56,7 +56,7 @@ class Coding:
 def payload_bytes(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
     """Return the bytes that every frame of an array decompresses to."""
     if encoding in ("packed", "bits"):
-        return 4 * bitpack.payload_words(chunk_items, kind.itemsize)
+        return 4 * payload_words(chunk_items, kind.itemsize)
     return chunk_items * kind.itemsize
 
 
@@ -113,6 +113,8 @@ class Encoder:
         """Write the payload; return its bytes."""
         encoding = self._coding.encoding
         if encoding in ("packed", "bits"):
+            from penstock.storage.encoding import bitpack  # the compiler, only where something is packed
+
             words = self._payload.view(np.uint32)
             return 4 * int(bitpack.pack(items, words, encoding == "packed"))
         target = self._payload.view(self._coding.kind)[: len(items)]
@@ -153,6 +155,8 @@ class Decoder:
         """
         size = payload_bytes(encoding, out.dtype, chunk_items)
         if encoding in ("packed", "bits"):
+            from penstock.storage.encoding import unpack  # the compiler, only where something is unpacked
+
             words = self._buffer(size).view(np.uint32)
             self.decompress(frame, words)
             decode = unpack.unpack if encoding == "packed" else unpack.unpack_values

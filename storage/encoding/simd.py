@@ -12,10 +12,7 @@ from typing import Any, cast
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-
-LANES = 8
-ROWS = 32
-BLOCK = LANES * ROWS
+from penstock.storage.encoding.payload import LANES, ROWS
 
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.jit import jit
-from penstock.storage.encoding.bitpack import HEADER_WORDS, VALUES
-from penstock.storage.encoding.simd import BLOCK, LANES, sum_block, unpack_block
+from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, VALUES
+from penstock.storage.encoding.simd import sum_block, unpack_block
 
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)

@@ -8,6 +8,7 @@ the library, what it wrote stays in memory for it to read back, and `check` rais
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 PIECE_BYTES = 8 << 20
@@ -19,10 +20,13 @@ KEPT_BYTES = 1 << 20
 class DriverFile:
     """A new file that is written through h5py's driver for Python's file objects; not for several threads at once.
 
+    written: called with the number of bytes that the file has so far.
+
     Raises OSError: it cannot be made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, written: Callable[[int], None] | None = None) -> None:
+        self._written = written
         self._file = path.open("w+b", buffering=0)
         self._at = self._size = 0
         self._lost: list[tuple[int, bytes]] = []
@@ -106,6 +110,8 @@ class DriverFile:
         while done < len(view):
             self.check()  # another thread may have said `stop`
             done += self._file.write(view[done : done + PIECE_BYTES]) or 0
+        if self._written is not None:
+            self._written(self._size)
 
     def _read(self, at: int, view: memoryview) -> None:
         self._file.seek(at)

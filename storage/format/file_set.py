@@ -11,7 +11,7 @@ all.
 """
 
 import logging
-import secrets
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class FileSet:
 
     def __init__(self, path: Path, stripes: Sequence[Path], threads: int) -> None:
         self.path, self.stripes, self.threads = path, tuple(stripes), threads
-        self.graph_id = secrets.token_hex(16)
+        self.graph_id = os.urandom(16).hex()
         self.specs: list[ArraySpec] = []
         self.file_bytes = 0
         self._force = False

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
-from penstock.storage.encoding.string_array import StringArray, first_invalid
+from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid
 from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.hdf5 import FileError, ForeignError, FrameLocations
@@ -31,11 +31,21 @@ class StoredIds(Protocol):
     """Original ids in a graph file: whole numbers (`Frames`) or strings (`StringIdFrames`)."""
 
     @property
+    def kind(self) -> np.dtype[Any]:
+        """Their dtype as NumPy has them."""
+
+    @property
     def arrays(self) -> tuple[Frames, ...]:
         """The frames of every array that they take."""
 
     def whole(self) -> NDArray[Any]:
         """All ids, (vertices,), read by the caller's thread. Raises RunError."""
+
+    def part(self, first: int, last: int) -> NDArray[Any]:
+        """Ids first..last-1. Raises RunError."""
+
+    def taken(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The ids at these places, in their order. Raises RunError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,11 @@ class Frames:
     lengths: NDArray[np.int64]
     checksums: NDArray[np.uint64]
     limit: int | None
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The dtype of the items."""
+        return self.spec.kind
 
     @property
     def arrays(self) -> tuple[Frames, ...]:
@@ -110,6 +125,26 @@ class Frames:
             at += len(items)
         return out
 
+    def part(self, first: int, last: int) -> NDArray[Any]:
+        """Items first..last-1, of which only their chunks are read, by the caller's thread. Raises RunError."""
+        size = self.spec.chunk_items
+        chunks = range(first // size, -(-last // size)) if first < last else range(0)
+        items = list(self.load(chunks))
+        if not items:
+            return np.empty(0, self.spec.kind)
+        joined = items[0] if len(items) == 1 else np.concatenate(items)
+        return joined[first - chunks[0] * size :][: last - first]
+
+    def taken(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The items at these places, in their order; only their chunks are read. Raises RunError."""
+        out = np.empty(len(places), self.spec.kind)
+        chunks = places // self.spec.chunk_items
+        wanted = np.unique(chunks).tolist()
+        for chunk, items in zip(wanted, self.load(wanted), strict=True):
+            here = chunks == chunk
+            out[here] = items[places[here] - chunk * self.spec.chunk_items]
+        return out
+
 
 @dataclass(frozen=True, slots=True)
 class StringIdFrames:
@@ -119,6 +154,11 @@ class StringIdFrames:
     text: Frames
 
     @property
+    def kind(self) -> np.dtype[Any]:
+        """NumPy's strings."""
+        return STRINGS
+
+    @property
     def arrays(self) -> tuple[Frames, ...]:
         """The frames of both arrays."""
         return (self.ends, self.text)
@@ -126,6 +166,14 @@ class StringIdFrames:
     def whole(self) -> NDArray[Any]:
         """All ids as NumPy's strings. Raises RunError as `names`."""
         return self.names().strings()
+
+    def part(self, first: int, last: int) -> NDArray[Any]:
+        """Ids first..last-1 as NumPy's strings; all are read. Raises RunError as `names`."""
+        return self.taken(np.arange(first, last))
+
+    def taken(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The ids at these places as NumPy's strings; all are read. Raises RunError as `names`."""
+        return self.names().taken(places).strings()
 
     def names(self) -> StringArray:
         """Read all ids. Raises RunError where they end outside their text or are no UTF-8."""

@@ -4,20 +4,21 @@ Both have the same interface: an adjacency has chunks, an index, and either fram
 arrays. reader.py fetches the chunks into the caller's slabs. The in-edges' field is ``into``: ``in`` is a keyword.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.clocks.stage_clock import Meter, stage
+from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
+from penstock.storage.format.degrees import read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
-from penstock.storage.format.index import Index, from_degrees
+from penstock.storage.format.index import Index
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -89,42 +90,20 @@ class Adjacency:
             total += self.weights.lengths
         return total
 
-    def index(self) -> Index:
-        """Return the row index; the first call reads the degrees. Raises RunError if damaged."""
+    def index(self, threads: int | None = None) -> Index:
+        """Return the row index; the first call reads the degrees. Raises RunError if damaged.
+
+        threads: how many decode at once, by default one per core.
+        """
         if self._index is None:
             assert self.degrees is not None, "a graph in memory is made with its index"
-            with stage("index", int(self.degrees.lengths.sum())) as meter:
-                index = from_degrees(self.vertices, lambda: self._degrees(meter))
-            if index.edges != self.edges:
-                raise self._unequal(str(index.edges))
-            self._index = index
+            self._index = read_index(self.degrees, self.direction, self.edges, threads or cores())
         return self._index
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
         if self.degrees is not None:
             self._index = None
-
-    def _degrees(self, meter: Meter) -> Iterator[NDArray[Any]]:
-        """All degrees in order; stops as soon as they are too many, before any sum of them could wrap around."""
-        assert self.degrees is not None
-        left = self.edges
-        for chunk, degrees in enumerate(self.degrees.load()):
-            meter.bytes += int(self.degrees.lengths[chunk])
-            # Floats cannot wrap around; where their sum is at most twice what is left, the integer sum cannot either.
-            if degrees.sum(dtype=np.float64) > 2.0 * left:
-                raise self._unequal("more")
-            left -= int(degrees.sum(dtype=np.int64))
-            if left < 0:
-                raise self._unequal("more")
-            yield degrees
-
-    def _unequal(self, total: str) -> RunError:
-        assert self.degrees is not None
-        return RunError(
-            f"{self.degrees.files[0]} is damaged: its {self.direction}-degrees sum up to "
-            f"{total} and not to its {self.edges} edges; convert the input again"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +329,45 @@ class Graph:
         """
         original = self.original
         return original if original is None or isinstance(original, np.ndarray) else original.whole()
+
+    @property
+    def id_dtype(self) -> np.dtype[Any]:
+        """The dtype of original ids: whole numbers, or NumPy's StringDType."""
+        original = self.original
+        if original is None:
+            return self.vertex_dtype
+        return original.dtype if isinstance(original, np.ndarray) else original.kind
+
+    def original_ids_in(self, first: int, last: int) -> NDArray[Any]:
+        """Return the input's ids of vertices first..last-1; of a file only their chunks are read.
+
+        Raises
+        ------
+        RunError
+            The ids cannot be read, or are damaged.
+        """
+        original = self.original
+        if original is None:
+            return np.arange(first, last, dtype=self.vertex_dtype)
+        return original[first:last] if isinstance(original, np.ndarray) else original.part(first, last)
+
+    def original_ids_of(self, vertices: NDArray[Any]) -> NDArray[Any]:
+        """Return the input's ids of some vertices, in their order; of a file only their chunks are read.
+
+        Parameters
+        ----------
+        vertices : ndarray of integers
+            Internal ids.
+
+        Raises
+        ------
+        RunError
+            The ids cannot be read, or are damaged.
+        """
+        original = self.original
+        if original is None:
+            return vertices.astype(self.vertex_dtype)
+        return original[vertices] if isinstance(original, np.ndarray) else original.taken(vertices)
 
 
 def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:

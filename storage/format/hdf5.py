@@ -10,8 +10,8 @@ another file (links, external and virtual datasets are refused).
 """
 
 import atexit
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,8 +30,8 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 T = TypeVar("T")
 ALIGNMENT = 4096
 HEAP_BYTES = 1 << 16
-ROWS = 1 << 20
-"""Rows of a table that are compared at once."""
+ROWS = 1 << 18
+"""Rows of a table that are written, and compared, at once."""
 _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
 _IDENTITY = "penstock_identity"
 """The same as `_GRAPH`, which is for other tools: that is in a heap without a checksum, and a byte changed there
@@ -54,6 +54,15 @@ class FrameLocations:
 
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A column of a plain table: its dtype (numbers, or NumPy's strings), how many rows, and these block by block."""
+
+    dtype: np.dtype[Any]
+    rows: int
+    items: Callable[[], Generator[NDArray[Any], None, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +148,20 @@ class FrameFile:
         self._driver.close()
 
 
-def write_columns(driver: DriverFile, columns: dict[str, NDArray[Any]]) -> None:
+def write_columns(driver: DriverFile, columns: Mapping[str, Blocks]) -> None:
     """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails."""
     file = h5py.File(driver, "w")
     atexit.register(file.close)
     try:
-        for name, values in columns.items():
-            strings = values.dtype.kind == "T"
-            file.create_dataset(
-                name,
-                data=values.astype(object) if strings else values,
-                dtype=h5py.string_dtype() if strings else None,
-            )
+        for name, column in columns.items():
+            strings = column.dtype.kind == "T"
+            dataset = file.create_dataset(name, (column.rows,), h5py.string_dtype() if strings else column.dtype)
+            at = 0
+            with closing(column.items()) as blocks:
+                for values in blocks:
+                    dataset[at : at + len(values)] = values.astype(object) if strings else values
+                    at += len(values)
+                    driver.check()
             driver.check()
     finally:
         file.close()
@@ -158,19 +169,21 @@ def write_columns(driver: DriverFile, columns: dict[str, NDArray[Any]]) -> None:
     driver.check()
 
 
-def same_columns(path: Path, columns: dict[str, NDArray[Any]]) -> bool:
+def same_columns(path: Path, columns: Mapping[str, Blocks]) -> bool:
     """Whether a file holds this table, and nothing else. Raises OSError where it cannot be read."""
     with h5py.File(path, "r") as file:
         if set(file) != set(columns):
             return False
-        for name, values in columns.items():
-            dataset, strings = file[name], values.dtype.kind == "T"
-            if dataset.shape != values.shape or not (strings or dataset.dtype == values.dtype):
+        for name, column in columns.items():
+            dataset, strings = file[name], column.dtype.kind == "T"
+            if dataset.shape != (column.rows,) or not (strings or dataset.dtype == column.dtype):
                 return False
-            for first in range(0, len(values), ROWS):
-                found = (dataset.asstr() if strings else dataset)[first : first + ROWS]
-                if not _same(found, values[first : first + ROWS]):
-                    return False
+            at = 0
+            with closing(column.items()) as blocks:
+                for values in blocks:
+                    if not _same((dataset.asstr() if strings else dataset)[at : at + len(values)], values):
+                        return False
+                    at += len(values)
     return True
 
 

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
+from penstock.storage.base.parallel_map import map_ranges
 
 WIDEST_SHIFT = 16
+STEP = 1 << 20
+"""Rows that a thread takes at once: whole blocks."""
 
 
 @jit
@@ -50,6 +53,33 @@ def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None
             else:
                 high = middle - 1
         out[i] = low
+
+
+@jit
+def _count_clipped(bases: Any, offsets: Any, shift: int, v0: int, v1: int, counts: Any) -> None:
+    """counts[d] += 1 for each row v0..v1-1 of d edges, and counts[-1] for each longer one."""
+    most = len(counts) - 1
+    start = bases[v0 >> shift] + np.int64(offsets[v0])
+    for v in range(v0 + 1, v1 + 1):
+        end = bases[v >> shift] + np.int64(offsets[v])
+        counts[min(end - start, most)] += 1
+        start = end
+
+
+@jit
+def _clip(bases: Any, offsets: Any, shift: int, v0: int, v1: int, most: int, sums: Any, out: Any) -> None:
+    """Fill out[v0:v1] and the sums of their blocks of 2^16 rows; v0 begins a block."""
+    inside = (1 << WIDEST_SHIFT) - 1
+    start = bases[v0 >> shift] + np.int64(offsets[v0])
+    total = 0
+    for v in range(v0, v1):
+        end = bases[(v + 1) >> shift] + np.int64(offsets[v + 1])
+        out[v] = total
+        total += min(end - start, most)
+        start = end
+        if v & inside == inside or v + 1 == v1:
+            sums[v >> WIDEST_SHIFT] = total
+            total = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +130,30 @@ class Index:
         lengths: NDArray[np.int64] = starts[:, 1] - starts[:, 0]
         return lengths
 
+    def clipped_counts(self, most: int, threads: int) -> NDArray[np.int64]:
+        """Return how many rows have 0, 1, .. ``most`` edges, the last with all longer ones, int64 (most + 1,)."""
+
+        def count(first: int, last: int) -> NDArray[np.int64]:
+            counts = np.zeros(most + 1, np.int64)
+            _count_clipped(self.bases, self.offsets, self.shift, first, last, counts)
+            return counts
+
+        return sum(map_ranges(count, self.vertices, STEP, threads), np.zeros(most + 1, np.int64))
+
+    def clipped(self, most: int, threads: int) -> "Index":
+        """Return the index of the first ``most`` edges of every row, 1 <= most <= 2^16, one row's after the other's."""
+        vertices = self.vertices
+        bases, offsets = np.zeros((vertices >> WIDEST_SHIFT) + 2, np.int64), np.empty(vertices + 1, np.uint32)
+
+        def clip(first: int, last: int) -> None:
+            _clip(self.bases, self.offsets, self.shift, first, last, most, bases[1:], offsets)
+
+        map_ranges(clip, vertices, STEP, threads)
+        np.cumsum(bases, out=bases)
+        found = Index(bases, offsets, WIDEST_SHIFT)
+        _ended(found, int(bases[-1]))
+        return found
+
     def row_of(self, edge: int) -> int:
         """Return the row that holds an edge, 0 <= edge < edges."""
         return int(self.rows_of(np.array([edge], np.int64))[0])
@@ -123,25 +177,60 @@ def from_degrees(vertices: int, degree_batches: Callable[[], Iterable[NDArray[An
     for shift in range(WIDEST_SHIFT, -1, -1):
         bases = np.zeros((vertices >> shift) + 2, np.int64)
         first = start = 0
-        for degrees in _ended(degree_batches()):
-            if first + len(degrees) > vertices + 1:
+        for degrees in degree_batches():
+            if first + len(degrees) > vertices:
                 raise ValueError(f"more than {vertices} degrees")
             start = _append_degrees(degrees, first, start, shift, bases, offsets)
             first += len(degrees)
             if start < 0:
                 break
-        if start >= 0:
-            if first != vertices + 1:
-                raise ValueError(f"{first - 1} degrees for {vertices} vertices")
-            bases[(vertices >> shift) + 1] = start
+        if start >= 0 and first != vertices:
+            raise ValueError(f"{first} degrees for {vertices} vertices")
+        if start >= 0 and _ended(Index(bases, offsets, shift), start):
             return Index(bases, offsets, shift)
     raise AssertionError("with one row a block every offset is 0")
 
 
-def _ended(batches: Iterable[NDArray[Any]]) -> Iterable[NDArray[Any]]:
-    """Follow the degrees with one empty row: the end of the last one."""
-    yield from batches
-    yield np.zeros(1, np.uint8)
+def from_chunks(vertices: int, chunk_rows: int, load: Callable[[int], NDArray[Any]], threads: int) -> Index:
+    """Build the index of ``vertices`` rows from their degrees, of which ``load(k)`` has those from row k * chunk_rows.
+
+    ``load`` is called by several threads, each of which sums up what it has loaded, where chunks are whole blocks;
+    what it returns may be overwritten at the thread's next call. It is called again for each block size tried, as in
+    `from_degrees`. Raises what ``load`` raises, and OverflowError where the sum of all degrees is beyond 2^62.
+    """
+    if chunk_rows % (1 << WIDEST_SHIFT):
+        return from_degrees(vertices, lambda: map(load, range(-(-vertices // chunk_rows))))
+    offsets = np.empty(vertices + 1, np.uint32)
+    for shift in range(WIDEST_SHIFT, -1, -1):
+        bases = np.zeros((vertices >> shift) + 2, np.int64)
+
+        def append(first: int, last: int) -> int:
+            degrees = load(first // chunk_rows)
+            return int(_append_degrees(degrees, first, 0, shift, bases, offsets))  # noqa: B023 (called at once)
+
+        sums = map_ranges(append, vertices, chunk_rows, threads)
+        if min(sums, default=0) >= 0:
+            edges, blocks = sum(sums), -(-vertices >> shift)
+            if edges > 1 << 62:
+                raise OverflowError(f"{edges} edges")
+            starts = np.cumsum([0, *sums], dtype=np.int64)[:-1]
+            bases[:blocks] += np.repeat(starts, chunk_rows >> shift)[:blocks]
+            if _ended(Index(bases, offsets, shift), edges):
+                return Index(bases, offsets, shift)
+    raise AssertionError("with one row a block every offset is 0")
+
+
+def _ended(index: Index, edges: int) -> bool:
+    """Write where the last row ends; return whether its offset fits."""
+    block, inside = index.vertices >> index.shift, index.vertices & ((1 << index.shift) - 1)
+    if not inside:
+        index.bases[block] = edges
+    end = edges - int(index.bases[block])
+    if end >= 1 << 32:
+        return False
+    index.offsets[-1] = end
+    index.bases[block + 1] = edges
+    return True
 
 
 def from_offsets(offsets: NDArray[Any]) -> Index:

@@ -2,18 +2,17 @@
 
 Absent values are empty in CSV and null in Parquet, and keep the program's own mark in HDF5 and NPY, which have no
 nulls. Strings are UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
+Ranges of rows are converted by several threads while earlier ones are written, and the disk is at work meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
@@ -21,13 +20,21 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
+from penstock.storage.results.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.results.synced_file import SyncedFile
 
-Columns = dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
-"""By name: the values of a column, one a vertex, and which of them are present (None: all)."""
-ROWS = 1 << 20  # rows turned into a record batch at once, so that memory stays bounded
+DEFAULTS = WriteOptions()
+Save = Callable[[Path, Columns, WriteOptions], None]
 
 
-def write(path: Path, columns: Columns, *, force: bool = False, format: str | None = None) -> None:
+def write(
+    path: Path,
+    columns: Columns,
+    *,
+    force: bool = False,
+    format: str | None = None,
+    options: WriteOptions = DEFAULTS,
+) -> None:
     """Write a table, whole or not at all.
 
     Parameters
@@ -40,6 +47,8 @@ def write(path: Path, columns: Columns, *, force: bool = False, format: str | No
         Whether a file of that name may be replaced.
     format : str, optional
         A name in `FORMATS`; by default the one that the suffix of ``path`` asks for.
+    options : WriteOptions
+        Threads, and who is told how much is written.
 
     Raises
     ------
@@ -50,10 +59,10 @@ def write(path: Path, columns: Columns, *, force: bool = False, format: str | No
     """
     save = writer_for(path, format)
     with whole_file(path, force=force) as partial:
-        save(partial, columns)
+        save(partial, columns, options)
 
 
-def writer_for(path: Path, format: str | None = None) -> Callable[[Path, Columns], None]:
+def writer_for(path: Path, format: str | None = None) -> Save:
     """Return the function that writes `format`, or the one that `path` asks for. Raises InputError."""
     if format is None:
         format = _SUFFIXES.get(path.suffix.lower())
@@ -64,31 +73,29 @@ def writer_for(path: Path, format: str | None = None) -> Callable[[Path, Columns
     return FORMATS[format]
 
 
-def _save_csv(path: Path, columns: Columns) -> None:
-    quoting = "needed" if any(_needs_quotes(values) for values, _ in columns.values()) else "none"
-    options = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False)
-    schema = _schema(columns)
-    with path.open("wb") as file:
-        file.write((",".join(columns) + "\n").encode())
-        with pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer:
-            for batch in _batches(columns, schema):
-                writer.write_batch(batch)
+def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
+    """Write the first field's values as a bare array."""
+    name = first_field(columns)
+    column = columns[name]
+    kind = np.dtype(f"U{_widest(column)}") if column.dtype.kind == "T" else column.dtype
+    head = BytesIO()
+    facts = {"descr": npy_format.dtype_to_descr(kind), "fortran_order": False, "shape": (column.rows,)}
+    npy_format.write_array_header_1_0(head, facts)
+
+    def bare(parts: list[Part]) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(parts[0][0], kind).view(np.uint8)
+
+    with SyncedFile(path, options.written) as file:
+        file.write(head.getvalue())
+        file.write_all(mapped({name: column}, bare, threads=options.threads))
 
 
-def _save_parquet(path: Path, columns: Columns) -> None:
-    schema = _schema(columns)
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in _batches(columns, schema):
-            writer.write_batch(batch)
-
-
-def _save_hdf5(path: Path, columns: Columns) -> None:
+def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:
     """Write one dataset a column, and read the file back."""
-    values = {name: array for name, (array, _) in columns.items()}
-    file = DriverFile(path)
+    file = DriverFile(path, options.written)
     try:
         with ThreadPool(1, "hdf5") as pool:
-            writing = pool.submit(hdf5.write_columns, file, values)
+            writing = pool.submit(hdf5.write_columns, file, _blocks(columns, options))
             try:
                 writing.result()
             except BaseException:
@@ -96,77 +103,44 @@ def _save_hdf5(path: Path, columns: Columns) -> None:
                 raise
     finally:
         file.close()
-    if not hdf5.same_columns(path, values):
+    if not hdf5.same_columns(path, _blocks(columns, options)):
         raise OSError("what was written is not what is read back")
 
 
-def _save_npy(path: Path, columns: Columns) -> None:
-    """Write the first field's values as a bare array."""
-    values = columns[_first_field(columns)][0]
-    if values.dtype.kind == "T":
-        values = values.astype(f"U{max(1, int(np.strings.str_len(values).max(initial=1)))}")
-    values = np.ascontiguousarray(values)
-    with path.open("wb") as file:
-        npy_format.write_array_header_1_0(file, npy_format.header_data_from_array_1_0(values))
-        file.write(values.reshape(-1).view(np.uint8).data)  # numpy.save hides the error of the disk
+def _blocks(columns: Columns, options: WriteOptions) -> dict[str, hdf5.Blocks]:
+    """Return the columns as storage of HDF5 takes them."""
+    return {
+        name: hdf5.Blocks(
+            column.dtype,
+            column.rows,
+            partial(mapped, {name: column}, lambda parts: parts[0][0], threads=options.threads, size=hdf5.ROWS),
+        )
+        for name, column in columns.items()
+    }
 
 
-def _save_graphalytics(path: Path, columns: Columns) -> None:
-    """Write the first field as `id value` lines, ids ascending: LDBC Graphalytics, specification 1.0.
-
-    A vertex that was not reached has 9223372036854775807 for a level, and infinity for a distance.
-    """
-    name = _first_field(columns)
-    values, present = columns[name]
-    absent = "9223372036854775807" if name == "level" else "infinity"
-    with path.open("w", encoding="utf-8") as file:
-        for first in range(0, len(values), ROWS):
-            part = slice(first, first + ROWS)
-            reached = [True] * len(values[part]) if present is None else present[part].tolist()
-            rows = zip(columns["vertex"][0][part].tolist(), values[part].tolist(), reached, strict=True)
-            file.writelines(f"{vertex} {value if known else absent}\n" for vertex, value, known in rows)
+def _widest(column: Column) -> int:
+    """Characters of the longest string of a column, 1 at least."""
+    widths = mapped({"": column}, lambda parts: int(np.strings.str_len(parts[0][0]).max(initial=1)))
+    return max(widths, default=1)
 
 
-def _first_field(columns: Columns) -> str:
-    return next(name for name in columns if name not in ("vertex", "side"))
+def _by_arrow(name: str) -> Save:
+    """Return the function of that name that writes by Arrow."""
+
+    def save(path: Path, columns: Columns, options: WriteOptions) -> None:
+        from penstock.storage.results import arrow_tables  # Arrow takes longer to import than a small run takes
+
+        getattr(arrow_tables, name)(path, columns, options)
+
+    return save
 
 
-def _schema(columns: Columns) -> pa.Schema:
-    return pa.schema([(name, _arrow_type(values)) for name, (values, _) in columns.items()])
-
-
-def _arrow_type(values: NDArray[Any]) -> Any:
-    return pa.string() if values.dtype.kind == "T" else pa.from_numpy_dtype(values.dtype)
-
-
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Values as Arrow takes them."""
-    return values.astype(object) if values.dtype.kind == "T" else values
-
-
-def _needs_quotes(values: NDArray[Any]) -> bool:
-    """Whether a string among the values would break a line of CSV."""
-    if values.dtype.kind != "T":
-        return False
-    return any(bool((np.strings.find(values, mark) >= 0).any()) for mark in (",", '"', "\n", "\r"))
-
-
-def _batches(columns: Columns, schema: pa.Schema) -> Any:
-    rows = len(next(iter(columns.values()))[0])
-    for first in range(0, rows, ROWS):
-        part = slice(first, first + ROWS)
-        arrays = [
-            pa.array(_plain(values[part]), _arrow_type(values), mask=None if present is None else ~present[part])
-            for values, present in columns.values()
-        ]
-        yield pa.record_batch(arrays, schema=schema)
-
-
-FORMATS: dict[str, Callable[[Path, Columns], None]] = {
-    "csv": _save_csv,
-    "parquet": _save_parquet,
+FORMATS: dict[str, Save] = {
+    "csv": _by_arrow("save_csv"),
+    "parquet": _by_arrow("save_parquet"),
     "hdf5": _save_hdf5,
     "npy": _save_npy,
-    "graphalytics": _save_graphalytics,
+    "graphalytics": _by_arrow("save_graphalytics"),
 }
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy"}

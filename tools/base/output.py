@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from penstock.storage.base.printable import KEPT, printable
 
 
@@ -44,6 +43,8 @@ class Console:
 
 def plain(value: Any) -> Any:
     """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number)."""
+    import numpy as np  # here, since every command's help imports this file
+
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):

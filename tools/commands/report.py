@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.atomic import check_target, write_text
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, keep_inputs, option, option_group
 from penstock.tools.base.output import Console
-from penstock.tools.base.plots import as_svg, present, save
-from penstock.tools.report import page
-from penstock.tools.report.figures import pictures
-from penstock.tools.report.read_metrics import RunMetrics, read, shared
+
+if TYPE_CHECKING:
+    from penstock.tools.report.read_metrics import RunMetrics
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,8 @@ class Drawn:
     def check(self, run: Path) -> None:
         """Refuse, before anything is drawn, what could not be written; run: what is read."""
         if self.html is not None or self.png is not None:
+            from penstock.tools.base.plots import present
+
             present()
         if self.html is not None:
             keep_inputs(self.html, [run])
@@ -35,11 +36,15 @@ class Drawn:
 
     def write(self, runs: list[RunMetrics]) -> list[Path]:
         """Draw and write what was asked for; return the files."""
+        from penstock.tools.base.plots import as_svg, save
+        from penstock.tools.report.figures import pictures
+        from penstock.tools.report.page import page
+
         written = []
         if self.html is not None:
             drawn = [pictures(run, alone=False) for run in runs]
             svgs = [{name: as_svg(figure) for name, figure in figures.items()} for figures in drawn]
-            write_text(self.html, page.page(list(zip(runs, svgs, strict=True))), force=self.force)
+            write_text(self.html, page(list(zip(runs, svgs, strict=True))), force=self.force)
             written.append(self.html)
         if self.png is not None:
             drawn = [pictures(run, alone=True) for run in runs]
@@ -86,6 +91,9 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
+    from penstock.tools.report.page import facts, lines, shared_lines
+    from penstock.tools.report.read_metrics import read, shared
+
     drawn.check(run)
     runs = read(run)
     if not any(known.iterations for known in runs) and (drawn.html or drawn.png):
@@ -93,11 +101,10 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     written = drawn.write(runs)
     told: list[str] = []
     for known in runs:
-        told += ["", *page.lines(known)] if told else page.lines(known)
+        told += ["", *lines(known)] if told else lines(known)
     rest = shared(runs)
     if rest is not None:
-        told += ["", "all programs together, beside what each took", *page.shared_lines(rest)]
+        told += ["", "all programs together, beside what each took", *shared_lines(rest)]
     told += ["", *(f"written {path}" for path in written)] if written else []
-    facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
-    facts |= {} if rest is None else {"shared": rest.facts()}
-    console.answer(facts | {"written": written}, told)
+    answer: dict[str, Any] = {"command": "report", "runs": [facts(known) for known in runs], "written": written}
+    console.answer(answer | ({} if rest is None else {"shared": rest.facts()}), told)

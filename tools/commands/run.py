@@ -14,8 +14,6 @@ from penstock.tools.base.options import ANY, Titled, console_options, option_gro
 from penstock.tools.base.output import Console
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
-from penstock.tools.run.dry_run import forecast_job
-from penstock.tools.run.execute_job import execute
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.run_options import parameters, wanting
@@ -71,8 +69,12 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
     if job.keeping.dry_run:
+        from penstock.tools.run.dry_run import forecast_job
+
         forecast_job(job, console)
     else:
+        from penstock.tools.run.execute_job import execute
+
         execute(job, console, process_start() if context.find_root().obj else None)
 
 

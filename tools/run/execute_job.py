@@ -1,18 +1,18 @@
 """A job is executed: its programs on one graph, in one session, so that they share what was read and compiled.
 
-programs -> graph -> rates -> run directory -> session -> each program: run, write the answer -> print
+programs -> graph -> rates -> run directory -> session -> each program: run, write the answer and sum it up -> print
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
+from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class JobContext:
     """The session in which the programs of a job run, and what reports on it.
 
-    record: what the run directory keeps. seen: the lines on the terminal. note: prints one line. clock: of the job.
+    record: what the run directory keeps. seen: the lines on the terminal. clock: of the job.
     """
 
     session: Session
@@ -45,23 +45,28 @@ class JobContext:
     metrics: Metrics
     seen: LiveTable
     checkpoints: Checkpoints | None
-    note: Callable[[str], None]
+    console: Console
     clock: JobClock
 
 
 @dataclass(frozen=True)
+class Told:
+    """What is said of a program that has run, as far as somebody reads it.
+
+    result: for the metrics. whole: for JSON and the run directory. lines: for the terminal.
+    """
+
+    result: dict[str, Any]
+    whole: dict[str, Any]
+    lines: list[str]
+
+
+@dataclass(frozen=True)
 class Finished:
-    """A program that has run: its result, and its part of the wall time."""
+    """A program that has run: what is said of it, and its part of the wall time."""
 
-    step: JobStep
-    summary: ResultSummary
+    told: Told
     account: Account
-
-    def facts(self) -> dict[str, Any]:
-        """What the JSON answer and the run directory say of it."""
-        with stage("summary"):
-            known = {"program": self.step.program, "parameters": self.step.parameters.given, **self.summary.facts()}
-            return known | {"top": self.summary.top(self.step.wanted.top), "output": self.step.wanted.path}
 
 
 def execute(job: Job, console: Console, began: float | None = None) -> None:
@@ -105,21 +110,21 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs)
-        context = JobContext(session, record, metrics, seen, checkpoints, console.note, clock)
+        context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
-            finished.append(_run(step, program, context, force=job.force))
-            record.tell(programs=[one.facts() for one in finished])
+            finished.append(_run(step, program, context, placed))
+            record.tell(programs=[one.told.whole for one in finished])
     _print_answers(placed, finished, used, clock, console)
 
 
-def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -> Finished:
-    """Run one program and write its answer."""
+def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Finished:
+    """Run one program, write its answer, and sum it up meanwhile."""
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
     context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
-    followed = Followed(ending_at_signals(steps, context.checkpoints, context.note))
+    followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     with stage("iterations") as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
@@ -128,28 +133,52 @@ def _run(step: JobStep, program: Program, context: JobContext, *, force: bool) -
             context.seen.note(record)
     context.record.begin()  # also without an iteration
     context.seen.end()
-    result = followed.result
-    summary = ResultSummary(result, time.perf_counter() - began, peak_resident_bytes())
-    if step.wanted.path is not None:
-        with stage("writing") as meter:
-            result.write(step.wanted.path, force=force, format=step.wanted.format)
-            meter.bytes += step.wanted.path.stat().st_size
-    with stage("summary"):
-        facts = summary.facts()
-    metrics.end(facts)
+    listed, threads = step.wanted.top, session.config.thread_count
+    summary = ResultSummary(followed.result, time.perf_counter() - began, peak_resident_bytes(), listed, threads)
+    told = _written(step, summary, context, job)
+    metrics.end(told.result)
     if context.checkpoints is not None:
         context.checkpoints.clear()
-    return Finished(step, summary, context.clock.account().since(before))
+    return Finished(told, context.clock.account().since(before))
+
+
+def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
+    """Write the answer of a program, if it has an output, while it is summed up."""
+    wanted = step.wanted
+    if wanted.path is None:
+        return _told(step, summary, context, job)
+    with ThreadPool(1, "summary") as pool:
+        summing = pool.submit(_told, step, summary, context, job)
+        with stage("writing") as meter:
+            written = partial(setattr, meter, "bytes")
+            summary.result.write(
+                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written
+            )
+            meter.bytes = wanted.path.stat().st_size
+        with stage("summary"):
+            return summing.result()
+
+
+def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
+    """Compute what is said of a program: only what somebody reads."""
+    kept = context.console.as_json or context.record.files is not None
+    result, whole, lines = {}, {}, []
+    with stage("summary"):
+        if kept or context.metrics.kept:
+            result = summary.facts()
+        if kept:
+            whole = {"program": step.program, "parameters": step.parameters.given, **result}
+            whole |= {"top": summary.top(step.wanted.top), "output": step.wanted.path}
+        if not context.console.silent:
+            program, graph = summary.result.program, summary.result.graph
+            lines = [step.heading(program, graph, job.graph), *summary.lines(step.wanted)]
+    return Told(result, whole, lines)
 
 
 def _print_answers(job: Job, finished: list[Finished], used: UsedRates, clock: JobClock, console: Console) -> None:
     """Print the summaries of all programs, as lines or as JSON."""
-    each = [one.facts() | {"rates": used.facts()} for one in finished]
-    lines = []
-    with stage("summary"):
-        for one in finished:
-            result = one.summary.result
-            lines += [one.step.heading(result.program, result.graph, job.graph), *one.summary.lines(one.step.wanted)]
+    each = [one.told.whole | {"rates": used.facts()} for one in finished]
+    lines = [line for one in finished for line in one.told.lines]
     clock.clock.turn_to("other")
     whole = clock.account()
     lines.append(whole.line())

@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
-import tomlkit
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
@@ -68,6 +66,8 @@ def key_of(option: click.Option) -> str:
 
 def read(path: Path) -> JobFile:
     """Read a job file. Raises InputError for anything that it cannot be."""
+    import tomllib
+
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
@@ -245,6 +245,8 @@ def text_of(job: Job, values: Mapping[str, Any]) -> str:
     """The text of a job file that does the same from anywhere; values: of the job's options, by their names."""
     options = [option for group in JOB_GROUPS for option in group.options if key_of(option) not in SPOKEN]
     told = {key_of(option): values[str(option.name)] for option in options}
+    import tomlkit
+
     written = tomlkit.document()
     written.add(tomlkit.comment(HEADER))
     written.add(tomlkit.nl())

@@ -129,6 +129,11 @@ class Metrics:
         self.begun = False
         """Whether an iteration is over, or a program."""
 
+    @property
+    def kept(self) -> bool:
+        """Whether lines are written."""
+        return self._lines is not None
+
     def begin(self, session: Session, facts: Mapping[str, Any]) -> None:
         """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
         self._session, self._began = session, time.perf_counter()

@@ -1,19 +1,21 @@
 """What is said of a run that ended: facts for machines, lines for people.
 
-A field is summed up by what was reached, its extremes, its groups or flags; vertices come by rank.
+A field is summed up by what was reached, its extremes, its groups or flags; vertices come by rank. Each is
+computed once, when it is asked for, by passes that copy no array of the vertices.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.results import column_statistics
 from penstock.tools.base.output import counted, pairs, seconds, table
 
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
+    from penstock.storage.results.group_counts import GroupCounts
     from penstock.tools.run.run_options import AnswerOptions
 
 NAMES_OF_VERTICES = ("component", "label", "parent")
@@ -24,13 +26,25 @@ FLAGS = ("member", "reached")
 """Fields that are 1 or 0: those that have 1 are counted."""
 
 
+COUNTER_BYTES, LEAST_COUNTERS = 1, 1 << 20
+"""Memory for counting groups, for each vertex and at least: less than the lists of vertices took while the run went."""
+SPARSE_BYTES = 16
+"""The same where groups have original ids for names: the budget has as much for translating them."""
+
+
 @dataclass(frozen=True)
 class ResultSummary:
-    """A run's result with what the command line adds to it."""
+    """A run's result with what the command line adds to it.
+
+    listed: how many of the first vertices, or groups, will be asked for. threads: most that compute; None: every core.
+    """
 
     result: Result
     total_seconds: float = 0.0
     peak_memory_bytes: int = 0
+    listed: int = 0
+    threads: int | None = None
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def facts(self) -> dict[str, Any]:
         """For machines."""
@@ -80,25 +94,45 @@ class ResultSummary:
 
     def fields(self) -> dict[str, dict[str, Any]]:
         """A few numbers for each field, of the vertices that have a value."""
-        return {name: self._field(name) for name in self.result.fields}
+        if "fields" not in self._known:
+            self._known["fields"] = {name: self._field(name) for name in self.result.fields}
+        found: dict[str, dict[str, Any]] = self._known["fields"]
+        return found
 
     def _field(self, name: str) -> dict[str, Any]:
-        values, mask = self.result.fields[name], self.result.reached(name)
+        values, absent = self.result.fields[name], self.result.absent(name)
         facts: dict[str, Any] = {}
-        if not mask.all():
-            facts["reached"] = int(mask.sum())
-            values = values[mask]
+        if name in FLAGS:
+            found = column_statistics.count_nonzero(values, absent, threads=self.threads)
+            present, facts["count"] = found.present, found.nonzero
+        elif name in NAMES_OF_VERTICES or name in GROUPS:
+            present = column_statistics.count_present(values, absent, threads=self.threads)
+        else:
+            found = column_statistics.extremes(values, absent, threads=self.threads)
+            present = found.present
+            if found.least is not None:
+                facts["min"], facts["max"] = found.least, found.largest
+                if values.dtype.kind == "f":
+                    facts["sum"] = float(column_statistics.total(values, absent, threads=self.threads))
         if name in GROUPS:
-            labels, sizes = np.unique(values, return_counts=True)
-            facts[f"{name}s"] = len(labels)
-            facts["largest"] = int(sizes.max(initial=0))
-        elif name in FLAGS:
-            facts["count"] = int(np.count_nonzero(values))
-        elif name not in NAMES_OF_VERTICES and values.size:
-            facts["min"], facts["max"] = values.min(), values.max()
-            if values.dtype.kind == "f":
-                facts["sum"] = float(values.sum())
-        return facts
+            groups = self._groups(name, self.listed)
+            facts |= {f"{name}s": groups.groups, "largest": groups.largest}
+        return facts if present == len(values) else {"reached": present, **facts}
+
+    def _groups(self, name: str, top: int) -> GroupCounts:
+        """Count the vertices of each group; if any have no group, without these."""
+        known: GroupCounts | None = self._known.get(f"groups of {name}")
+        if known is not None and len(known.top) >= min(top, known.groups):
+            return known
+        from penstock.storage.results.group_counts import count_groups  # only here is a kernel needed
+
+        values, graph = self.result.fields[name], self.result.graph
+        present = column_statistics.present_rows(values, self.result.absent(name))
+        each = COUNTER_BYTES if graph.original is None else SPARSE_BYTES
+        room = max(LEAST_COUNTERS, each * len(values))
+        found = count_groups(values if present is None else values[present], top, room, threads=self.threads)
+        self._known[f"groups of {name}"] = found
+        return found
 
     def field_lines(self) -> list[tuple[str, str]]:
         """The same as rows for people."""
@@ -122,14 +156,14 @@ class ResultSummary:
     def top(self, count: int) -> list[dict[str, Any]]:
         """The best vertices by the first field; of components the largest."""
         name, values = next(iter(self.result.fields.items()))
-        if name in GROUPS:
-            labels, sizes = np.unique(values, return_counts=True)
-            order = np.argsort(-sizes, kind="stable")[:count]
-            largest = zip(labels[order].tolist(), sizes[order].tolist(), strict=True)
-            return [{name: label, "vertices": size} for label, size in largest]
         if values.ndim > 1 or count == 0:
             return []
-        return [{"vertex": vertex, name: value} for vertex, value in self.result.top(count)]
+        if name in GROUPS:
+            return [{name: label, "vertices": size} for label, size in self._groups(name, count).top[:count]]
+        best: list[tuple[Any, Any]] = self._known.get("top", [])
+        if len(best) < count:
+            best = self._known["top"] = self.result.top(count, threads=self.threads)
+        return [{"vertex": vertex, name: value} for vertex, value in best[:count]]
 
 
 def _cell(value: Any) -> str:

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +207,8 @@ def _facts_of(session: Session) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version  # with parsers of e-mail; only for a record
+
     found = {"python": platform.python_version()}
     for name in SOFTWARE:
         with suppress(PackageNotFoundError):

@@ -44,6 +44,7 @@ from penstock.engine.program.program import arguments, author_function, fields_o
 from penstock.engine.state.device_state import TALLIES
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.state import MASKED
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import LINE_BYTES
 
@@ -417,7 +418,11 @@ class CudaKernels:
         return known[: len(words)]
 
     def mark(self, state: DeviceState, active: Any) -> None:
-        """Make these vertices (integers of the host or the device, less `first`) pending."""
+        """Make these vertices (integers of the host or the device, less `first`) pending, or those of a host's mask."""
+        if active.dtype == np.bool_:
+            for first in range(0, len(active), MASKED):
+                self.mark(state, np.flatnonzero(active[first : first + MASKED]) + first)
+            return
         positions = self.device.to_device(active).astype(np.uint64)
         self._call("mark_all", blocks_for(len(positions)), positions, state.pending.words)
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from penstock.engine.kernels.host.atomics import atomic_add, lowest_bit
 from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
@@ -32,12 +31,12 @@ def count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunk
         atomic_add(table, at + np.uint64(2), (high - 1) // line_edges - low // line_edges + 1)
 
 
-@kernel("count_active")
+@loop_kernel("count_active")
 def count_active(  # type: ignore[no-untyped-def]
-    active, active_summary, index, base, partition_edges, chunk_edges, line_edges, table, chunks
+    first_step, end_step, active, active_summary, index, base, partition_edges, chunk_edges, line_edges, table, chunks
 ):
     """Count the marked vertices' rows (demand of a push)."""
-    for over in numba.prange(active_summary.shape[0]):
+    for over in range(first_step, end_step):
         upper = active_summary[over]
         while upper != 0:
             word = (np.uint64(over) << SIX) | lowest_bit(upper)
@@ -56,9 +55,11 @@ def make_add_pending(author: Author, key: str) -> Any:
     """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
     pending = author.calls["pending"]
 
-    @kernel(key)
-    def add_pending(active, active_summary, index, fields, scalars, base, partition_edges, values):  # type: ignore[no-untyped-def]
-        for over in numba.prange(active_summary.shape[0]):
+    @loop_kernel(key, counted=True)
+    def add_pending(  # type: ignore[no-untyped-def]
+        first_step, end_step, active, active_summary, index, fields, scalars, base, partition_edges, values
+    ):
+        for over in range(first_step, end_step):
             upper = active_summary[over]
             while upper != 0:
                 word = (np.uint64(over) << SIX) | lowest_bit(upper)
@@ -76,12 +77,12 @@ def make_add_pending(author: Author, key: str) -> Any:
     return add_pending
 
 
-@kernel("cache_row_prefixes")
-def cache_row_prefixes(view, index, head_index, each, heads):  # type: ignore[no-untyped-def]
+@loop_kernel("cache_row_prefixes")
+def cache_row_prefixes(first_step, end_step, view, index, head_index, each, heads):  # type: ignore[no-untyped-def]
     """Copy what edges [e0, e1) hold of the first `each` edges of rows [v0, v1) (`engine/state/row_prefix_cache.py`)."""
     view = EdgeView(*view)
-    for row in numba.prange(view.v0, view.v1):
-        v = np.uint64(row)
+    for row in range(first_step, end_step):
+        v = view.v0 + np.uint64(row)
         start = row_start(index, v)
         end = min(row_start(index, v + ONE), start + each)
         at = row_start(head_index, v)
@@ -96,13 +97,13 @@ def make_count_cond(author: Author, key: str) -> Any:
     """
     cond = author.calls["cond"]
 
-    @kernel(key)
+    @loop_kernel(key)
     def count_cond(  # type: ignore[no-untyped-def]
-        count, index, fields, scalars, base, skipped, partition_edges, chunk_edges, line_edges, table, chunks
+        first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks
     ):
         skip, matched = skipped
-        spans = (count + SPAN - ONE) // SPAN
-        for over in numba.prange(spans):
+        partition_edges, chunk_edges, line_edges = sizes
+        for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             for at in range(first, min(first + SPAN, count)):
                 v = np.uint64(at) + base

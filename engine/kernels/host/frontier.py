@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import lowest_bit, pop_count
+from penstock.engine.kernels.host.atomics import atomic_add, lowest_bit, pop_count
 from penstock.engine.kernels.host.demand import count_row
 from penstock.engine.kernels.host.device_functions import ONE, SIX, degree_of, row_start
-from penstock.engine.kernels.host.jit import kernel
+from penstock.engine.kernels.host.jit import loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
@@ -28,8 +27,10 @@ def make_select(author: Author, key: str) -> Any:
     priority = author.calls["priority"]
     has_priority = author.has_priority
 
-    @kernel(key)
+    @loop_kernel(key, counted=has_priority)
     def select(  # type: ignore[no-untyped-def]
+        first_step,
+        end_step,
         pending,
         pending_summary,
         active,
@@ -44,7 +45,7 @@ def make_select(author: Author, key: str) -> Any:
     ):
         pieces = counts.shape[0]
         total = pending_summary.shape[0]
-        for piece in numba.prange(pieces):
+        for piece in range(first_step, end_step):
             vertices = np.int64(0)
             edges = np.int64(0)
             low = np.inf
@@ -90,13 +91,13 @@ def make_select(author: Author, key: str) -> Any:
 def make_enumerate(key: str) -> Any:
     """Kernel: list the marked vertices in ascending order, with the running sum of their edges."""
 
-    @kernel(key)
+    @loop_kernel(key)
     def enumerate_marked(  # type: ignore[no-untyped-def]
-        active, active_summary, index, base, counts, vertices, work
+        first_step, end_step, active, active_summary, index, base, counts, vertices, work
     ):
         pieces = counts.shape[0]
         total = active_summary.shape[0]
-        for piece in numba.prange(pieces):
+        for piece in range(first_step, end_step):
             at = np.int64(0)
             edges = np.int64(0)
             for before in range(piece):
@@ -122,38 +123,40 @@ def make_enumerate(key: str) -> Any:
 
 
 def make_select_in_view(author: Author, key: str) -> Any:
-    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it; returns how many.
+    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it; taken[0] counts.
 
-    Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there.
+    Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there. Steps: those
+    words.
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
-    @kernel(key)
-    def select_in_view(pending, resend, index, view, fields, scalars, limit, base):  # type: ignore[no-untyped-def]
+    @loop_kernel(key, counted=has_priority)
+    def select_in_view(  # type: ignore[no-untyped-def]
+        first_step, end_step, pending, resend, index, view, fields, scalars, limit, base, taken
+    ):
         view = EdgeView(*view)
         v0, v1 = view.v0, view.v1
-        taken = np.int64(0)
-        if v1 > v0:
-            for word in numba.prange((v0 - base) >> SIX, ((v1 - ONE - base) >> SIX) + ONE):
-                chosen = np.uint64(0)
-                left = pending[word]
-                while left != 0:
-                    v = ((np.uint64(word) << SIX) | lowest_bit(left)) + base
-                    bit = left & (~left + ONE)
-                    left &= left - ONE
-                    if v < v0 or v >= v1:
-                        continue
-                    start = row_start(index, v)
-                    end = row_start(index, v + ONE)
-                    if start < view.e0 or end > view.e1:
-                        continue
-                    if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
-                        continue
-                    chosen |= bit
-                resend[word] = chosen
-                pending[word] &= ~chosen
-                taken += np.int64(pop_count(chosen))
-        return taken
+        for step in range(first_step, end_step):
+            word = ((v0 - base) >> SIX) + np.uint64(step)
+            chosen = np.uint64(0)
+            left = pending[word]
+            while left != 0:
+                v = ((word << SIX) | lowest_bit(left)) + base
+                bit = left & (~left + ONE)
+                left &= left - ONE
+                if v < v0 or v >= v1:
+                    continue
+                start = row_start(index, v)
+                end = row_start(index, v + ONE)
+                if start < view.e0 or end > view.e1:
+                    continue
+                if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
+                    continue
+                chosen |= bit
+            resend[word] = chosen
+            pending[word] &= ~chosen
+            if chosen != 0:
+                atomic_add(taken, np.uint64(0), np.int64(pop_count(chosen)))
 
     return select_in_view
 
@@ -165,12 +168,12 @@ def make_select_ready(author: Author, key: str) -> Any:
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
-    @kernel(key)
+    @loop_kernel(key, counted=has_priority)
     def select_ready(  # type: ignore[no-untyped-def]
-        pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
+        first_step, end_step, pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):
         partition_edges, chunk_edges, line_edges = sizes
-        for over in numba.prange(summary.shape[0]):
+        for over in range(first_step, end_step):
             upper = summary[over]
             for at in range(64):
                 word = (np.uint64(over) << SIX) | np.uint64(at)

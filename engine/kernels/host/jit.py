@@ -18,10 +18,12 @@ from typing import Any
 
 import numba
 from penstock.engine.kernels.host.openmp import start_threads
+from penstock.engine.kernels.host.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.inlined_code import InlinedCompiler
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.threads import check_startable
 
@@ -30,9 +32,14 @@ COMPILER_BYTES = 64 << 20
 
 
 def source_files() -> list[Path]:
-    """Return the files that the host's kernels are made of: theirs, those shared with a GPU's, bindings, combiners."""
+    """Return the files that the host's kernels are made of: theirs, those shared with a GPU's, bindings, combiners.
+
+    And how functions are compiled that are inlined.
+    """
     here = Path(__file__).parent
-    elsewhere = {Path(function.__code__.co_filename) for function in (bind, identity_of)}
+    elsewhere = {
+        Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
+    }
     return sorted({*here.glob("*.py"), *here.parent.glob("*.py")} | elsewhere)
 
 
@@ -47,7 +54,7 @@ def _sources() -> bytes:
 
 def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile an author's function, or one that takes arrays from one (never cached on its own)."""
-    return numba.njit(error_model="numpy", nogil=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(error_model="numpy", nogil=True, pipeline_class=InlinedCompiler)(function)  # type: ignore[no-any-return]
 
 
 def compile_vertex(author: Author) -> Callable[..., Any]:
@@ -61,40 +68,74 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     Counting is atomic: a BFS on an R-MAT graph takes half as long without, a pull a quarter. So the function must not
     make arrays, nor take one from an author's function, which nothing would free.
     """
-    return numba.njit(error_model="numpy", nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]
+    options = {"error_model": "numpy", "nogil": True, "forceinline": True, "_nrt": False}
+    return numba.njit(pipeline_class=InlinedCompiler, **options)(function)  # type: ignore[no-any-return]
 
 
 class JitKernel:
-    """A kernel in two versions, each compiled when first called: on all threads, and on the caller's alone.
-
-    Waking threads costs more than a small iteration's whole work, and much more on a busy machine.
-    """
+    """A kernel, compiled when it is first called with arguments of some types: it runs on the caller's thread."""
 
     def __init__(self, function: Callable[..., Any], key: str) -> None:
         self._function, self._key = function, key
 
-    @functools.cached_property
-    def parallel(self) -> Any:
-        """The version for `prange` on all threads."""
-        start_threads()  # compiling or loading it would start them otherwise
-        return self._compiled(parallel=True)
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it, and return what it returns."""
+        return self._compiled(*arguments)
 
     @functools.cached_property
-    def serial(self) -> Any:
-        """The version that stays on the caller's thread."""
-        return self._compiled(parallel=False)
+    def _compiled(self) -> Any:
+        return self._kept(self._function)
 
-    def _compiled(self, *, parallel: bool) -> Any:
+    def _kept(self, function: Callable[..., Any]) -> Any:
+        """Return the dispatcher of a function that is made of the kernel's, whose name and key it is kept under."""
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
-        compiled = numba.njit(parallel=parallel, nogil=True, error_model="numpy")(self._function)
-        function = self._function
-        name = f"{self._key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
+        compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+        own = self._function
+        name = f"{self._key} {own.__module__}.{own.__qualname__}.{own.__code__.co_firstlineno}"
         return kept(compiled, lambda: hashlib.sha256(_sources() + name.encode()).hexdigest())
+
+
+class LoopKernel(JitKernel):
+    """A kernel whose steps threads share: its function is given [first, last) of them, and its arguments.
+
+    Waking threads costs more than a small iteration's whole work, and much more on a busy machine: callers say how
+    many.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: str, *, grain: int | None, counted: bool) -> None:
+        super().__init__(function, key)
+        self._grain, self._counted = grain, counted
+
+    def __call__(self, threads: int, steps: int, *arguments: Any) -> None:
+        """Run all steps on so many threads; 1: on the caller's."""
+        grain = self._grain or -(-steps // threads)
+        self._compiled(threads, steps, grain, arguments)
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        body = (compile_author if self._counted else inline)(self._function)
+
+        def run(threads, steps, grain, arguments):  # type: ignore[no-untyped-def]
+            run_loop(body, threads, steps, grain, arguments)
+
+        start_threads()  # what the threading layer offers is linked in
+        return self._kept(run)
 
 
 def kernel(key: str) -> Callable[[Callable[..., Any]], JitKernel]:
     """Make a kernel closed over compiled functions; `key` names what it is closed over."""
     return lambda function: JitKernel(function, key)
+
+
+def loop_kernel(
+    key: str, *, grain: int | None = None, counted: bool = False
+) -> Callable[[Callable[..., Any]], LoopKernel]:
+    """Make a kernel whose steps threads share.
+
+    grain: so many steps a thread takes at once, until none is left; None: each thread an equal part. counted: the
+    kernel makes arrays, or takes some that an author's function made, so that Numba counts references.
+    """
+    return lambda function: LoopKernel(function, key, grain=grain, counted=counted)
 
 
 FORKED = (

@@ -21,6 +21,7 @@ from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.storage.base.errors import InputError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 LARGEST_BLOCK = 65536
 SMALLEST_BLOCK = 2048
 SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
+SPAN = int(demand_kernels.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 
 
@@ -89,14 +91,14 @@ class HostKernels:
         arrays = kernel_index(index)
         values = (state.arrays, scalars) if self.author.has_priority else ((), ())
         self._call(
-            "select", small, pending.words, pending.summary, active.words, active.summary, arrays,
+            "select", small, pieces, pending.words, pending.summary, active.words, active.summary, arrays,
             *values, limit, base, counts, rest,
         )  # fmt: skip
         vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
         listed = 0 < vertices < len(state.work)  # work: the running sum of the listed vertices' edges
         if listed:
             marks = active.words, active.summary
-            self._call("enumerate", small, *marks, arrays, base, counts, state.vertices, state.work)
+            self._call("enumerate", small, pieces, *marks, arrays, base, counts, state.vertices, state.work)
         return Frontier(vertices, edges, listed=listed, rest=float(rest[0] if pieces == 1 else rest.min()))
 
     def can_fuse(self, frontier: Frontier) -> bool:
@@ -110,8 +112,8 @@ class HostKernels:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
         apart = state.incoming is not None
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
-        number, limit = self._call(
-            "fused_iterations apart" if apart else "fused_iterations", True, self._edges_of(view), kernel_index(index),
+        number, limit = self._call_alone(
+            "fused_iterations apart" if apart else "fused_iterations", self._edges_of(view), kernel_index(index),
             (state.vertices, state.work), frontier.vertices, fused_kernels.numbers_of(bounds, len(readback)),
             (*_bitmap(state.pending), *state.lows), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
@@ -128,7 +130,7 @@ class HostKernels:
         return state.active.words
 
     def mark(self, state: State, active: NDArray[Any]) -> None:
-        """Make these vertices (less `first`) pending."""
+        """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""
         state.pending.add(active)
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -137,8 +139,8 @@ class HostKernels:
         if self.author.has_send:
             marks = state.active.words, state.active.summary
             self._call(
-                "send", state.walked < SMALL, *marks, frontier.everything, kernel_index(index),
-                state.arrays, scalars, state.sent, np.uint64(state.first),
+                "send", state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
+                kernel_index(index), state.arrays, scalars, state.sent, np.uint64(state.first),
             )  # fmt: skip
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -147,30 +149,33 @@ class HostKernels:
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, frontier.everything
         if view.rows is not None:
-            cut = self._cut(view.e1)
-            self._call("push_compacted", cut[0] == 1, edges, view.rows, view.offsets, arrays, *cut, *values)
+            cut, block = self._cut(view.e1)
+            self._call("push_compacted", *cut, edges, view.rows, view.offsets, arrays, block, *values)
         elif frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
-                cut = self._cut(min(frontier.edges, view.e1 - view.e0))
-                self._small_pushes += cut[0] == 1
+                work = int(state.work[last]) - int(state.work[first])
+                cut, block = self._cut(min(frontier.edges, view.e1 - view.e0), work)
+                self._small_pushes += cut[0]
                 listed = state.vertices, state.work, first, last
-                self._call("push_list", cut[0] == 1, edges, arrays, listed, *cut, *values)
+                self._call("push_list", *cut, edges, arrays, listed, block, *values)
         else:
-            cut = self._cut(view.e1 - view.e0)
-            self._call("push_rows", cut[0] == 1, edges, arrays, *active, *cut, *values)
+            cut, block = self._cut(view.e1 - view.e0)
+            self._call("push_rows", *cut, edges, arrays, *active, block, *values)
 
     def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
         edges, arrays, values = self._edges_of(view), kernel_index(index), (state.arrays, scalars)
-        taken = self._call(
-            "select_in_view", view.v1 - view.v0 < SMALL, state.pending.words, state.resend_bitmap, arrays, edges,
-            *values, float(limit), np.uint64(state.first),
+        taken = np.zeros(1, dtype=np.int64)
+        words = ((view.v1 - 1 - state.first) >> 6) - ((view.v0 - state.first) >> 6) + 1 if view.v1 > view.v0 else 0
+        self._call(
+            "select_in_view", view.v1 - view.v0 < SMALL, words, state.pending.words, state.resend_bitmap, arrays, edges,
+            *values, float(limit), np.uint64(state.first), taken,
         )  # fmt: skip
-        if taken:
-            cut = self._cut(view.e1 - view.e0)
+        if taken[0]:
+            cut, block = self._cut(view.e1 - view.e0)
             resend = state.resend_bitmap, False
-            self._call("push_rows", cut[0] == 1, edges, arrays, *resend, *cut, *values, _vertices_of(state))
+            self._call("push_rows", *cut, edges, arrays, *resend, block, *values, _vertices_of(state))
 
     def select_ready(
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
@@ -181,8 +186,9 @@ class HostKernels:
         seen = np.zeros(len(ready.chunks), np.uint8)
         small = len(pending.words) + state.walked < SMALL
         self._call(
-            "select_ready", small, pending.words, pending.summary, state.resend_bitmap, kernel_index(index),
-            ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit), np.uint64(state.first),
+            "select_ready", small, len(pending.summary), pending.words, pending.summary, state.resend_bitmap,
+            kernel_index(index), ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit),
+            np.uint64(state.first),
         )  # fmt: skip
         return state.resend_bitmap
 
@@ -196,17 +202,16 @@ class HostKernels:
         """
         assert view.rows is None, "views are packed for pushes only"
         into, out = indices
-        threads, block = self._cut(view.e1 - view.e0)
-        blocks = -(-(view.e1 - view.e0) // block)
+        (small, blocks), block = self._cut(view.e1 - view.e0)
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
         self._call(
-            "pull", threads == 1, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
-            kernel_index(out), state.active.words, frontier.everything, threads, block, state.arrays, scalars,
+            "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
+            kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
             state.identity, vertices, partials,
         )  # fmt: skip
-        self._call("reduce_partials", True, partials, *vertices[1:])
+        self._call_alone("reduce_partials", partials, *vertices[1:])
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
@@ -214,17 +219,17 @@ class HostKernels:
         self._fill_partial(state)
         touched, active, following = state.touched, state.active, state.pending
         self._call(
-            "apply", state.walked < SMALL, touched.words, touched.summary, active.words, active.summary,
-            following.words, following.summary, frontier.everything, kernel_index(index), state.arrays,
+            "apply", state.walked < SMALL, len(touched.summary), touched.words, touched.summary, active.words,
+            active.summary, following.words, following.summary, frontier.everything, kernel_index(index), state.arrays,
             scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
         )  # fmt: skip
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
-        count = state.last - state.first
-        base = np.uint64(state.first)
-        self._call("reduce", count < SMALL, kernel_index(index), state.arrays, scalars, count, base, state.partial)
+        count, base, spans = state.last - state.first, np.uint64(state.first), len(state.partial)
+        arrays = kernel_index(index), state.arrays
+        self._call("reduce", count < SMALL, spans, *arrays, scalars, count, base, state.partial)
 
     def count_active(
         self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
@@ -235,8 +240,10 @@ class HostKernels:
         sizes: edges of a partition, of a chunk, of a 128-byte line.
         """
         marks = state.active.words, state.active.summary
-        base = np.uint64(state.first)
-        self._call("count_active", state.walked < SMALL, *marks, kernel_index(index), base, *sizes, table, chunks)
+        base, spans = np.uint64(state.first), len(state.active.summary)
+        self._call(
+            "count_active", state.walked < SMALL, spans, *marks, kernel_index(index), base, *sizes, table, chunks
+        )
 
     def add_pending(
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
@@ -244,8 +251,8 @@ class HostKernels:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
         marks = state.active.words, state.active.summary
         self._call(
-            "add_pending", state.walked < SMALL, *marks, kernel_index(index), state.arrays, scalars,
-            np.uint64(state.first), partition_edges, values,
+            "add_pending", state.walked < SMALL, len(state.active.summary), *marks, kernel_index(index), state.arrays,
+            scalars, np.uint64(state.first), partition_edges, values,
         )  # fmt: skip
 
     def count_cond(
@@ -255,8 +262,8 @@ class HostKernels:
         """Demand of a pull, as `count_active`; skip as in `pull`."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
-            "count_cond", count < SMALL, np.uint64(count), kernel_index(index), state.arrays, scalars, base,
-            self._skipped(state, skip), *sizes, table, chunks,
+            "count_cond", count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index), state.arrays,
+            scalars, base, self._skipped(state, skip), sizes, table, chunks,
         )  # fmt: skip
 
     def record_matched(self, state: State) -> None:
@@ -269,31 +276,33 @@ class HostKernels:
     def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy the first edges of rows (`heads.each` at most) that the view holds into the cache."""
         self._call(
-            "cache_row_prefixes", view.v1 - view.v0 < SMALL, self._edges_of(view), kernel_index(index),
-            kernel_index(heads.index), heads.each, heads.neighbors,
+            "cache_row_prefixes", view.v1 - view.v0 < SMALL, view.v1 - view.v0, self._edges_of(view),
+            kernel_index(index), kernel_index(heads.index), heads.each, heads.neighbors,
         )  # fmt: skip
 
     def link_first_neighbors(self, view: View, state: State, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
         self._call(
-            "link_first_neighbors", view.v1 - view.v0 < SMALL, self._edges_of(view), kernel_index(index), each,
-            state.arrays[0], np.uint64(state.first),
+            "link_first_neighbors", view.v1 - view.v0 < SMALL, -(-(view.v1 - view.v0) // union_find.PIECE),
+            self._edges_of(view), kernel_index(index), each, state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
     def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest = state.arrays[0], np.uint64(state.first)
-        threads, block = self._cut(view.e1 - view.e0)
+        cut, block = self._cut(view.e1 - view.e0)
         self._call(
-            "link_rows", threads == 1, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric,
-            threads, block, *forest,
+            "link_rows", *cut, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric, block, *forest,
         )  # fmt: skip
 
     def mark_outside(self, state: State, index: Index, largest: Any) -> None:
         """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
-        outside = np.flatnonzero(state.arrays[0] != largest)
-        starts = index.starts(state.first, state.last + 1)
-        state.pending.add(outside[starts[outside + 1] > starts[outside]])
+        forest, base = state.arrays[0], state.first
+
+        def is_outside(first: int, last: int) -> NDArray[np.bool_]:
+            return (forest[first:last] != largest) & (index.degrees(base + first, base + last) > 0)
+
+        state.pending.add(mask_of(is_outside, len(forest)))
 
     def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
@@ -301,11 +310,12 @@ class HostKernels:
 
     def join_forests(self, state: State, other: State) -> None:
         """Join in `state` what is joined in `other`."""
-        self._call("merge_forests", len(state.arrays[0]) < SMALL, state.arrays[0], other.arrays[0])
+        count = len(state.arrays[0])
+        self._call("merge_forests", count < SMALL, count, state.arrays[0], other.arrays[0])
 
     def compress(self, state: State) -> None:
         """Let every vertex point to its root."""
-        self._call("compress", len(state.arrays[0]) < SMALL, state.arrays[0])
+        self._call("compress", len(state.arrays[0]) < SMALL, len(state.arrays[0]), state.arrays[0])
 
     def largest_tree(self, state: State) -> tuple[int, float]:
         """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
@@ -327,19 +337,25 @@ class HostKernels:
         weights = view.weights if self.weighted else NO_WEIGHTS
         return view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
 
-    def _cut(self, edges: int) -> tuple[int, int]:
-        """How a kernel over so many edges is cut: (threads, edges of a block)."""
-        if edges < SMALL:
-            return 1, SMALL
-        return self.threads, max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
+    def _cut(self, edges: int, walked: int | None = None) -> tuple[tuple[bool, int], int]:
+        """How a kernel over so many edges is cut: (whether they are few, blocks), edges of a block.
 
-    def _call(self, name: str, small: bool, *arguments: Any) -> Any:
-        """Run a kernel, on one thread where the work is small; explain what Numba cannot compile."""
+        walked: edges that are cut into blocks, if those of the view do not say.
+        """
+        block = SMALL if edges < SMALL else max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
+        return (edges < SMALL, -(-(edges if walked is None else walked) // block)), block
+
+    def _call(self, name: str, small: bool, steps: int, *arguments: Any) -> None:
+        """Run a kernel of so many steps, on one thread where the work is small; explain what Numba cannot compile."""
+        self._call_alone(name, 1 if small else max(1, min(self.threads, steps)), steps, *arguments)
+
+    def _call_alone(self, name: str, *arguments: Any) -> Any:
+        """Run a kernel as it is; explain what Numba cannot compile."""
         made = self._made.get(name)
         if made is None:
             made = self._made[name] = self._make(name)
         try:
-            return (made.serial if small or self.threads == 1 else made.parallel)(*arguments)
+            return made(*arguments)
         except (
             numba.core.errors.NumbaError,
             AttributeError,

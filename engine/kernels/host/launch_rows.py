@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.host import rows, triangles, vectors
 from penstock.engine.kernels.host.jit import JitKernel
-from penstock.engine.kernels.host.launch import SMALL, HostKernels, kernel_index
+from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
 from penstock.engine.state.row_blocks import offsets
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ class HostRowKernels(HostKernels):
     ) -> None:  # fmt: skip
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
         edges = self._part(view, block, walk)
-        threads, cut = self._cut(len(edges[0]))
+        cut, size = self._cut(len(edges[0]))
         self._call(
-            "collect", threads == 1, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
-            np.uint64(state.first), offsets(block), walk > 0, threads, cut, buffer,
+            "collect", *cut, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
+            np.uint64(state.first), offsets(block), walk > 0, size, buffer,
         )  # fmt: skip
 
     def apply_rows(
@@ -42,9 +42,10 @@ class HostRowKernels(HostKernels):
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
-        span = np.uint64(block.first), np.uint64(block.last)
+        rows = np.uint64(block.first), np.uint64(block.last)
+        spans = -(-(block.last - state.first) // SPAN) - (block.first - state.first) // SPAN
         self._call(
-            "apply_rows", block.messages < SMALL, span, kernel_index(out), state.arrays, following, scalars,
+            "apply_rows", block.messages < SMALL, spans, rows, kernel_index(out), state.arrays, following, scalars,
             np.uint64(state.first), offsets(block), buffer, state.partial,
         )  # fmt: skip
 
@@ -55,48 +56,47 @@ class HostRowKernels(HostKernels):
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: NDArray[Any]) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         edges = self._part(view, block, walk)
-        threads, cut = self._cut(len(edges[0]))
-        self._call(
-            "copy_rows", threads == 1, edges, kernel_index(block.indexes[walk]), offsets(block), walk > 0, threads, cut,
-            buffer,
-        )  # fmt: skip
+        cut, size = self._cut(len(edges[0]))
+        index = kernel_index(block.indexes[walk])
+        self._call("copy_rows", *cut, edges, index, offsets(block), walk > 0, size, buffer)
 
     def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
         """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
-        self._call("count_neighbors", block.messages < SMALL, *self._sets(block), buffer, neighbors)
+        rows = block.last - block.first
+        self._call("count_neighbors", block.messages < SMALL, rows, *self._sets(block), buffer, neighbors)
 
     def keep(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: OrientedRows) -> None:
         """Append to `kept` the edges that belong to the block's rows."""
         counts = np.zeros(block.last - block.first, dtype=np.int64)
-        sets, small = self._sets(block), block.messages < SMALL
-        self._call("count_kept", small, *sets, buffer, neighbors, counts)
+        sets, cut = self._sets(block), (block.messages < SMALL, len(counts))
+        self._call("count_kept", *cut, *sets, buffer, neighbors, counts)
         starts, targets, arcs = kept.extend(counts)
-        self._call("keep_rows", small, *sets, buffer, neighbors, starts, targets, arcs)
+        self._call("keep_rows", *cut, *sets, buffer, neighbors, starts, targets, arcs)
 
     def intersect(
         self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]
     ) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
-        threads, small = self.threads, len(ones.targets) < SMALL
+        starts = ones.arrays[1]
         self._call(
-            "intersect", small, ones.arrays, others.arrays, each, scalars, state.incoming, np.uint64(state.first),
-            1 if small else threads, 64,
+            "intersect", len(ones.targets) < SMALL, len(starts) - 1, ones.arrays, others.arrays, each, scalars,
+            state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
     def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
         """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
-        threads, block = self._cut(view.e1 - view.e0)
-        blocks, base = -(-(view.e1 - view.e0) // block), np.uint64(state.first)
+        (small, blocks), block = self._cut(view.e1 - view.e0)
+        base = np.uint64(state.first)
         values = np.zeros((blocks, state.incoming.shape[1]), dtype=state.incoming.dtype)
         partials = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)
         into, out = indices
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
-            "pull_vectors", threads == 1, self._edges_of(view), kernel_index(into), kernel_index(out), threads, block,
+            "pull_vectors", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
             state.arrays, scalars, state.incoming, base, partials,
         )  # fmt: skip
-        self._call("reduce_vector_partials", True, partials, state.incoming, base)
+        self._call_alone("reduce_vector_partials", partials, state.incoming, base)
 
     def _part(self, view: View, block: RowBlock, walk: int) -> tuple[Any, ...]:
         """The parts of an `EdgeView` of the edges of the view that belong to the block."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.jit import kernel, use_workers
+from penstock.engine.kernels.host.jit import loop_kernel, use_workers
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
@@ -69,21 +69,21 @@ class Probes(Protocol):
         """Let go of the arrays that kernels remember."""
 
 
-@kernel("probe")
-def pull_rows(neighbors, values, sums, edges):  # type: ignore[no-untyped-def]
+@loop_kernel("probe")
+def pull_rows(first_step, end_step, neighbors, values, sums, edges):  # type: ignore[no-untyped-def]
     """sums[r] = sum of values[neighbors[e]] over the edges below `edges` of row r, ROW_EDGES a row."""
-    for row in numba.prange(sums.shape[0]):
+    for row in range(first_step, end_step):
         total = 0.0
         for e in range(row * ROW_EDGES, min((row + 1) * ROW_EDGES, edges)):
             total += values[np.uint64(neighbors[np.uint64(e)])]
         sums[row] = total
 
 
-@kernel("probe")
-def read_runs(source, lines, run_shift, words, line_words, sums):  # type: ignore[no-untyped-def]
+@loop_kernel("probe")
+def read_runs(first_step, end_step, source, lines, run_shift, words, line_words, sums):  # type: ignore[no-untyped-def]
     """Add up `words` words of each of `lines` lines; sums[t] holds what block t of them has."""
     blocks = sums.shape[0]
-    for block in numba.prange(blocks):
+    for block in range(first_step, end_step):
         total = np.uint64(0)
         for line in range(block * lines // blocks, (block + 1) * lines // blocks):
             at = (((line >> run_shift) << (run_shift + 1)) | (line & ((1 << run_shift) - 1))) * line_words
@@ -102,28 +102,30 @@ class HostProbes:
         self._sums = np.zeros(1, dtype=np.float64)
         self._nothing = np.zeros(1, dtype=np.uint32), np.zeros(1), np.zeros(1)
 
-    def _use(self, threads: int) -> None:
-        use_workers(min(threads, self._most))
+    def _use(self, threads: int) -> int:
+        threads = min(threads, self._most)
+        use_workers(threads)
+        return threads
 
     def pull(self, neighbors: NDArray[Any], values: NDArray[Any], edges: int, threads: int) -> NDArray[np.float64]:
         """As `Probes.pull`; float64[rows]."""
-        self._use(threads)
+        threads = self._use(threads)
         rows = -(-edges // ROW_EDGES)
         if len(self._sums) != rows:
             self._sums = np.zeros(rows, dtype=np.float64)
-        pull_rows.parallel(neighbors, values, self._sums, edges)
+        pull_rows(threads, rows, neighbors, values, self._sums, edges)
         return self._sums
 
     def read(self, words: NDArray[Any], runs: Runs, lines: int) -> NDArray[np.uint64]:
         """As `Probes.read`; uint64[blocks]."""
-        self._use(self._most)
-        sums = np.zeros(max(1, min(lines, 4 * self._most)), dtype=np.uint64)
-        read_runs.parallel(words, lines, runs.run_shift, runs.words, LINE_BYTES // WORD_BYTES, sums)
+        threads = self._use(self._most)
+        sums = np.zeros(max(1, min(lines, 4 * threads)), dtype=np.uint64)
+        read_runs(threads, len(sums), words, lines, runs.run_shift, runs.words, LINE_BYTES // WORD_BYTES, sums)
         return sums
 
     def launch(self) -> None:
         """As `Probes.launch`: a pull of no edges, which still wakes the threads."""
-        pull_rows.parallel(*self._nothing, 0)
+        pull_rows(self._most, 0, *self._nothing, 0)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import MERGE, atomic_add, make_absorb
+from penstock.engine.kernels.host.atomics import MERGE, make_absorb
 from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, is_marked, mark, row_start
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 
@@ -47,42 +46,49 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
                     break
         return total, found
 
-    @kernel(key)
+    @loop_kernel(key, grain=1)
     def pull(  # type: ignore[no-untyped-def]
-        view, index, skipped, out_index, active, whole, threads, block, fields, scalars, identity, vertices, partials
+        first_step,
+        end_step,
+        view,
+        index,
+        skipped,
+        out_index,
+        active,
+        whole,
+        block,
+        fields,
+        scalars,
+        identity,
+        vertices,
+        partials,
     ):
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         skip, matched = skipped
         partial_vertices, partial_values, partial_found = partials
-        blocks = (view.e1 - view.e0 + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            sources = out_index, active, whole
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = view.e0 + number * block
-                high = min(low + block, view.e1)
-                v = find_row(index, view.v0, view.v1, low)
-                start = row_start(index, v)
-                partial_found[number] = False
-                while start < high and v < view.v1:
-                    end = row_start(index, v + ONE)
-                    at, first = v - vertices.base, max(start + skip, low)
-                    over = skip > 0 and is_marked(matched, at)
-                    if end > first and not over and cond(fields, scalars, v, np.int64(0), vertices.base):
-                        total, found = gather(
-                            view, v, first, min(end, high), sources, fields, scalars, identity, vertices
-                        )  # fmt: skip
-                        if found and start < low:
-                            partial_vertices[number] = v
-                            partial_values[number] = total
-                            partial_found[number] = True
-                        elif found and absorb(vertices.target, at, total) and not whole:
-                            mark(vertices.touched, vertices.summary, at)
-                    start = end
-                    v += ONE
+        sources = out_index, active, whole
+        for number in range(first_step, end_step):
+            low = view.e0 + number * block
+            high = min(low + block, view.e1)
+            v = find_row(index, view.v0, view.v1, low)
+            start = row_start(index, v)
+            partial_found[number] = False
+            while start < high and v < view.v1:
+                end = row_start(index, v + ONE)
+                at, first = v - vertices.base, max(start + skip, low)
+                over = skip > 0 and is_marked(matched, at)
+                if end > first and not over and cond(fields, scalars, v, np.int64(0), vertices.base):
+                    total, found = gather(
+                        view, v, first, min(end, high), sources, fields, scalars, identity, vertices
+                    )  # fmt: skip
+                    if found and start < low:
+                        partial_vertices[number] = v
+                        partial_values[number] = total
+                        partial_found[number] = True
+                    elif found and absorb(vertices.target, at, total) and not whole:
+                        mark(vertices.touched, vertices.summary, at)
+                start = end
+                v += ONE
 
     return pull
 

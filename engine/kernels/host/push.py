@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE, atomic_add
+from penstock.engine.kernels.host.atomics import COMBINE
 from penstock.engine.kernels.host.device_functions import (
     ONE,
     degree_of,
@@ -30,7 +29,7 @@ from penstock.engine.kernels.host.device_functions import (
     mark,
     row_start,
 )
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 
@@ -60,29 +59,23 @@ def make_push_list(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: push from listed vertices: ascending, the running sum of their edges, the first and the last of them."""
     relax = make_relax(author, weighted)
 
-    @kernel(key)
-    def push_list(view, index, listed, threads, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+    @loop_kernel(key, grain=1)
+    def push_list(first_step, end_step, view, index, listed, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         active, work, first, last = listed
         begin = work[first]
-        blocks = (work[last] - begin + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = begin + number * block
-                high = min(low + block, work[last])
-                i = np.searchsorted(work[first : last + 1], low, side="right") + first - 1
-                while i < last and work[i] < high:
-                    u = np.uint64(active[i])
-                    start = row_start(index, u)
-                    degree = work[i + 1] - work[i]
-                    begins = max(start + max(low - work[i], 0), view.e0)
-                    ends = min(start + min(high - work[i], degree), view.e1)
-                    relax(view, u, begins, ends, degree, fields, scalars, vertices)
-                    i += 1
+        for number in range(first_step, end_step):
+            low = begin + number * block
+            high = min(low + block, work[last])
+            i = find_part(work, np.int64(first), np.int64(last), low)
+            while i < last and work[i] < high:
+                u = np.uint64(active[i])
+                start = row_start(index, u)
+                degree = work[i + 1] - work[i]
+                begins = max(start + max(low - work[i], 0), view.e0)
+                ends = min(start + min(high - work[i], degree), view.e1)
+                relax(view, u, begins, ends, degree, fields, scalars, vertices)
+                i += 1
 
     return push_list
 
@@ -91,26 +84,20 @@ def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: push from every marked vertex of the view's rows (all of them if `whole`)."""
     relax = make_relax(author, weighted)
 
-    @kernel(key)
-    def push_rows(view, index, active, whole, threads, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+    @loop_kernel(key, grain=1)
+    def push_rows(first_step, end_step, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        blocks = (view.e1 - view.e0 + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = view.e0 + number * block
-                high = min(low + block, view.e1)
-                u = find_row(index, view.v0, view.v1, low)
-                start = row_start(index, u)
-                while start < high and u < view.v1:
-                    end = row_start(index, u + ONE)
-                    if whole or is_marked(active, u - vertices.base):
-                        relax(view, u, max(start, low), min(end, high), end - start, fields, scalars, vertices)
-                    start = end
-                    u += ONE
+        for number in range(first_step, end_step):
+            low = view.e0 + number * block
+            high = min(low + block, view.e1)
+            u = find_row(index, view.v0, view.v1, low)
+            start = row_start(index, u)
+            while start < high and u < view.v1:
+                end = row_start(index, u + ONE)
+                if whole or is_marked(active, u - vertices.base):
+                    relax(view, u, max(start, low), min(end, high), end - start, fields, scalars, vertices)
+                start = end
+                u += ONE
 
     return push_rows
 
@@ -119,27 +106,21 @@ def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: push along the rows of a compacted view, which start at `offsets`."""
     relax = make_relax(author, weighted)
 
-    @kernel(key)
+    @loop_kernel(key, grain=1)
     def push_compacted(  # type: ignore[no-untyped-def]
-        view, rows, offsets, index, threads, block, fields, scalars, vertices
+        first_step, end_step, view, rows, offsets, index, block, fields, scalars, vertices
     ):
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        blocks = (view.e1 + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = number * block
-                high = min(low + block, view.e1)
-                i = find_part(offsets, np.int64(0), rows.shape[0] - 1, low)
-                begins = low
-                while begins < high:
-                    u = np.uint64(rows[i])
-                    ends = min(np.int64(offsets[i + 1]), high)
-                    relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
-                    begins = ends
-                    i += 1
+        for number in range(first_step, end_step):
+            low = number * block
+            high = min(low + block, view.e1)
+            i = find_part(offsets, np.int64(0), rows.shape[0] - 1, low)
+            begins = low
+            while begins < high:
+                u = np.uint64(rows[i])
+                ends = min(np.int64(offsets[i + 1]), high)
+                relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
+                begins = ends
+                i += 1
 
     return push_compacted

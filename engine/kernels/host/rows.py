@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add
 from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, row_start
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
@@ -32,33 +30,27 @@ def make_collect(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: put the message of every edge of the view, whose rows are the block's, into the buffer."""
     edge = author.calls["edge"]
 
-    @kernel(key)
+    @loop_kernel(key, grain=1, counted=True)
     def collect(  # type: ignore[no-untyped-def]
-        view, index, out_index, fields, scalars, base, positions, second, threads, block, buffer
+        first_step, end_step, view, index, out_index, fields, scalars, base, positions, second, block, buffer
     ):
         view = EdgeView(*view)
-        blocks = (view.e1 - view.e0 + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = view.e0 + number * block
-                high = min(low + block, view.e1)
-                v = find_row(index, view.v0, view.v1, low)
-                start = row_start(index, v)
-                while start < high and v < view.v1:
-                    end = row_start(index, v + ONE)
-                    move = place_of(positions, index, view.v0, v, second)
-                    for e in range(max(start, low), min(end, high)):
-                        u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
-                        d = degree_of(out_index, u)
-                        w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
-                        value = edge(fields, scalars, buffer[0], u, v, w, d, base)
-                        buffer[np.uint64(e + move)] = buffer.dtype.type(value)
-                    start = end
-                    v += ONE
+        for number in range(first_step, end_step):
+            low = view.e0 + number * block
+            high = min(low + block, view.e1)
+            v = find_row(index, view.v0, view.v1, low)
+            start = row_start(index, v)
+            while start < high and v < view.v1:
+                end = row_start(index, v + ONE)
+                move = place_of(positions, index, view.v0, v, second)
+                for e in range(max(start, low), min(end, high)):
+                    u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
+                    d = degree_of(out_index, u)
+                    w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
+                    value = edge(fields, scalars, buffer[0], u, v, w, d, base)
+                    buffer[np.uint64(e + move)] = buffer.dtype.type(value)
+                start = end
+                v += ONE
 
     return collect
 
@@ -68,11 +60,13 @@ def make_apply_rows(author: Author, key: str) -> Any:
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     accumulate, totals = author.calls["accumulate"], len(author.totals)
 
-    @kernel(key)
-    def apply_rows(rows, index, fields, following, scalars, base, positions, buffer, partial):  # type: ignore[no-untyped-def]
+    @loop_kernel(key, counted=True)
+    def apply_rows(  # type: ignore[no-untyped-def]
+        first_step, end_step, rows, index, fields, following, scalars, base, positions, buffer, partial
+    ):
         first, last = rows
         lowest = (first - base) // SPAN
-        for span in numba.prange(np.int64((last - base + SPAN - ONE) // SPAN - lowest)):
+        for span in range(first_step, end_step):
             over = lowest + np.uint64(span)
             for row in range(max(first, base + over * SPAN), min(last, base + (over + ONE) * SPAN)):
                 v = np.uint64(row)
@@ -87,25 +81,19 @@ def make_apply_rows(author: Author, key: str) -> Any:
     return apply_rows
 
 
-@kernel("copy_rows")
-def copy_rows(view, index, positions, second, threads, block, buffer):  # type: ignore[no-untyped-def]
+@loop_kernel("copy_rows", grain=1)
+def copy_rows(first_step, end_step, view, index, positions, second, block, buffer):  # type: ignore[no-untyped-def]
     """Put the neighbors of the edges of the view, whose rows are the block's, into the buffer."""
     view = EdgeView(*view)
-    blocks = (view.e1 - view.e0 + block - 1) // block
-    counter = np.zeros(1, dtype=np.int64)
-    for _ in numba.prange(threads):
-        while True:
-            number = atomic_add(counter, np.uint64(0), np.int64(1))
-            if number >= blocks:
-                break
-            low = view.e0 + number * block
-            high = min(low + block, view.e1)
-            v = find_row(index, view.v0, view.v1, low)
-            start = row_start(index, v)
-            while start < high and v < view.v1:
-                end = row_start(index, v + ONE)
-                move = place_of(positions, index, view.v0, v, second)
-                for e in range(max(start, low), min(end, high)):
-                    buffer[np.uint64(e + move)] = view.neighbors[np.uint64(e - view.e0)]
-                start = end
-                v += ONE
+    for number in range(first_step, end_step):
+        low = view.e0 + number * block
+        high = min(low + block, view.e1)
+        v = find_row(index, view.v0, view.v1, low)
+        start = row_start(index, v)
+        while start < high and v < view.v1:
+            end = row_start(index, v + ONE)
+            move = place_of(positions, index, view.v0, v, second)
+            for e in range(max(start, low), min(end, high)):
+                buffer[np.uint64(e + move)] = view.neighbors[np.uint64(e - view.e0)]
+            start = end
+            v += ONE

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from penstock.engine.kernels.host.atomics import atomic_add
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.program.bindings import Author
 
 
@@ -46,10 +45,10 @@ def is_kept(neighbors, v, w):  # type: ignore[no-untyped-def]
     return mine < other or (mine == other and v < w)
 
 
-@kernel("count_neighbors")
-def count_neighbors(first, positions, middles, buffer, neighbors):  # type: ignore[no-untyped-def]
+@loop_kernel("count_neighbors")
+def count_neighbors(first_step, end_step, first, positions, middles, buffer, neighbors):  # type: ignore[no-untyped-def]
     """neighbors[v] = distinct neighbors of every row of the block."""
-    for at in numba.prange(positions.shape[0] - 1):
+    for at in range(first_step, end_step):
         v = first + np.uint64(at)
         one, two = positions[at], middles[at]
         count = np.int64(-1)
@@ -60,10 +59,10 @@ def count_neighbors(first, positions, middles, buffer, neighbors):  # type: igno
         neighbors[v] = count
 
 
-@kernel("count_kept")
-def count_kept(first, positions, middles, buffer, neighbors, kept):  # type: ignore[no-untyped-def]
+@loop_kernel("count_kept")
+def count_kept(first_step, end_step, first, positions, middles, buffer, neighbors, kept):  # type: ignore[no-untyped-def]
     """kept[row] = neighbors whose edges belong to the row."""
-    for at in numba.prange(positions.shape[0] - 1):
+    for at in range(first_step, end_step):
         v = first + np.uint64(at)
         one, two = positions[at], middles[at]
         count = np.int64(0)
@@ -75,10 +74,12 @@ def count_kept(first, positions, middles, buffer, neighbors, kept):  # type: ign
         kept[at] = count
 
 
-@kernel("keep_rows")
-def keep_rows(first, positions, middles, buffer, neighbors, starts, targets, arcs):  # type: ignore[no-untyped-def]
+@loop_kernel("keep_rows")
+def keep_rows(  # type: ignore[no-untyped-def]
+    first_step, end_step, first, positions, middles, buffer, neighbors, starts, targets, arcs
+):
     """Write each row's kept neighbors, ascending, and how many edges join them, from starts[row] on."""
-    for at in numba.prange(positions.shape[0] - 1):
+    for at in range(first_step, end_step):
         v = first + np.uint64(at)
         one, two = positions[at], middles[at]
         place = starts[at]
@@ -98,40 +99,33 @@ def make_intersect(author: Author, key: str) -> Any:
     """
     corner = author.calls["corner"]
 
-    @kernel(key)
-    def intersect(ones, others, each, scalars, incoming, base, threads, block):  # type: ignore[no-untyped-def]
+    @loop_kernel(key, grain=64, counted=True)
+    def intersect(first_step, end_step, ones, others, each, scalars, incoming, base):  # type: ignore[no-untyped-def]
         first, starts, targets, arcs = ones
         low, other_starts, other_targets, other_arcs = others
         high = low + np.uint64(other_starts.shape[0] - 1)
-        pieces = (starts.shape[0] - 1 + block - 1) // block
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            while True:
-                piece = atomic_add(counter, np.uint64(0), np.int64(1))
-                if piece >= pieces:
-                    break
-                for at in range(piece * block, min((piece + 1) * block, starts.shape[0] - 1)):
-                    v = first + np.uint64(at)
-                    for p in range(starts[at], starts[at + 1]):
-                        w = np.uint64(targets[p])
-                        if w < low or w >= high:
-                            continue
-                        i, j = starts[at], other_starts[np.int64(w - low)]
-                        end = other_starts[np.int64(w - low) + 1]
-                        while i < starts[at + 1] and j < end:
-                            one, other = targets[i], other_targets[j]
-                            if one == other:
-                                x = np.uint64(one)
-                                kind = incoming.dtype
-                                for_v = corner(scalars, np.int64(other_arcs[j]) * each)
-                                for_w = corner(scalars, np.int64(arcs[i]) * each)
-                                for_x = corner(scalars, np.int64(arcs[p]) * each)
-                                atomic_add(incoming, v - base, kind.type(for_v))
-                                atomic_add(incoming, w - base, kind.type(for_w))
-                                atomic_add(incoming, x - base, kind.type(for_x))
-                            if one <= other:
-                                i += 1
-                            if other <= one:
-                                j += 1
+        for at in range(first_step, end_step):
+            v = first + np.uint64(at)
+            for p in range(starts[at], starts[at + 1]):
+                w = np.uint64(targets[p])
+                if w < low or w >= high:
+                    continue
+                i, j = starts[at], other_starts[np.int64(w - low)]
+                end = other_starts[np.int64(w - low) + 1]
+                while i < starts[at + 1] and j < end:
+                    one, other = targets[i], other_targets[j]
+                    if one == other:
+                        x = np.uint64(one)
+                        kind = incoming.dtype
+                        for_v = corner(scalars, np.int64(other_arcs[j]) * each)
+                        for_w = corner(scalars, np.int64(arcs[i]) * each)
+                        for_x = corner(scalars, np.int64(arcs[p]) * each)
+                        atomic_add(incoming, v - base, kind.type(for_v))
+                        atomic_add(incoming, w - base, kind.type(for_w))
+                        atomic_add(incoming, x - base, kind.type(for_x))
+                    if one <= other:
+                        i += 1
+                    if other <= one:
+                        j += 1
 
     return intersect

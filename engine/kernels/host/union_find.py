@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add, atomic_min
+from penstock.engine.kernels.host.atomics import atomic_min
 from penstock.engine.kernels.host.device_functions import ONE, find_row, row_start
-from penstock.engine.kernels.host.jit import inline, kernel
+from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 
 PIECE = 16384
@@ -38,12 +37,11 @@ def link(forest, a, b):  # type: ignore[no-untyped-def]
         low = np.uint64(forest[low])
 
 
-@kernel("link_first_neighbors")
-def link_first_neighbors(view, index, neighbors_each, forest, base):  # type: ignore[no-untyped-def]
+@loop_kernel("link_first_neighbors")
+def link_first_neighbors(first_step, end_step, view, index, neighbors_each, forest, base):  # type: ignore[no-untyped-def]
     """Link each row with its first `neighbors_each` neighbors that the view holds."""
     view = EdgeView(*view)
-    pieces = (np.int64(view.v1 - view.v0) + PIECE - 1) // PIECE
-    for piece in numba.prange(pieces):
+    for piece in range(first_step, end_step):
         first = view.v0 + np.uint64(piece * PIECE)
         for row in range(first, min(first + np.uint64(PIECE), view.v1)):
             u = np.uint64(row)
@@ -53,9 +51,9 @@ def link_first_neighbors(view, index, neighbors_each, forest, base):  # type: ig
                 link(forest, u - base, np.uint64(view.neighbors[np.uint64(e)]) - base)
 
 
-@kernel("link_rows")
+@loop_kernel("link_rows", grain=1)
 def link_rows(  # type: ignore[no-untyped-def]
-    view, index, done_each, skipped, symmetric, threads, block, forest, base
+    first_step, end_step, view, index, done_each, skipped, symmetric, block, forest, base
 ):
     """Link every edge of the view, but for the first `done_each` of a row and the tree `skipped`.
 
@@ -63,45 +61,41 @@ def link_rows(  # type: ignore[no-untyped-def]
     symmetric, whole rows of that tree are passed over (the other end sees the edge too).
     """
     view = EdgeView(*view)
-    blocks = (view.e1 - view.e0 + block - 1) // block
-    counter = np.zeros(1, dtype=np.int64)
-    for _ in numba.prange(threads):
-        while True:
-            number = atomic_add(counter, np.uint64(0), np.int64(1))
-            if number >= blocks:
-                break
-            low = view.e0 + number * block
-            high = min(low + block, view.e1)
-            u = find_row(index, view.v0, view.v1, low)
-            start = row_start(index, u)
-            while start < high and u < view.v1:
-                end = row_start(index, u + ONE)
-                first, last = max(start + done_each, low), min(end, high)
-                inside = np.uint64(forest[u - base]) == skipped
-                if first < last and not (inside and symmetric):
-                    for e in range(first - view.e0, last - view.e0):
-                        v = np.uint64(view.neighbors[np.uint64(e)]) - base
-                        if not (inside and np.uint64(forest[v]) == skipped):
-                            link(forest, u - base, v)
-                start = end
-                u += ONE
+    for number in range(first_step, end_step):
+        low = view.e0 + number * block
+        high = min(low + block, view.e1)
+        u = find_row(index, view.v0, view.v1, low)
+        start = row_start(index, u)
+        while start < high and u < view.v1:
+            end = row_start(index, u + ONE)
+            first, last = max(start + done_each, low), min(end, high)
+            inside = np.uint64(forest[u - base]) == skipped
+            if first < last and not (inside and symmetric):
+                for e in range(first - view.e0, last - view.e0):
+                    v = np.uint64(view.neighbors[np.uint64(e)]) - base
+                    if not (inside and np.uint64(forest[v]) == skipped):
+                        link(forest, u - base, v)
+            start = end
+            u += ONE
 
 
-@kernel("compress")
-def compress(forest):  # type: ignore[no-untyped-def]
+@loop_kernel("compress")
+def compress(first_step, end_step, forest):  # type: ignore[no-untyped-def]
     """Let every vertex point to its root."""
-    for v in numba.prange(forest.shape[0]):
+    for at in range(first_step, end_step):
+        v = np.uint64(at)
         root = np.uint64(forest[v])
         while np.uint64(forest[root]) != root:
             root = np.uint64(forest[root])
         forest[v] = root
 
 
-@kernel("merge_forests")
-def merge_forests(forest, other):  # type: ignore[no-untyped-def]
+@loop_kernel("merge_forests")
+def merge_forests(first_step, end_step, forest, other):  # type: ignore[no-untyped-def]
     """Join in `forest` whatever `other` has joined."""
-    for v in numba.prange(forest.shape[0]):
-        link(forest, np.uint64(v), np.uint64(other[v]))
+    for at in range(first_step, end_step):
+        v = np.uint64(at)
+        link(forest, v, np.uint64(other[v]))
 
 
 def most_frequent(forest: Any, samples: int = 1024) -> tuple[int, float]:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add
 from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, row_start
-from penstock.engine.kernels.host.jit import kernel
+from penstock.engine.kernels.host.jit import kernel, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
@@ -24,45 +22,39 @@ def make_pull_vectors(author: Author, weighted: bool, key: str) -> Any:
     """
     edge = author.calls["edge"]
 
-    @kernel(key)
+    @loop_kernel(key, grain=1, counted=True)
     def pull_vectors(  # type: ignore[no-untyped-def]
-        view, index, out_index, threads, block, fields, scalars, incoming, base, partials
+        first_step, end_step, view, index, out_index, block, fields, scalars, incoming, base, partials
     ):
         view = EdgeView(*view)
         partial_vertices, partial_values, partial_found = partials
-        blocks = (view.e1 - view.e0 + block - 1) // block
         width = incoming.shape[1]
-        counter = np.zeros(1, dtype=np.int64)
-        for _ in numba.prange(threads):
-            message = np.zeros(width, dtype=incoming.dtype)
-            total = np.zeros(width, dtype=incoming.dtype)
-            while True:
-                number = atomic_add(counter, np.uint64(0), np.int64(1))
-                if number >= blocks:
-                    break
-                low = view.e0 + number * block
-                high = min(low + block, view.e1)
-                v = find_row(index, view.v0, view.v1, low)
-                start = row_start(index, v)
-                partial_found[number] = False
-                while start < high and v < view.v1:
-                    end = row_start(index, v + ONE)
-                    if end > start:
-                        total[:] = 0
-                        for e in range(max(start, low), min(end, high)):
-                            u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
-                            d = degree_of(out_index, u)
-                            w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
-                            edge(fields, scalars, message, u, v, w, d, base)
-                            total += message
-                        if start < low:
-                            partial_vertices[number] = v
-                            partial_values[number, :] = total
-                            partial_found[number] = True
-                        else:
-                            incoming[np.int64(v - base), :] += total
-                    start = end
-                    v += ONE
+        message = np.zeros(width, dtype=incoming.dtype)
+        total = np.zeros(width, dtype=incoming.dtype)
+        for number in range(first_step, end_step):
+            low = view.e0 + number * block
+            high = min(low + block, view.e1)
+            v = find_row(index, view.v0, view.v1, low)
+            start = row_start(index, v)
+            partial_found[number] = False
+            while start < high and v < view.v1:
+                end = row_start(index, v + ONE)
+                if end > start:
+                    total[:] = 0
+                    for e in range(max(start, low), min(end, high)):
+                        u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
+                        d = degree_of(out_index, u)
+                        w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
+                        edge(fields, scalars, message, u, v, w, d, base)
+                        total += message
+                    if start < low:
+                        partial_vertices[number] = v
+                        partial_values[number, :] = total
+                        partial_found[number] = True
+                    else:
+                        incoming[np.int64(v - base), :] += total
+                start = end
+                v += ONE
 
     return pull_vectors
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of
-from penstock.engine.kernels.host.jit import compile_vertex, kernel
+from penstock.engine.kernels.host.jit import compile_vertex, loop_kernel
 from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
@@ -22,12 +21,12 @@ def make_send(author: Author, key: str) -> Any:
     """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
     send = author.calls["send"]
 
-    @kernel(key)
+    @loop_kernel(key, counted=True)
     def send_all(  # type: ignore[no-untyped-def]
-        active, active_summary, whole, index, fields, scalars, sent, base
+        first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, base
     ):
         count = np.uint64(sent.shape[0])
-        for over in numba.prange(active_summary.shape[0]):
+        for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
                 for at in range(first, min(first + SPAN, count)):
@@ -69,8 +68,10 @@ def make_apply(author: Author, key: str) -> Any:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @kernel(key)
+    @loop_kernel(key, counted=author.has_vectors)
     def apply(  # type: ignore[no-untyped-def]
+        first_step,
+        end_step,
         touched,
         touched_summary,
         active,
@@ -87,7 +88,7 @@ def make_apply(author: Author, key: str) -> Any:
         partial,
     ):
         count = np.uint64(incoming.shape[0])
-        for over in numba.prange(touched_summary.shape[0]):
+        for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
                 touched_summary[over] = np.uint64(0)
@@ -138,9 +139,9 @@ def make_reduce(author: Author, key: str) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
 
-    @kernel(key)
-    def reduce(index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
-        for over in numba.prange(partial.shape[0]):
+    @loop_kernel(key, counted=True)
+    def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
+        for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             for at in range(first, min(first + SPAN, np.uint64(count))):
                 v = np.uint64(at) + base

@@ -89,7 +89,7 @@ class ReferenceKernels:
         return state.active.words
 
     def mark(self, state: State, active: NDArray[Any]) -> None:
-        """Make these vertices (less `first`) pending."""
+        """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""
         state.pending.add(active)
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:

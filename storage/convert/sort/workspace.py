@@ -7,10 +7,10 @@ ends.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock import __version__
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
@@ -246,7 +246,7 @@ class Workspace:
             "source": self.source.name,
             "source_bytes": self.source.total_bytes or self.source.bytes_done,
             "options": changed,
-            "software": f"penstock {_version()}",
+            "software": f"penstock {__version__}",
         }
 
     def _expected_scratch(self) -> int | None:
@@ -263,10 +263,3 @@ class Workspace:
             passes += 1
         expected = int(held * max(1.0, total / done)) * passes
         return max(expected + expected // SPARE - self.share.spill_bytes, 1)
-
-
-def _version() -> str:
-    try:
-        return version("penstock")
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -39,7 +39,7 @@ def test_the_host_combines_as_the_table_says(name: str, combine: dict[str, objec
 
     values = np.array([5, 3, 9, 9, 12, 1], dtype=np.uint32)
     target, changed = np.array([6], dtype=np.uint32), np.zeros(len(values), dtype=np.bool_)
-    JitKernel(run, f"{name} {combine is atomics.COMBINE}").serial(target, values, changed)
+    JitKernel(run, f"{name} {combine is atomics.COMBINE}")(target, values, changed)
     check(name, target, values, changed)
 
 

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from penstock.engine import from_edges, run
-from penstock.engine.program.vertex_ids import internal_id, internal_ids, original_order, shuffled, smallest_members
+from penstock.engine.program.vertex_ids import internal_id, internal_ids, original_order, smallest_members
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -70,7 +70,6 @@ def test_groups_are_named_by_their_first(named: Graph) -> None:
     group = np.zeros(named.vertices, np.uint32)
     assert smallest_members(named, group).tolist() == ["07"] * 6
     assert original_order(named).tolist() == list(range(6))
-    assert sorted(shuffled(named).tolist()) == list(range(6))
 
 
 def test_tables_hold_strings(named: Graph, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
@@ -9,7 +11,7 @@ from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.state.state import Bitmap, State, state_bytes
+from penstock.engine.state.state import ADDED, Bitmap, State, state_bytes
 
 KIND = np.dtype(np.uint32)
 
@@ -39,6 +41,24 @@ def test_bits_are_marked_with_their_summary() -> None:
     assert marked(bitmap) == [0, 63, 64, 9_999]
     bitmap.clear()
     assert marked(bitmap) == []
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.04, 0.001])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32])
+def test_bits_are_the_same_however_dense_and_in_whatever_order(share: float, dtype: Any) -> None:
+    random = np.random.default_rng(3)
+    count = 3 * ADDED + 5
+    chosen = np.flatnonzero(random.random(count) < share).astype(dtype)
+    expected, rising, mixed = (Bitmap.empty(count) for _ in range(3))
+    for position in chosen.tolist():
+        expected.words[position >> 6] |= np.uint64(1 << (position & 63))
+        expected.summary[position >> 12] |= np.uint64(1 << (position >> 6 & 63))
+    rising.add(chosen)
+    for part in np.array_split(random.permutation(chosen), 3):
+        mixed.add(part)
+    for bitmap in (rising, mixed):
+        assert np.array_equal(bitmap.words, expected.words)
+        assert np.array_equal(bitmap.summary, expected.summary)
 
 
 @pytest.mark.parametrize("program", [BFS(source=0), SSSP(source=0), PageRank()])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.storage.base.parallel_map import ordered_map, weighed_map
+from penstock.storage.base.parallel_map import map_ranges, ordered_map, weighed_map
 
 
 def test_results_come_in_order_and_bounded() -> None:
@@ -39,6 +39,18 @@ def test_an_error_comes_in_its_place() -> None:
     with ThreadPoolExecutor(4) as pool, pytest.raises(ValueError, match="five"):
         seen.extend(ordered_map(pool, work, range(20), 6))
     assert seen == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ranges_are_mapped_in_order(threads: int) -> None:
+    assert map_ranges(lambda first, last: (first, last), 10, 4, threads) == [(0, 4), (4, 8), (8, 10)]
+    assert map_ranges(lambda first, last: (first, last), 0, 4, threads) == []
+
+
+def test_one_range_stays_on_the_caller_s_thread() -> None:
+    caller = threading.get_ident()
+    assert map_ranges(lambda *_: threading.get_ident(), 4, 4, 8) == [caller]
+    assert caller not in map_ranges(lambda *_: threading.get_ident(), 5, 4, 8)
 
 
 def test_closing_waits_for_what_runs() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.encoding import bitpack, unpack
+from penstock.storage.encoding.payload import payload_words
 
 SIZES = (0, 1, 2, 7, 8, 9, 255, 256, 257, 511, 512, 1000)
 IDS = (np.uint32, np.uint64)
@@ -16,7 +17,7 @@ VALUES = (np.uint8, np.uint16, np.uint32)
 
 def packed(items: NDArray[Any], differences: bool) -> NDArray[np.uint32]:
     """The payload, in a buffer of the announced size whose last use was another one."""
-    words = np.full(bitpack.payload_words(len(items), items.itemsize), 0xDEADBEEF, np.uint32)
+    words = np.full(payload_words(len(items), items.itemsize), 0xDEADBEEF, np.uint32)
     used = bitpack.pack(items, words, differences)
     assert used <= len(words)
     return words[:used].copy()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.storage.format.index import Index, from_degrees, from_offsets
+from penstock.storage.format.index import Index, from_chunks, from_degrees, from_offsets
 
 
 def index_of(degrees: list[int], widest: int = 16, split: int = 3) -> Index:
@@ -74,6 +74,45 @@ def test_index_from_offsets_equals_index_from_degrees() -> None:
     assert one.shift == other.shift
     assert np.array_equal(one.bases, other.bases)
     assert np.array_equal(one.offsets, other.offsets)
+
+
+def same(one: Index, other: Index) -> bool:
+    equal = all(map(np.array_equal, one.arrays()[:2], other.arrays()[:2]))
+    return equal and one.shift == other.shift
+
+
+DEGREES = st.lists(st.sampled_from([0, 1, 3, 7, 2**31, 2**32 - 1, 2**32, 2**40]), max_size=60)
+
+
+@given(DEGREES, st.integers(0, 4), st.sampled_from([1, 3, 4, 8, 16, 64]), st.integers(1, 3))
+def test_an_index_from_chunks_equals_one_from_degrees(
+    degrees: list[int], widest: int, chunk_rows: int, threads: int
+) -> None:
+    array = np.array(degrees, np.uint64)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", widest):
+        chunks = [array[first : first + chunk_rows] for first in range(0, len(array), chunk_rows)]
+        found = from_chunks(len(array), chunk_rows, chunks.__getitem__, threads)
+        assert same(found, from_degrees(len(array), lambda: [array]))
+
+
+def test_degrees_whose_sum_wraps_around_are_refused() -> None:
+    rows = np.full(1 << 16, 1 << 46, np.int64)
+    with pytest.raises(OverflowError, match=str(1 << 63)):
+        from_chunks(2 << 16, 1 << 16, lambda _: rows, 1)
+
+
+@pytest.mark.parametrize("vertices", [0, 1, 1 << 16, (1 << 16) + 1, 200_000])
+@pytest.mark.parametrize("widest", [16, 5])
+def test_clipped_rows_equal_rows_of_smaller_degrees(vertices: int, widest: int) -> None:
+    degrees = np.random.default_rng(vertices).integers(0, 60, vertices) ** 2 // 40
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", widest):
+        index = from_degrees(vertices, lambda: [degrees])
+    with mock.patch("penstock.storage.format.index.STEP", 1 << 16):
+        for most in (1, 4, 32):
+            expected = [np.minimum(degrees, most)]
+            assert same(index.clipped(most, 2), from_degrees(vertices, expected.copy))
+            counts = np.bincount(np.minimum(degrees, most).astype(np.int64), minlength=most + 1)
+            assert np.array_equal(index.clipped_counts(most, 2), counts)
 
 
 @pytest.mark.parametrize("vertices", [2, 4])

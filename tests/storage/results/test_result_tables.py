@@ -16,18 +16,20 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.results.result_tables import Columns, write
+from penstock.storage.results.columns import Column
+from penstock.storage.results.result_tables import write
 from support.faults import python
 
 KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]
+Arrays = dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
 @st.composite
-def tables(draw: st.DrawFn, strings: bool = True) -> Columns:
+def tables(draw: st.DrawFn, strings: bool = True) -> Arrays:
     """A column of ids and one or two of values, some of which may be absent."""
     rows = draw(st.integers(0, 20))
-    columns: Columns = {"vertex": (np.arange(rows, dtype=np.uint64) * 3, None)}
+    columns: Arrays = {"vertex": (np.arange(rows, dtype=np.uint64) * 3, None)}
     for name in draw(st.sampled_from([["level"], ["level", "parent"]])):
         values: NDArray[Any]
         if strings and draw(st.integers(0, 4)) == 0:
@@ -41,7 +43,11 @@ def tables(draw: st.DrawFn, strings: bool = True) -> Columns:
     return columns
 
 
-def expected(columns: Columns) -> dict[str, list[Any]]:
+def save(path: Path, columns: Arrays, **options: Any) -> None:
+    write(path, {name: Column.of(*column) for name, column in columns.items()}, **options)
+
+
+def expected(columns: Arrays) -> dict[str, list[Any]]:
     """Values by column, None where absent."""
     return {
         name: [value if present is None or present[row] else None for row, value in enumerate(values.tolist())]
@@ -51,9 +57,9 @@ def expected(columns: Columns) -> dict[str, list[Any]]:
 
 @settings(max_examples=25)
 @given(columns=tables())
-def test_parquet_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+def test_parquet_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.parquet"
-    write(path, columns)
+    save(path, columns)
     table = pyarrow.parquet.read_table(path)
     assert table.to_pydict() == expected(columns)
     kinds = {name: str(table.schema.field(name).type) for name in columns}
@@ -65,9 +71,9 @@ def test_parquet_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
 
 @settings(max_examples=25)
 @given(columns=tables())
-def test_csv_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+def test_csv_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.csv"
-    write(path, columns)
+    save(path, columns)
     with path.open(newline="", encoding="utf-8") as file:
         heads, *rows = list(csv.reader(file))
     assert heads == list(columns)
@@ -84,9 +90,9 @@ def test_csv_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
 
 @settings(max_examples=25)
 @given(columns=tables())
-def test_hdf5_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+def test_hdf5_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.h5"
-    write(path, columns)
+    save(path, columns)
     with h5py.File(path) as file:
         assert set(file) == set(columns)
         for name, (values, _) in columns.items():
@@ -100,9 +106,9 @@ def test_hdf5_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
 
 @settings(max_examples=25)
 @given(columns=tables())
-def test_npy_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+def test_npy_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.npy"
-    write(path, columns)
+    save(path, columns)
     found, values = np.load(path, allow_pickle=False), columns["level"][0]
     if values.dtype.kind == "T":
         # NumPy's strings of one width cannot tell trailing zeros; there are none in ids
@@ -114,9 +120,9 @@ def test_npy_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
 
 @settings(max_examples=25)
 @given(columns=tables(strings=False))
-def test_graphalytics_comes_back(columns: Columns, tmp_path_factory: Any) -> None:
+def test_graphalytics_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.txt"
-    write(path, columns, format="graphalytics")
+    save(path, columns, format="graphalytics")
     values = columns["level"][0]
     lines = [line.split() for line in path.read_text().splitlines()]
     assert [int(vertex) for vertex, _ in lines] == columns["vertex"][0].tolist()
@@ -132,9 +138,11 @@ import sys
 from pathlib import Path
 import numpy as np
 from penstock.storage.base.errors import RunError
+from penstock.storage.results.columns import Column
+from penstock.storage.results.columns import Column
 from penstock.storage.results.result_tables import write
 random = np.random.default_rng(1)
-columns = {"vertex": (np.arange(200_000), None), "rank": (random.random(200_000), None)}
+columns = {"vertex": Column.of(np.arange(200_000)), "rank": Column.of(random.random(200_000))}
 for name in sys.argv[2:]:
     try:
         write(Path(sys.argv[1]) / name, columns, force=True, format="graphalytics" if name.endswith("txt") else None)
@@ -167,7 +175,7 @@ def test_a_disk_that_fails_at_the_end_leaves_nothing(tmp_path: Path, monkeypatch
     monkeypatch.setattr("penstock.storage.base.atomic.flush", fail)
     for name in ("r.csv", "r.parquet", "r.h5", "r.npy"):
         with pytest.raises(RunError, match="No space left"):
-            write(tmp_path / name, {"vertex": (np.arange(3), None), "x": (np.arange(3), None)})
+            save(tmp_path / name, {"vertex": (np.arange(3), None), "x": (np.arange(3), None)})
     assert list(tmp_path.iterdir()) == []
 
 

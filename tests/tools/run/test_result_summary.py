@@ -18,8 +18,9 @@ from penstock.tools.run.run_options import AnswerOptions
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
     result: Any = SimpleNamespace(
         fields=fields,
-        reached=lambda name: fields[name] != 4294967295,
-        top=lambda count: (best or [])[:count],
+        graph=SimpleNamespace(original=None),
+        absent=lambda name: 4294967295 if fields[name].dtype == np.uint32 else None,
+        top=lambda count, threads: (best or [])[:count],
     )
     return ResultSummary(result)
 

@@ -25,7 +25,7 @@ ENTRIES = {
     "calibrate": "import numpy as np\nfrom penstock.engine.kernels.host.probes import HostProbes\n"
     "assert HostProbes(2).pull(np.zeros(64, np.uint32), np.ones(1), 64, 2).sum() == 64\n",
     "kernel": "import numpy as np\nfrom penstock.engine.kernels.host.probes import pull_rows\n"
-    "pull_rows.parallel(np.zeros(64, np.uint32), np.ones(1), np.zeros(4), 64)\n",
+    "pull_rows(2, 4, np.zeros(64, np.uint32), np.ones(1), np.zeros(4), 64)\n",
 }  # fmt: skip
 LAST = "\nimport os, numba, sys\nprint(numba.threading_layer(), {n: os.environ.get(n) for n in sys.argv[1:]})\n"
 

@@ -1,0 +1,68 @@
+"""Ranks in an order that is a hash of the original ids: the same for the same ids whatever the graph's layout.
+
+The hash is splitmix64's finalizer (Steele, Lea, Flood, OOPSLA 2014). It is one to one, so sorted hashes tell their ids,
+and where internal ids are the original ones nothing else has to be sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.vertex_ids import fill_ranks, vertex_names
+from penstock.engine.program.vertex_ranges import each_range
+from penstock.storage.format.graph import Graph
+
+SHUFFLE_BYTES = 8
+"""Bytes per vertex that `shuffle` allocates at most, beside what reading original ids takes."""
+_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_ONE, _OTHER = (np.uint64(factor) for factor in _FACTORS)
+_BACK, _OTHER_BACK = (np.uint64(pow(factor, -1, 1 << 64)) for factor in _FACTORS)
+
+
+def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
+    """Set `out`, integers (vertices,), to a rank for every vertex, from `first` on: by a hash of its original id."""
+    numbers, plain = _numbers(graph)
+    each_range(lambda a, b: _mix(numbers[a:b]), len(numbers))
+    if plain:
+        numbers.sort()
+    order = numbers if plain else np.argsort(numbers, kind="stable")
+
+    def fill(begin: int, end: int) -> None:
+        places = _unmixed(order[begin:end]) if plain else order[begin:end]
+        out[places] = np.arange(first + begin, first + end, dtype=out.dtype)
+
+    each_range(fill, len(numbers))
+
+
+def _numbers(graph: Graph) -> tuple[NDArray[np.uint64], bool]:
+    """A number for every vertex, and whether it is the internal id: original ids; of strings their places in order."""
+    if graph.original is None or graph.left is not None:
+        return np.arange(graph.vertices, dtype=np.uint64), True
+    names = vertex_names(graph)
+    if names.dtype.kind != "T":
+        return np.array(names, np.uint64), False
+    del names
+    numbers = np.empty(graph.vertices, np.uint64)
+    fill_ranks(graph, numbers)
+    return numbers, False
+
+
+def _mix(ids: NDArray[np.uint64]) -> None:
+    """Turn numbers into their hashes."""
+    ids ^= ids >> np.uint64(30)
+    ids *= _ONE
+    ids ^= ids >> np.uint64(27)
+    ids *= _OTHER
+    ids ^= ids >> np.uint64(31)
+
+
+def _unmixed(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The numbers that have these hashes."""
+    ids = hashes ^ (hashes >> np.uint64(31)) ^ (hashes >> np.uint64(62))
+    ids *= _OTHER_BACK
+    ids ^= (ids >> np.uint64(27)) ^ (ids >> np.uint64(54))
+    ids *= _BACK
+    ids ^= (ids >> np.uint64(30)) ^ (ids >> np.uint64(60))
+    return ids

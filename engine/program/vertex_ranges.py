@@ -1,0 +1,52 @@
+"""Passes over all vertices, range by range on all cores: what is computed on the way is as small as a range.
+
+For what programs compute between iterations with NumPy (`start`, `phases`, `finish`), in memory that `working_bytes`
+does not count, and as fast as memory is. Small graphs are one range, without a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
+from penstock.storage.results.row_ranges import map_ranges
+
+Found = TypeVar("Found")
+ROWS = 1 << 16
+"""Vertices of a range: its copies fit a core's cache, and NumPy's calls take longer than Python's."""
+THREADS = 8
+"""Most threads: so many keep the memory busy, and copies are bounded."""
+
+
+def over_ranges(function: Callable[[int, int], Found], vertices: int) -> Iterator[Found]:
+    """Yield function(first, last) of every range of vertices in order, computed by several threads."""
+    return map_ranges(function, vertices, threads=min(cores(), THREADS), size=ROWS)
+
+
+def each_range(function: Callable[[int, int], None], vertices: int) -> None:
+    """Call function(first, last) for every range of vertices, from several threads."""
+    for _ in over_ranges(function, vertices):
+        pass
+
+
+def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) -> NDArray[np.bool_]:
+    """Bool (vertices,): what function(first, last) says of every range."""
+    found = np.empty(vertices, np.bool_)
+
+    def fill(first: int, last: int) -> None:
+        found[first:last] = function(first, last)
+
+    each_range(fill, vertices)
+    return found
+
+
+def absolute_sum(values: NDArray[Any]) -> float:
+    """The sum of the absolute values, added up in NumPy's order (pairwise) without a copy of all."""
+    if len(values) <= ROWS:
+        return float(np.abs(values).sum())
+    half = len(values) // 2
+    half -= half % 8
+    return absolute_sum(values[:half]) + absolute_sum(values[half:])

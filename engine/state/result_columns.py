@@ -1,0 +1,68 @@
+"""The columns of a result, rows by ascending original id, read range by range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.vertex_ids import in_original_order, original_order
+from penstock.storage.results.column_statistics import present_rows
+from penstock.storage.results.columns import Column, Columns, Part, Read
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.storage.format.graph import Graph
+
+
+def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> Columns:
+    """Return the table of a result.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    fields : mapping of str to (ndarray, value)
+        The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
+    """
+    order = None if in_original_order(graph) else original_order(graph)
+    columns = {"vertex": Column(graph.id_dtype, graph.vertices, partial(_ids, graph, order))}
+    if graph.left is not None:
+        columns["side"] = Column(np.dtype(np.uint8), graph.vertices, partial(_sides, graph.left))
+    for name, (values, absent) in fields.items():
+        for part, numbers in _numbers(name, values).items():
+            columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, order))
+    return columns
+
+
+def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
+    if values.ndim == 1:
+        return {name: values}
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
+
+
+def _ids(graph: Graph, order: NDArray[np.intp] | None) -> Read:
+    """Read original ids; loaded as a whole where they are strings, or in another order."""
+    if order is None and graph.id_dtype.kind != "T":
+        return lambda first, last: (graph.original_ids_in(first, last), None)
+    ids = graph.original_ids()
+    assert ids is not None, "numbers of vertices are in their order"
+    return _field(ids, None, order)
+
+
+def _sides(left: int) -> Read:
+    """Read the side of each vertex: 0 for the first `left` ones, which are sources, else 1."""
+    return lambda first, last: ((np.arange(first, last) >= left).astype(np.uint8), None)
+
+
+def _field(values: NDArray[Any], absent: Any, order: NDArray[np.intp] | None) -> Read:
+    """Read a field, and which rows have a value."""
+
+    def read(first: int, last: int) -> Part:
+        some = values[first:last] if order is None else values[order[first:last]]
+        return some, present_rows(some, absent)
+
+    return read

@@ -1,0 +1,54 @@
+"""Reads the degrees of an adjacency into its row index, on several threads.
+
+The degrees are all that a run reads of a graph before its edges. A thread reads, decodes and sums up one chunk at a
+time: the disk has several requests at once, and no degree is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import RunError
+from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.encoding.codec import Decoder
+from penstock.storage.format.frames import Frames
+from penstock.storage.format.index import Index, from_chunks
+
+READS = 4
+"""Chunks that are read at once at least, however few the cores: a disk is slow with one request at a time."""
+
+
+def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Index:
+    """Return the row index of an adjacency of so many edges. Raises RunError where its degrees are damaged."""
+    spec, own, counting = degrees.spec, threading.local(), threading.Lock()
+
+    def unequal(total: str) -> RunError:
+        return RunError(
+            f"{degrees.files[0]} is damaged: its {direction}-degrees sum up to {total} and not to its {edges} edges; "
+            "convert the input again"
+        )
+
+    def load(chunk: int) -> NDArray[Any]:
+        """Return the degrees of a chunk, which the next one of the same thread replaces."""
+        if not hasattr(own, "items"):
+            own.decoder, own.items = Decoder(), np.empty(min(spec.items, spec.chunk_items), spec.kind)
+        out: NDArray[Any] = own.items[: spec.chunk_length(chunk)]
+        degrees.decode(chunk, degrees.read(chunk), own.decoder, out)
+        with counting:
+            meter.bytes += int(degrees.lengths[chunk])
+        # Floats cannot wrap around; where their sum is at most twice the edges, the integer sum cannot either.
+        if out.itemsize == 8 and out.sum(dtype=np.float64) > 2.0 * edges:
+            raise unequal("more")
+        return out
+
+    with stage("index", int(degrees.lengths.sum())) as meter:
+        try:
+            index = from_chunks(spec.items, spec.chunk_items, load, max(READS, threads))
+        except OverflowError as error:
+            raise unequal("more") from error
+    if index.edges != edges:
+        raise unequal(str(index.edges))
+    return index

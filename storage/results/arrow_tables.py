@@ -1,0 +1,130 @@
+"""Result tables that Arrow makes: CSV, Parquet, and lines for LDBC Graphalytics; several ranges of rows at once."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+from penstock.storage.results.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.results.synced_file import SyncedFile
+
+GROUP_ROWS = 1 << 18
+"""Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
+PLAIN = (1e-4, 1e10)
+"""From here to before there Arrow and Python write numbers that are not whole alike."""
+TINY = 1e-5
+"""Below this both write an exponent; Python's has two digits at least."""
+WHOLE = 1e15
+"""Below this Python writes whole numbers without an exponent."""
+
+
+def save_csv(path: Path, columns: Columns, options: WriteOptions) -> None:
+    """Write CSV with a header; absent values are empty."""
+    quoting = "needed" if any(_needs_quotes(column) for column in columns.values()) else "none"
+    style = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False)
+    with SyncedFile(path, options.written) as file:
+        file.write((",".join(columns) + "\n").encode())
+        file.write_all(mapped(columns, partial(csv_rows, options=style), threads=options.threads))
+
+
+def save_graphalytics(path: Path, columns: Columns, options: WriteOptions) -> None:
+    """Write the first field as `id value` lines, ids ascending: LDBC Graphalytics, specification 1.0.
+
+    A vertex that was not reached has 9223372036854775807 for a level, and infinity for a distance.
+    """
+    name = first_field(columns)
+    absent = "9223372036854775807" if name == "level" else "infinity"
+    wanted = {"vertex": columns["vertex"], name: columns[name]}
+    with SyncedFile(path, options.written) as file:
+        file.write_all(mapped(wanted, partial(graphalytics_rows, absent=absent), threads=options.threads))
+
+
+def save_parquet(path: Path, columns: Columns, options: WriteOptions) -> None:
+    """Write Parquet, compressed by zstd; absent values are null."""
+    schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
+
+    def batch(parts: list[Part]) -> Any:
+        return pa.record_batch([arrow_array(part) for part in parts], schema=schema)
+
+    with (
+        SyncedFile(path, options.written) as file,
+        pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+        closing(mapped(columns, batch, threads=options.threads, size=GROUP_ROWS)) as batches,
+    ):
+        for rows in batches:
+            writer.write_batch(rows)
+
+
+def _arrow_type(column: Column) -> Any:
+    return pa.string() if column.dtype.kind == "T" else pa.from_numpy_dtype(column.dtype)
+
+
+def _needs_quotes(column: Column) -> bool:
+    """Whether a string of a column would break a line of CSV."""
+    if column.dtype.kind != "T":
+        return False
+    return any(
+        mapped(
+            {"": column},
+            lambda parts: any(bool((np.strings.find(parts[0][0], mark) >= 0).any()) for mark in ',"\n\r'),
+        )
+    )
+
+
+def arrow_array(part: Part) -> Any:
+    """A part of a column as an Arrow array; absent values are null."""
+    values, present = part
+    strings = values.dtype.kind == "T"
+    kind = pa.string() if strings else pa.from_numpy_dtype(values.dtype)
+    return pa.array(values.astype(object) if strings else values, kind, mask=None if present is None else ~present)
+
+
+def csv_rows(parts: list[Part], options: Any) -> Any:
+    """The rows of CSV of a range, in UTF-8."""
+    batch = pa.record_batch([arrow_array(part) for part in parts], names=[str(at) for at in range(len(parts))])
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(batch, sink, options)
+    return sink.getvalue()
+
+
+def graphalytics_rows(parts: list[Part], absent: str) -> Any:
+    """Lines `id value` of a range, in UTF-8; `absent` stands for values that are not there."""
+    (names, _), (values, present) = parts
+    texts = python_texts(values)
+    if present is not None:
+        texts = pc.if_else(pa.array(present), texts, absent)
+    lines = pc.binary_join_element_wise(python_texts(names), " ", texts, "\n", "")
+    _, ends, text = lines.buffers()
+    end = int(np.frombuffer(ends, np.int32)[len(lines)])
+    return text.slice(0, end)
+
+
+def python_texts(values: NDArray[Any]) -> Any:
+    """What Python's `str` makes of each value, as an Arrow array of strings."""
+    if values.dtype.kind != "f":
+        return pc.cast(arrow_array((values, None)), pa.string())
+    wide = values.astype(np.float64, copy=False)
+    size = np.abs(wide)
+    whole = (size < WHOLE) & (wide == np.trunc(wide)) & ((wide != 0) | ~np.signbit(wide))
+    tiny = (size < TINY) & (size > 0)
+    plain = (size >= PLAIN[0]) & (size < PLAIN[1]) & ~whole
+    other = ~(whole | tiny | plain)
+    if whole.all():
+        return pc.binary_join_element_wise(pc.cast(pa.array(wide.astype(np.int64)), pa.string()), ".0", "")
+    texts = pc.cast(pa.array(wide), pa.string())
+    if tiny.any():
+        texts = pc.replace_substring_regex(texts, r"e-(\d)$", r"e-0\1")
+    if whole.any():
+        numbers = pc.cast(pa.array(wide[whole].astype(np.int64)), pa.string())
+        texts = pc.replace_with_mask(texts, pa.array(whole), pc.binary_join_element_wise(numbers, ".0", ""))
+    if other.any():
+        texts = pc.replace_with_mask(texts, pa.array(other), pa.array(map(repr, wide[other].tolist()), pa.string()))
+    return texts

@@ -1,0 +1,135 @@
+"""Counts, extremes and sums of a column of results, in passes that copy no more than a range of its rows.
+
+A sum is NumPy's, to the bit: pairwise over all present values (Higham, SIAM J. Sci. Comput. 1993), whose tree is
+followed here down to pieces that NumPy adds up itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.results.row_ranges import ROWS, map_ranges
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """present: rows that have a value. nonzero: of these, values that are not 0. least, largest: None without any."""
+
+    present: int
+    nonzero: int = 0
+    least: Any = None
+    largest: Any = None
+
+
+def present_rows(values: NDArray[Any], absent: Any) -> NDArray[np.bool_] | None:
+    """Which rows have a value, None where all have one; `absent` is what stands for none (None: nothing does)."""
+    if absent is None:
+        return None
+    present = np.asarray(values != absent)
+    return None if present.all() else present
+
+
+def present_values(values: NDArray[Any], absent: Any) -> NDArray[Any]:
+    """The values of the rows that have one."""
+    present = present_rows(values, absent)
+    return values if present is None else values[present]
+
+
+def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> int:
+    """How many rows have a value."""
+    if absent is None:
+        return len(values)
+    counts = map_ranges(lambda a, b: int(np.count_nonzero(values[a:b] != absent)), len(values), threads=threads)
+    return sum(counts)
+
+
+def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> ColumnStatistics:
+    """Count rows that have a value, and those whose value is not 0."""
+
+    def count(first: int, last: int) -> tuple[int, int]:
+        found = present_values(values[first:last], absent)
+        return len(found), int(np.count_nonzero(found))
+
+    parts = list(map_ranges(count, len(values), threads=threads))
+    return ColumnStatistics(sum(part[0] for part in parts), sum(part[1] for part in parts))
+
+
+def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> ColumnStatistics:
+    """Count rows that have a value; find the least and the largest number (NaN where there is one)."""
+
+    def find(first: int, last: int) -> tuple[int, Any, Any]:
+        found = present_values(values[first:last], absent)
+        return (len(found), found.min(), found.max()) if found.size else (len(found), None, None)
+
+    parts = list(map_ranges(find, len(values), threads=threads))
+    least = [part[1] for part in parts if part[1] is not None]
+    largest = [part[2] for part in parts if part[2] is not None]
+    count = sum(part[0] for part in parts)
+    if not least:
+        return ColumnStatistics(count)
+    return ColumnStatistics(count, least=np.array(least).min(), largest=np.array(largest).max())
+
+
+def total(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> Any:
+    """The sum of all present numbers: what NumPy's `sum` of them gives, to the bit."""
+    if not values.flags.c_contiguous:
+        return present_values(values, absent).sum()
+    flat = values.reshape(-1)
+    ends = _present_ends(flat, absent, threads, size)
+    count = len(flat) if ends is None else int(ends[-1])
+    leaves = _leaves(0, count, size)
+
+    def leaf(number: int, _: int) -> Any:
+        first, last = leaves[number]
+        return np.add.reduce(flat[first:last] if ends is None else _compacted(flat, absent, ends, (first, last), size))
+
+    return _folded(count, map_ranges(leaf, len(leaves), threads=threads, size=1), size)
+
+
+def _present_ends(flat: NDArray[Any], absent: Any, threads: int | None, size: int) -> NDArray[np.int64] | None:
+    """How many numbers are present up to the end of each range; None where all are."""
+    if absent is None:
+        return None
+    counted = map_ranges(lambda a, b: int(np.count_nonzero(flat[a:b] != absent)), len(flat), threads=threads, size=size)
+    ends = np.cumsum(list(counted), dtype=np.int64)
+    return None if len(ends) == 0 or int(ends[-1]) == len(flat) else ends
+
+
+def _compacted(
+    flat: NDArray[Any], absent: Any, ends: NDArray[np.int64], wanted: tuple[int, int], size: int
+) -> NDArray[Any]:
+    """The present numbers from the first to before the last of `wanted`, counted without the absent ones."""
+    first, last = wanted
+    begin = int(np.searchsorted(ends, first, "right"))
+    end = int(np.searchsorted(ends, last, "left")) + 1
+    before = int(ends[begin - 1]) if begin else 0
+    pieces = [present_values(flat[part * size : (part + 1) * size], absent) for part in range(begin, end)]
+    found = np.concatenate(pieces) if pieces else flat[:0]
+    return found[first - before : last - before]
+
+
+def _halves(count: int) -> int:
+    """How many of so many numbers NumPy adds up first."""
+    half = count // 2
+    return half - half % 8
+
+
+def _leaves(first: int, count: int, size: int) -> list[tuple[int, int]]:
+    """The ranges of numbers that NumPy adds up itself, in order."""
+    if count <= size:
+        return [(first, first + count)]
+    half = _halves(count)
+    return [*_leaves(first, half, size), *_leaves(first + half, count - half, size)]
+
+
+def _folded(count: int, sums: Iterator[Any], size: int) -> Any:
+    """The sum of the leaves' sums, in NumPy's order."""
+    if count <= size:
+        return next(sums)
+    half = _halves(count)
+    left = _folded(half, sums, size)
+    return left + _folded(count - half, sums, size)

@@ -1,0 +1,71 @@
+"""Columns of a result table, which are read range by range, so that no copy of a whole one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.results.row_ranges import ROWS, map_ranges
+
+Part = tuple[NDArray[Any], NDArray[np.bool_] | None]
+"""Values of a range of rows, and which of them are present (None: all)."""
+Read = Callable[[int, int], Part]
+"""Reads rows first..last-1; several threads may call it at once."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its dtype (numbers, or NumPy's strings), its length, and how it is read.
+
+    opened: called once by who reads the column, in one thread; what only some formats write is loaded there.
+    """
+
+    dtype: np.dtype[Any]
+    rows: int
+    opened: Callable[[], Read]
+
+    @classmethod
+    def of(cls, values: NDArray[Any], present: NDArray[np.bool_] | None = None) -> Column:
+        """The column of an array."""
+
+        def read(first: int, last: int) -> Part:
+            return values[first:last], None if present is None else present[first:last]
+
+        return cls(values.dtype, len(values), lambda: read)
+
+    def arrays(self) -> Part:
+        """All values, and which of them are present (None: all)."""
+        values, present = self.opened()(0, self.rows)
+        return values, None if present is None or present.all() else present
+
+
+Columns = Mapping[str, Column]
+"""The table by name: "vertex" (and "side" of a bipartite graph), then the fields of the result; of one length."""
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How a table is written.
+
+    threads: most threads that convert; None: every core. written: called with the number of bytes written so far.
+    """
+
+    threads: int | None = None
+    written: Callable[[int], None] | None = None
+
+
+def first_field(columns: Columns) -> str:
+    """The name of the first column that is a field of the result."""
+    return next(name for name in columns if name not in ("vertex", "side"))
+
+
+def mapped(
+    columns: Columns, function: Callable[[list[Part]], Any], *, threads: int | None = None, size: int = ROWS
+) -> Generator[Any, None, None]:
+    """Yield what the function makes of the columns' parts, range by range in order; threads work on the next ones."""
+    reads = [column.opened() for column in columns.values()]
+    rows = next((column.rows for column in columns.values()), 0)
+    return map_ranges(lambda a, b: function([read(a, b) for read in reads]), rows, threads=threads, size=size)

@@ -1,0 +1,148 @@
+"""How many vertices each label has: the number of labels, the largest groups.
+
+Labels that are nearly as dense as vertices are counted in blocks of counters, a pass over all labels for each block;
+others range by range, in classes of a hash, so that each class fits. So neither takes more memory than it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
+from penstock.storage.base.jit import jit
+from penstock.storage.results.column_statistics import extremes
+from penstock.storage.results.row_ranges import map_ranges
+from penstock.storage.results.smallest_keys import Keys, first_rows
+
+SMALL = 1 << 20
+"""Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
+DENSE = 4
+"""Numbers between the least and the largest label for each vertex, up to which blocks of counters are passed over."""
+SORTED_BYTES = 64
+"""For each label of a class: with its count, its place in their order, and copies."""
+COMPARED = 1 << 14
+"""Counters that are compared together, so that copies stay small."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+"""Fibonacci hashing (Knuth, TAOCP 3, section 6.4)."""
+
+Part = tuple[int, list[tuple[Any, int]]]
+"""Of some of the labels: how many are distinct; label and vertices of their largest groups."""
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """How many distinct labels there are, and how many vertices the largest group has.
+
+    top: labels and vertices of the largest groups, of equal ones the smaller label first.
+    """
+
+    groups: int
+    largest: int
+    top: list[tuple[Any, int]]
+
+
+def count_groups(labels: NDArray[Any], top: int, room_bytes: int, *, threads: int | None = None) -> GroupCounts:
+    """Count the vertices of every label.
+
+    Parameters
+    ----------
+    labels : ndarray of integers or strings, (vertices,)
+        The label of every vertex.
+    top : int
+        How many of the largest groups to name.
+    room_bytes : int
+        Memory that counters may take; strings are sorted whatever it is.
+    threads : int, optional
+        Most threads; default: every core.
+    """
+    if len(labels) <= SMALL or labels.dtype.kind not in "iu":
+        return _joined([_largest(*np.unique(labels, return_counts=True), top)], top)
+    found = extremes(labels, None, threads=threads)
+    low, span = int(found.least), int(found.largest) - int(found.least) + 1
+    if span <= DENSE * len(labels):
+        return _joined(_dense(labels, (low, span), room_bytes, top, threads or cores()), top)
+    return _joined(_scattered(labels, room_bytes, top, threads), top)
+
+
+def _joined(parts: Iterable[Part], top: int) -> GroupCounts:
+    """Join parts that have no label in common."""
+    groups = 0
+    largest: list[tuple[Any, int]] = []
+    for count, some in parts:
+        groups += count
+        largest = sorted([*largest, *some], key=lambda group: (-group[1], group[0]))[: max(top, 1)]
+    return GroupCounts(groups, largest[0][1] if largest else 0, largest[:top])
+
+
+def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int) -> Part:
+    """The part of these labels, which ascend; as many vertices have each of them."""
+    places = _first_by_size(sizes, top)
+    return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
+
+
+def _first_by_size(sizes: NDArray[Any], top: int) -> NDArray[Any]:
+    """Where the largest sizes are, the largest first, of equal ones the first."""
+
+    def keys_of(first: int, last: int) -> Keys:
+        places = np.arange(first, last)
+        return ~sizes[first:last], places, places
+
+    return first_rows(keys_of, len(sizes), max(top, 1), threads=1, size=COMPARED)[2]
+
+
+def _dense(labels: NDArray[Any], spread: tuple[int, int], room_bytes: int, top: int, threads: int) -> Iterator[Part]:
+    """Count labels of a range (its first, its length), block by block; each thread counts a part of the block."""
+    low, span = spread
+    kind = np.dtype(np.uint32 if len(labels) < 1 << 32 else np.uint64)
+    counters = np.empty(min(span, max(1 << 16, room_bytes // kind.itemsize)), kind)
+    for first in range(low, low + span, len(counters)):
+        block = counters[: low + span - first]
+
+        def count(begin: int, end: int, block: NDArray[Any] = block, first: int = first) -> Part:
+            part = block[begin:end]
+            part[:] = 0
+            _count(labels, np.uint64((first + begin) & (2**64 - 1)), part)
+            places = [place for place in _first_by_size(part, top).tolist() if part[place]]
+            return int(np.count_nonzero(part)), [(first + begin + place, int(part[place])) for place in places]
+
+        yield from map_ranges(count, len(block), threads=threads, size=-(-len(block) // threads))
+
+
+@jit
+def _count(labels: NDArray[Any], low: np.uint64, counters: NDArray[Any]) -> None:
+    """Count the labels from `low` on, as far as there are counters; differences wrap, so smaller ones are too large."""
+    count = np.uint64(len(counters))
+    for i in range(len(labels)):
+        place = np.uint64(labels[i]) - low
+        if place < count:
+            counters[place] += 1
+
+
+def _scattered(labels: NDArray[Any], room_bytes: int, top: int, threads: int | None) -> Iterator[Part]:
+    """Count labels that may lie far apart, one class of a hash after another."""
+    classes = max(1, -(-len(labels) * SORTED_BYTES // max(1, room_bytes)))
+
+    for number in range(classes):
+
+        def count(first: int, last: int, number: int = number) -> tuple[NDArray[Any], NDArray[np.int64]]:
+            some = labels[first:last]
+            if classes > 1:
+                mixed = (some.astype(np.uint64) * _MIX) >> np.uint64(32)
+                some = some[mixed % np.uint64(classes) == number]
+            names, sizes = np.unique(some, return_counts=True)
+            return names, sizes.astype(np.int64)
+
+        yield _largest(*_summed(list(map_ranges(count, len(labels), threads=threads))), top)
+
+
+def _summed(parts: list[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct labels, ascending, and the sums of their counts in all parts."""
+    names, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(names, kind="stable")
+    names, sizes = names[order], sizes[order]
+    firsts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])) if len(names) else order
+    return names[firsts], np.add.reduceat(sizes, firsts) if len(firsts) else sizes

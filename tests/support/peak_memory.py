@@ -1,0 +1,167 @@
+"""How much memory a run of the command line takes at its peak, at the least budget that it accepts.
+
+A process of its own for each program, or one for several: it runs a program on a small graph of the same kind, so that
+every kernel is loaded and every module imported, then resets the peak of resident memory and runs it on the graph with
+an output and all summaries. The growth over the process before is what the budget promises to hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from penstock.storage.base import budget
+from support.graphs import skewed, weighed, write
+from support.oracles import EdgeList
+
+MIB = 1 << 20
+SOURCE = ("--source", 0)
+ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "bfs": SOURCE,
+    "sssp": SOURCE,
+    "reachability": SOURCE,
+    "widest": SOURCE,
+    "betweenness": SOURCE,
+    "pagerank": ("--max-iter", 3, "--tol", 0),
+    "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),
+    "katz": ("--max-iter", 3, "--alpha", 1e-7),
+    "hits": ("--max-iter", 3),
+    "php": (*SOURCE, "--max-iter", 3),
+    "adsorption": (*SOURCE, "--max-iter", 3),
+    "wcc": (),
+    "scc": (),
+    "cdlp": ("--max-iter", 2),
+    "degrees": (),
+    "coreness": (),
+    "kcore": ("--k", 2),
+    "triangles": (),
+    "lcc": (),
+    "mis": (),
+    "coloring": (),
+    "cf": ("--max-iter", 2),
+}
+"""By program, the parameters with which it is measured."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What a run took at its peak beside what was held before, in bytes; its budget, the least it accepts.
+
+    running: until its result was there. growth: with summary and output.
+    """
+
+    program: str
+    budget: int
+    running: int
+    growth: int
+
+
+def isolated(vertices: int) -> EdgeList:
+    """Two edges and many vertices without any."""
+    return weighed(EdgeList(vertices, np.array([0, 1]), np.array([1, 2]), None, True), "uint8")
+
+
+def star(vertices: int) -> EdgeList:
+    """An edge from vertex 0 to each other."""
+    targets = np.arange(1, vertices)
+    return weighed(EdgeList(vertices, np.zeros_like(targets), targets, None, True), "uint8")
+
+
+def grid(vertices: int) -> EdgeList:
+    """A square grid, each edge both ways."""
+    side = int(vertices**0.5)
+    places = np.arange(side * side).reshape(side, side)
+    across, down = (places[:, :-1], places[:, 1:]), (places[:-1], places[1:])
+    ends = [np.concatenate([one.ravel(), other.ravel()]) for one, other in zip(across, down, strict=True)]
+    return weighed(EdgeList(side * side, ends[0], ends[1], None, False), "uint8")
+
+
+def hubs(vertices: int) -> EdgeList:
+    """Eight edges a vertex, most of them of a few vertices."""
+    ends = skewed(vertices, 8 * vertices, 1)
+    return weighed(EdgeList(vertices, ends[0], ends[1], None, True), "uint8")
+
+
+SHAPES: dict[str, Callable[[int], EdgeList]] = {"isolated": isolated, "star": star, "grid": grid, "hubs": hubs}
+SMALL = 3000
+"""Vertices of the graph on which a program runs first."""
+
+
+def graphs(shape: str, vertices: int, folder: Path) -> tuple[Path, Path]:
+    """A small graph and a large one of a shape, in files."""
+    made = []
+    for count in (SMALL, vertices):
+        made.append(folder / f"{shape}-{count}.h5")
+        if not made[-1].exists():
+            write(SHAPES[shape](count), made[-1])
+    return made[0], made[1]
+
+
+def peaks(small: Path, large: Path, programs: Iterable[str], output: str, *options: str) -> list[Peak]:
+    """The peaks of programs, measured one after another in a process of its own. output: name of the answer's file."""
+    command = [sys.executable, "-m", "support.peak_memory", str(small), str(large), output, ",".join(programs)]
+    tests = Path(__file__).parents[1]
+    done = subprocess.run([*command, *options], cwd=tests, capture_output=True, text=True, check=False, timeout=900)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return [Peak(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def _measured(program: str, small: Path, large: Path, output: Path, options: list[str]) -> Peak:
+    """Measure one program in this process."""
+    from penstock.engine.kernels.host import launch, launch_rows
+
+    given = ["run", program, *map(str, ARGUMENTS[program]), *options]
+    least = _least([*given, str(large)])
+    given += ["--json", "--quiet", "--force", "--no-calibrate", "--output", str(output)]
+    usual = launch.SMALL
+    for each in (usual, 1):  # kernels of one thread, kernels of all
+        launch.SMALL = launch_rows.SMALL = each
+        _told([*given, str(small)])
+    launch.SMALL = launch_rows.SMALL = usual
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    before = budget.resident_bytes()
+    facts = json.loads(_told([*given, str(large), "--host-memory", f"{least}MiB"]))
+    running = facts["peak_memory_bytes"] - before
+    return Peak(program, least * MIB, running, budget.peak_resident_bytes() - before)
+
+
+def _least(given: list[str]) -> int:
+    """The least budget that a program accepts, in MiB."""
+    found = re.search(r"give --host-memory (\d+)MiB or more", _told([*given, "--dry-run", "--host-memory", "1MiB"], 2))
+    assert found is not None
+    return int(found[1])
+
+
+def _told(arguments: list[str], code: int = 0) -> str:
+    """What a command says that ends with a code."""
+    from penstock.tools import cli
+
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as error:
+        ended = cli.run_command(arguments)
+    if ended != code:
+        raise RuntimeError(f"{arguments} ended with {ended}: {error.getvalue()}")
+    return out.getvalue() + error.getvalue()
+
+
+def _child(small: str, large: str, output: str, programs: str, *options: str) -> None:
+    """Measure programs in this process, and print a line of each."""
+    for program in programs.split(","):
+        peak = _measured(program, Path(small), Path(large), Path(output), list(options))
+        print(json.dumps(vars(peak)), flush=True)
+
+
+if __name__ == "__main__":
+    _child(*sys.argv[1:])
