@@ -123,7 +123,7 @@ class StageClock:
         self._beside: dict[str, BusyTimer] = {}
         self._bytes: dict[str, int] = {}
         self._compiled_within: dict[str, float] = {}
-        self._waiting = False
+        self._waiting = 0
         self._code_beside = dict.fromkeys(_CODE, 0)
 
     def turn_to(self, stage: str) -> None:
@@ -165,7 +165,7 @@ class StageClock:
         if threading.get_ident() == self._walker:
             with self._lock:
                 self._settle()
-                self._waiting = begins
+                self._waiting += 1 if begins else -1
 
     def _beside_code(self, stage: str, more: int) -> None:
         """Another thread has begun to compile or load kernels, or has ended."""
