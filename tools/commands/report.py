@@ -91,7 +91,7 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
-    from penstock.tools.report.page import facts, lines, shared_lines
+    from penstock.tools.report import page
     from penstock.tools.report.read_metrics import read, shared
 
     drawn.check(run)
@@ -101,10 +101,11 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     written = drawn.write(runs)
     told: list[str] = []
     for known in runs:
-        told += ["", *lines(known)] if told else lines(known)
+        told += ["", *page.lines(known)] if told else page.lines(known)
     rest = shared(runs)
     if rest is not None:
-        told += ["", "all programs together, beside what each took", *shared_lines(rest)]
+        told += ["", "all programs together, beside what each took", *page.shared_lines(rest)]
     told += ["", *(f"written {path}" for path in written)] if written else []
-    answer: dict[str, Any] = {"command": "report", "runs": [facts(known) for known in runs], "written": written}
-    console.answer(answer | ({} if rest is None else {"shared": rest.facts()}), told)
+    facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
+    facts |= {} if rest is None else {"shared": rest.facts()}
+    console.answer(facts | {"written": written}, told)
