@@ -24,9 +24,9 @@ STAGES = (
 )  # fmt: skip
 """Every stage, in the order in which a job comes to them first.
 
-imports: from the start of the process, with options read. kernels: compiled ones are loaded. page_locking: memory for
-a device is touched and registered. state: memory is planned, every vertex gets its first values. summary: last values
-are fetched, checked and summed up. closing: threads end, memory is given back.
+imports: from the start of the process, with options read, and modules that are loaded later. kernels: compiled ones are
+loaded. page_locking: memory for a device is touched and registered. state: memory is planned, every vertex gets its
+first values. summary: last values are fetched, checked and summed up. closing: threads end, memory is given back.
 """
 
 
