@@ -410,7 +410,8 @@ class Session:
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
-            self._kernels[key] = self._compiled(program, weighted)
+            with stage("imports"):
+                self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
