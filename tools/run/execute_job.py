@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.tools.base import cycles
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
@@ -110,6 +111,7 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs)
+        cycles.resume()
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, placed))

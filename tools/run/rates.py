@@ -97,7 +97,7 @@ def rates_for(
     takes a line for people. Raises InputError for a bad --rates file or bad options.
     """
     with stage("imports"):
-        from penstock.engine.calibration.calibrate import Material, machine_facts
+        from penstock.engine.calibration.material import Material, machine_facts
         from penstock.engine.resources.config import Config
         from penstock.engine.resources.device_resources import device_of, fits
         from penstock.storage.base.hardware_info import fingerprint
