@@ -45,8 +45,8 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.exclusive_use import ExclusiveUse
-from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates

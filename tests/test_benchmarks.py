@@ -204,6 +204,9 @@ def test_jobs_are_measured_from_command_to_prompt(tmp_path) -> None:
     values = {figure.name: figure.values[0] for figure in runner.figures}
     assert values["made cpu wcc"] > values["made cpu wcc iterations"] > 0
     assert "made cpu wcc cpu" in values
+    assert {"made cpu wcc stage imports", "made cpu wcc stage exit"} <= values.keys()
+    stages = sum(value for name, value in values.items() if " stage " in name)
+    assert 0 < stages <= values["made cpu wcc"] * 1.001, "short ones are left out"
     assert sorted(tmp_path.iterdir()) == [graph]
 
 

@@ -142,7 +142,9 @@ def forecast(
 
     Raises InputError where a budget cannot work, as the run would.
     """
-    paper = _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, needs, device)
+    paper = (
+        _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, asks, needs, device)
+    )
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
@@ -176,7 +178,7 @@ def _host(graph: Graph, config: Config, needs: MemoryRequest) -> _Paper:
     return _Paper(replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,))
 
 
-def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) -> _Paper:
+def _linked(graph: Graph, config: Config, asks: RunRequirements, needs: MemoryRequest, device: Device) -> _Paper:
     placed = plan_device_memory(graph, config, needs, device.memory_bytes)
     divided, parts = placed.divided, placed.parts
     host = _host_memory(graph, config, needs, divided)
@@ -197,13 +199,10 @@ def _linked(graph: Graph, config: Config, needs: MemoryRequest, device: Device) 
     cache = make_cache(graph, needs, parts, _numbers)
     pipeline = Pipeline(graph, source, device, cache, options)
     if cache is not None:
-        brought = _place(pipeline, needs) * width
-        if divided is None or not divided.whole or not parts.slabs:
-            _keep((cache, held), needs.weighted)
-            if divided is not None and divided.whole:
-                read = sum(int(a.chunk_bytes(needs.weighted).sum()) for a in needs.adjacencies)
-        else:
-            brought = 0  # it travels when it is first wanted
+        edges = _place(pipeline, needs)
+        later = divided is not None and divided.whole and parts.slabs > 0 and asks.program.combine != "union"
+        if not later:  # else it travels when it is first wanted
+            read, brought = _bring(cache, held, needs), edges * width
     slab = parts.partition_edges * parts.combine * width
     if "compaction" in options.routes:
         host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
@@ -258,6 +257,20 @@ def _place(pipeline: Pipeline, needs: MemoryRequest) -> int:
         cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
         brought += int(table.lengths[numbers].sum())
     return brought
+
+
+def _bring(cache: HostCache, held: HostCache | None, needs: MemoryRequest) -> int:
+    """Note that what has a place on the device is there; return the bytes that the host, if it holds all, has read."""
+    if held is None or not held.whole:
+        _keep((cache, held), needs.weighted)
+        return 0
+    _keep((cache,), needs.weighted)
+    read = 0
+    for adjacency in needs.adjacencies:
+        chunks = np.flatnonzero(cache.held(adjacency.direction))
+        held.mark(adjacency.direction, chunks, needs.weighted)
+        read += int(adjacency.chunk_bytes(needs.weighted)[chunks].sum())
+    return read
 
 
 def _keep(caches: tuple[HostCache | None, ...], weighted: bool) -> None:

@@ -27,7 +27,7 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
     each_range(lambda a, b: _mix(numbers[a:b]), len(numbers))
     if plain:
         numbers.sort()
-    order = numbers if plain else np.argsort(numbers, kind="stable")
+    order: NDArray[Any] = numbers if plain else np.argsort(numbers, kind="stable")
 
     def fill(begin: int, end: int) -> None:
         places = _unmixed(order[begin:end]) if plain else order[begin:end]
@@ -60,7 +60,7 @@ def _mix(ids: NDArray[np.uint64]) -> None:
 
 def _unmixed(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The numbers that have these hashes."""
-    ids = hashes ^ (hashes >> np.uint64(31)) ^ (hashes >> np.uint64(62))
+    ids: NDArray[np.uint64] = hashes ^ (hashes >> np.uint64(31)) ^ (hashes >> np.uint64(62))
     ids *= _OTHER_BACK
     ids ^= (ids >> np.uint64(27)) ^ (ids >> np.uint64(54))
     ids *= _BACK

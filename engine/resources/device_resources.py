@@ -24,8 +24,8 @@ from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
-from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
+from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice

@@ -1,1 +1,1 @@
-"""What every part of storage stands on: errors, budgets, atomic files, threads, clocks, caches of compiled code."""
+"""What every part of storage stands on: errors, budgets, atomic files, threads, timeline, caches of compiled code."""

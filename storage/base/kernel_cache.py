@@ -25,10 +25,10 @@ from numba.core import event as events
 from numba.core.caching import _Cache
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
-from penstock.storage.base.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
+from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""

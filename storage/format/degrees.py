@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.stage_clock import stage
+from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.index import Index, from_chunks

@@ -7,6 +7,8 @@ ends: an error while its outcome is added up is the outcome. The threads of read
 import threading
 from dataclasses import dataclass
 
+from penstock.storage.clocks.stage_clock import waiting
+
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
@@ -39,7 +41,9 @@ class PendingRead:
     def result(self) -> ReadRecord:
         """Wait for the fetch and return what it cost. Raises RunError as the reader found it."""
         with self._changed:
-            self._changed.wait_for(self._settled)
+            if not self._settled():
+                with waiting():
+                    self._changed.wait_for(self._settled)
             if self._error is not None:
                 raise self._error
             if self._cancelled:

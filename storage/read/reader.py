@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.busy_timer import BusyTimer
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
+from penstock.storage.clocks.busy_timer import BusyTimer
+from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames

@@ -34,6 +34,8 @@ SWEEPS = {"cpu": 10, "gpu": 5}
 READ = 4 << 30
 """Bytes that tell the rate of the disk, at most."""
 BLOCK = 8 << 20
+LASTING = 0.01
+"""Seconds that a stage has to take in the first run to be a figure."""
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 CACHES = {"XDG_CACHE_HOME": "", "CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "cuda"}
 """Variables that name where compiled kernels are kept, and a folder for each."""
@@ -91,6 +93,7 @@ def measure(runner: Runner, job: Job, title: str, rest: tuple[object, ...], fold
     program, *words = job.words
     graph, *options = rest
     answer = folder / "answer.npy"
+    lasting: list[str] = []
 
     def once() -> Mapping[str, tuple[float, str]]:
         left = cold(Path(str(graph)))
@@ -102,16 +105,18 @@ def measure(runner: Runner, job: Job, title: str, rest: tuple[object, ...], fold
         cpu = found["user_seconds"] + found["system_seconds"]
         told = {"": (found["wall_seconds"], "s"), "iterations": (found["seconds"], "s"), "cpu": (cpu, "s")}
         if not runner.alternating:
-            told |= {f"stage {stage}": (taken, "s") for stage, taken in stages_of(found).items()}
+            stages = stages_of(found)
+            lasting.extend([] if lasting else [stage for stage, taken in stages.items() if taken >= LASTING])
+            told |= {f"stage {stage}": (stages.get(stage, 0.0), "s") for stage in lasting}
         return told
 
     runner.measure(f"{title} {job.name}", "s", once, untimed=int(job.compiled), note=lambda: note_of(facts))
 
 
 def stages_of(facts: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds by stage, as far as the answer of the command tells them."""
-    told = facts.get("stages") or {}
-    return {stage: float(taken) for stage, taken in told.items() if isinstance(taken, int | float)}
+    """Seconds by stage, as far as the answer of the command tells them; `exit` is what comes after the answer."""
+    told = {stage: float(taken) for stage, taken in facts.get("stages", {}).items()}
+    return told | {"exit": facts["wall_seconds"] - facts["told_seconds"]} if told else {}
 
 
 def note_of(facts: Mapping[str, Any]) -> str:

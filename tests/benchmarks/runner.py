@@ -139,7 +139,8 @@ COMMAND = _command()
 def penstock(*words: object, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run the command line in a process of its own: what it answers with --json, and `user_seconds` of its CPU time.
 
-    Also `system_seconds`, `page_faults` and `wall_seconds`. variables: added to the environment of the process.
+    Also `system_seconds`, `page_faults` and `wall_seconds`; `told_seconds`: what it says of these itself, or None.
+    variables: added to the environment of the process.
     Raises RuntimeError with its errors when it fails.
     """
     began, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -150,8 +151,10 @@ def penstock(*words: object, variables: Mapping[str, str] | None = None) -> dict
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(f"penstock {' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout) | {
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer | {
         "wall_seconds": wall,
+        "told_seconds": answer.get("wall_seconds"),
         "user_seconds": after.ru_utime - used.ru_utime,
         "system_seconds": after.ru_stime - used.ru_stime,
         "page_faults": after.ru_minflt - used.ru_minflt,

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.printable import printable
+from penstock.tools.base.output import seconds
 
 
 class ProgressBars:
@@ -20,7 +21,7 @@ class ProgressBars:
         self._tasks: dict[str, Any] = {}
 
     def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        """Move the stage's bar; a new stage starts a new one. total: None where unknown; unit: bytes or a noun."""
+        """Move the stage's bar; a new stage starts a new one. total: None if unknown; unit: bytes, seconds, a noun."""
         if self._bars is None:
             return
         if stage not in self._tasks:
@@ -28,6 +29,21 @@ class ProgressBars:
                 self._bars.stop_task(task)
             self._tasks[stage] = self._bars.add_task(printable(stage), total=total, unit=unit)
         self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    @property
+    def visible(self) -> bool:
+        """Whether anything is shown."""
+        return self._bars is not None
+
+    def beside(self) -> "ProgressBars":
+        """Return further bars on the same display, for another thread: they stop none of these."""
+        return ProgressBars(self._bars)
+
+    def drop(self, stage: str) -> None:
+        """Remove a stage's bar; without effect where it has none."""
+        task = self._tasks.pop(stage, None)
+        if task is not None:
+            self._bars.remove_task(task)
 
     def write(self, line: str) -> None:
         """Write a line above the bars, which stays."""
@@ -64,7 +80,9 @@ def waiting(title: str, *, quiet: bool) -> Iterator[None]:
 
 
 def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
-    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``."""
+    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``; of seconds only how many."""
+    if unit == "seconds":
+        return seconds(done)
     whole = "" if total is None else f" of {_amount(total, unit)}"
     speed = "" if rate is None else f", {_amount(rate, unit)}/s"
     noun = "" if unit == "bytes" else f" {unit}"

@@ -68,7 +68,7 @@ drawing = option_group(
     "drawn",
     Drawn,
     option("--html", type=OUTPUT, help="Write one page with pictures, which needs no other file."),
-    option("--png", type=FOLDER, help="Write time.png and iterations.png into this folder, made if need be."),
+    option("--png", type=FOLDER, help="Write stages.png, time.png, iterations.png into this folder, made if need be."),
     FORCE,
 )
 
@@ -81,8 +81,9 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     """Say what a run did, what limited it, and what would help.
 
     RUN_DIR is the folder of a run, METRICS.jsonl what `penstock run --metrics` wrote; a run that is still going, or was
-    killed, can be looked at too. Pictures show the frontier, the time, the routes and the bytes of every iteration, and
-    how long disk, decoding, link and kernels were at work. They need matplotlib.
+    killed, can be looked at too. The wall time is told by stage, from the start of the process to its end. Pictures
+    show these stages, the frontier, the time, the routes and the bytes of every iteration, and how long disk, decoding,
+    link and kernels were at work. They need matplotlib.
 
     \b
     Examples:
@@ -90,8 +91,8 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
-    from penstock.tools.report.page import facts, lines
-    from penstock.tools.report.read_metrics import read
+    from penstock.tools.report import page
+    from penstock.tools.report.read_metrics import read, shared
 
     drawn.check(run)
     runs = read(run)
@@ -100,7 +101,11 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     written = drawn.write(runs)
     told: list[str] = []
     for known in runs:
-        told += ["", *lines(known)] if told else lines(known)
+        told += ["", *page.lines(known)] if told else page.lines(known)
+    rest = shared(runs)
+    if rest is not None:
+        told += ["", "all programs together, beside what each took", *page.shared_lines(rest)]
     told += ["", *(f"written {path}" for path in written)] if written else []
-    answer: dict[str, Any] = {"command": "report", "runs": [facts(known) for known in runs], "written": written}
-    console.answer(answer, told)
+    facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
+    facts |= {} if rest is None else {"shared": rest.facts()}
+    console.answer(facts | {"written": written}, told)

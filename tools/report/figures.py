@@ -15,6 +15,7 @@ from penstock.tools.base.output import seconds
 from penstock.tools.base.plots import AUTO, COLOURS, PART, Floats, canvas, grouped, plain_axes, stack, starts_of
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.read_metrics import RunMetrics
+from penstock.tools.report.stage_figure import stage_bar
 
 WIDTH = 11.0
 STACKED = 160
@@ -42,15 +43,16 @@ Panel = Callable[[Any, RunMetrics], None]
 
 def pictures(run: RunMetrics, *, alone: bool) -> dict[str, Any]:
     """The figures of a run by name; alone: they say what they are of. Raises InputError without matplotlib."""
-    found = {"time": _time(run)}
+    found = {} if run.account is None else {"stages": stage_bar(run.account, WIDTH)}
+    found["time"] = _time(run)
     if run.iterations:
         found["iterations"] = _iterations(run)
     if alone:
         found["time"].suptitle(
             f"{run.title}\n{fill(run.verdict.sentence, 118)}", x=0.01, ha="left", fontsize=10, parse_math=False
         )
-        if run.iterations:
-            found["iterations"].suptitle(run.title, x=0.01, ha="left", fontsize=10, parse_math=False)
+        for name in found.keys() - {"time"}:
+            found[name].suptitle(run.title, x=0.01, ha="left", fontsize=10, parse_math=False)
     return found
 
 
@@ -93,7 +95,7 @@ def _time(run: RunMetrics) -> Any:
 def _idle(run: RunMetrics) -> float:
     """Share of the time in which certainly nothing was at work: what an iteration is longer than all stages' sum."""
     busy = sum((run.busy(stage) for stage in STAGES), np.zeros(len(run.iterations)))
-    left = np.nansum(np.maximum(0.0, run.column("seconds") - busy))
+    left = np.nansum(np.maximum(0.0, run.walked - busy))
     return float(left) / run.seconds if run.seconds > 0 else 0.0
 
 

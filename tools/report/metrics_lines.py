@@ -100,6 +100,14 @@ def _check(name: str, value: Any, rule: Rule) -> Any:
 
 
 _RATES = ("disk_bytes", "decode_bytes", "gather_bytes", "copy_bytes", "line_rate", "kernel_edges")
+_ACCOUNT: dict[str, Rule] = {
+    "wall_seconds": _number,
+    "stages": [_number],
+    "stages_beside": [_number],
+    "stage_bytes": [_count],
+    **dict.fromkeys(("kernels_compiled", "kernels_loaded"), _count),
+}
+"""Where the wall time of the job has gone so far; metrics of format 1 do not tell."""
 _KINDS: dict[str, dict[str, Rule]] = {
     "job": {
         "format!": _count,
@@ -113,6 +121,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "program": _text,
         "started": _text,
         "threads": _count,
+        **_ACCOUNT,
     },
     "iteration": {
         "seconds!": _number,
@@ -121,13 +130,15 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "routes!": [[_number]],
         "busy_seconds!": [_number],
         "memory": _memory,
-        **dict.fromkeys(("walk_seconds", "plan_seconds", "checkpoint_seconds"), _number),
+        **dict.fromkeys(("walk_seconds", "plan_seconds", "checkpoint_seconds", "compile_seconds"), _number),
         **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link"), _count),
         "checkpoint_bytes": _count,
         "direction": _text,
+        **_ACCOUNT,
     },
-    "result": {"total_seconds": _number},
-    "failed": {"error!": _any},
+    "result": {"total_seconds": _number, **_ACCOUNT},
+    "failed": {"error!": _any, **_ACCOUNT},
+    "end": {**_ACCOUNT, "wall_seconds!": _number, "stages!": [_number]},
 }
 
 

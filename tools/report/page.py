@@ -12,6 +12,7 @@ from penstock.tools.base.output import counted, pairs, seconds, table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
 from penstock.tools.report.read_metrics import RunMetrics
+from penstock.tools.run.account import STAGE_NAMES, Account
 
 Rows = list[list[str]]
 _STYLE = """
@@ -33,10 +34,15 @@ def lines(run: RunMetrics) -> list[str]:
     """A run for people, at a terminal."""
     told = [run.title, f"  {run.verdict.sentence}", ""]
     told += [f"  {line}" for line in pairs(_facts(run))]
-    for heads, rows in (_stages(run), _routes(run)):
+    for heads, rows in (stage_table(run.account), _stages(run), _routes(run)):
         if rows:
             told += ["", *(f"  {line}" for line in table(heads, rows))]
     return told
+
+
+def shared_lines(account: Account) -> list[str]:
+    """What the programs of a job share, at a terminal."""
+    return [f"  {line}" for line in table(*stage_table(account))]
 
 
 def facts(run: RunMetrics) -> dict[str, Any]:
@@ -51,6 +57,7 @@ def facts(run: RunMetrics) -> dict[str, Any]:
         "share": run.verdict.share,
         "sentence": run.verdict.sentence,
         "spent": asdict(spent),
+        **({} if run.account is None else run.account.facts()),
         "memory": run.memory,
         "routes": {
             route: {name: int(run.by_route(name)[at].sum()) for name in ("partitions", "edges", "bytes_link")}
@@ -70,13 +77,14 @@ def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
 
 
 def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
-    stages, routes = _stages(run), _routes(run)
+    job, stages, routes = stage_table(run.account), _stages(run), _routes(run)
     parts = [
         f"<h1>{escape(run.title)}</h1>",
         f'<div class="how">{escape(_how(run))}</div>',
         f'<div class="verdict">{escape(run.verdict.sentence)}</div>',
         *drawn.values(),
-        "<h2>Stages</h2>",
+        *(["<h2>Stages of the job</h2>", _html(*job)] if job[1] else []),
+        "<h2>Stages of the iterations</h2>",
         _html(*stages),
         *(["<h2>Routes</h2>", _html(*routes)] if routes[1] else []),
         "<h2>The job</h2>",
@@ -167,7 +175,30 @@ def _stages(run: RunMetrics) -> tuple[list[str], Rows]:
             rate = per_second(spent.edges / busy, "edges")
         told = [seconds(busy), percent(spent.share(stage)), format_bytes(moved) if moved else "", rate]
         rows.append([TOLD[stage], *told, "" if share is None else percent(share)])
-    return ["stage", "at work", "of the time", "moved", "rate", "of this machine's"], rows
+    return ["in the iterations", "at work", "of the time", "moved", "rate", "of this machine's"], rows
+
+
+def stage_table(account: Account | None) -> tuple[list[str], Rows]:
+    """Heads and rows of the stages of a job that took any time; none where they are not known."""
+    if account is None:
+        return [], []
+    rows = []
+    for stage, took in account.stages.items():
+        if took <= 0:
+            continue
+        moved, beside = account.times.bytes.get(stage, 0), account.times.beside.get(stage, 0.0)
+        rows.append(
+            [
+                STAGE_NAMES.get(stage, stage),
+                seconds(took),
+                percent(account.share(stage)),
+                format_bytes(moved) if moved else "",
+                per_second(moved / took) if moved else "",
+                seconds(beside) if beside > 0 else "",
+            ]
+        )
+    rows.append(["wall time", seconds(account.wall), "", "", "", ""])
+    return ["stage of the job", "took", "of the wall time", "moved", "rate", "other threads"], rows
 
 
 def _routes(run: RunMetrics) -> tuple[list[str], Rows]:

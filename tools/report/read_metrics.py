@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.output import short
-from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent, judge
+from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent
+from penstock.tools.report.job_verdict import judge_job
 from penstock.tools.report.metrics_lines import checked
+from penstock.tools.run.account import Account
 from penstock.tools.run.record_files import METRICS
 from penstock.transfer.routes.registry import in_order
 
@@ -27,12 +29,19 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class RunMetrics:
-    """One program: the job's line, its iterations', and the last one's; result None where the run did not end."""
+    """One program: the job's line, its iterations', and the last one's; result None where the run did not end.
+
+    account: where its wall time went; of a single program, the whole job's. so_far: what the job had spent by the
+    program's last line; at_end: by the last line of all. None where the metrics do not tell.
+    """
 
     job: dict[str, Any]
     iterations: list[dict[str, Any]] = field(default_factory=list)
     result: dict[str, Any] | None = None
     error: str | None = None
+    account: Account | None = None
+    so_far: Account | None = None
+    at_end: Account | None = None
 
     @property
     def title(self) -> str:
@@ -62,8 +71,13 @@ class RunMetrics:
 
     @cached_property
     def seconds(self) -> float:
-        """Of the iterations."""
-        return float(self.column("seconds").sum())
+        """Of the iterations, less what was compiled in them."""
+        return float(self.walked.sum())
+
+    @cached_property
+    def walked(self) -> Floats:
+        """Seconds of every iteration, less those of compiling and loading kernels."""
+        return np.maximum(0.0, self.column("seconds") - np.nan_to_num(self.column("compile_seconds")))
 
     def column(self, name: str) -> Floats:
         """One number of every iteration, float64 (iterations,); nan where it was not told."""
@@ -77,14 +91,14 @@ class RunMetrics:
         `vertices` are not known there, for the host waits in them for kernels; and an iteration for which nothing
         travelled is its kernels', which nobody timed.
         """
-        whole = self.column("seconds")
+        whole = self.walked
         if stage in ("plan", "vertices") and self.on_gpu:
             return np.zeros(len(whole))
         if stage == "plan":
             return np.minimum(whole, np.nan_to_num(self.column("plan_seconds")))
         if stage == "vertices":
             walk = self.column("walk_seconds")
-            return np.where(walk > 0, np.maximum(0.0, whole - walk), 0.0)
+            return np.where(walk > 0, np.minimum(whole, np.maximum(0.0, self.column("seconds") - walk)), 0.0)
         busy = np.array([iteration["busy_seconds"].get(stage, 0.0) for iteration in self.iterations], dtype=np.float64)
         if not self.on_gpu:
             return np.minimum(whole, busy)
@@ -136,7 +150,7 @@ class RunMetrics:
     @cached_property
     def verdict(self) -> Bottleneck:
         """What limited it."""
-        return judge(self.spent)
+        return judge_job(self.spent, self.account)
 
     def _at(self, *names: str) -> list[int]:
         return [at for at, route in enumerate(self.routes) if route.startswith(names)]
@@ -180,20 +194,42 @@ def read(path: Path) -> list[RunMetrics]:
             raise InputError(f"{file}, line {number} is no line of `penstock run --metrics`: {why}") from error
     if not runs:
         raise InputError(f"{file} is empty; `penstock run --metrics FILE` writes one")
+    for run in runs:
+        first = Account.of(run.job)
+        if len(runs) == 1:
+            run.account = run.at_end or run.so_far
+        elif run.so_far is not None and first is not None:
+            run.account = run.so_far.since(first)
     return runs
+
+
+def shared(runs: list[RunMetrics]) -> Account | None:
+    """What the wall time of a job holds beside its programs: the start, and the end. None for a single program."""
+    rest = runs[-1].at_end or runs[-1].so_far
+    if len(runs) == 1 or rest is None:
+        return None
+    for run in runs:
+        rest = rest if run.account is None else rest.since(run.account)
+    return rest
 
 
 def _take(runs: list[RunMetrics], line: Any) -> None:
     """Add one line to the runs read so far. Raises ValueError for what is none."""
     facts = checked(line)
-    kind = facts["kind"]
+    kind, account = facts["kind"], Account.of(facts)
     if kind == "job":
-        runs.append(RunMetrics(facts))
-    elif not runs:
+        runs.append(RunMetrics(facts, so_far=account))
+        return
+    if not runs:
         raise ValueError("the first line must be a job's")
-    elif kind == "iteration":
-        runs[-1].iterations.append(facts)
+    run = runs[-1]
+    if kind == "end":
+        run.at_end = account
+        return
+    run.so_far = account or run.so_far
+    if kind == "iteration":
+        run.iterations.append(facts)
     elif kind == "result":
-        runs[-1].result = facts
+        run.result = facts
     else:
-        runs[-1].error = str(facts["error"])
+        run.error = str(facts["error"])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.storage.base.compile_times import compile_times
-from penstock.storage.base.stage_clock import STAGES, StageClock, StageTimes
+from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.clocks.stage_clock import STAGES, StageClock, StageTimes
 
 STAGE_NAMES = {
     "imports": "imports, options",
@@ -57,7 +57,7 @@ class Account:
 
     def share(self, stage: str) -> float:
         """Share of the wall time, 0 to 1."""
-        return self.stages.get(stage, 0.0) / self.wall if self.wall > 0 else 0.0
+        return min(1.0, self.stages.get(stage, 0.0) / self.wall) if self.wall > 0 else 0.0
 
     def since(self, earlier: Account) -> Account:
         """What has passed since `earlier`, of the same job."""

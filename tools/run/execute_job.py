@@ -12,9 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
-from penstock.storage.base.stage_clock import StageClock, installed, stage
 from penstock.storage.base.threads import ThreadPool
+from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.output import Console
+from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
 from penstock.tools.run.checkpointing import Followed, ending_at_signals
 from penstock.tools.run.job import Job, JobStep
@@ -23,6 +24,7 @@ from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_directory import Record, check_folder, open_record
+from penstock.tools.run.stage_progress import stages_shown
 from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
@@ -82,16 +84,19 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
 
     programs = [step.make() for step in job.steps]
     clock.clock.turn_to("other")
-    with stage("opening"):
-        graph = Graph.open(job.graph, stripes=job.execution.stripes)
-        used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=job.execution.measure)
-    placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
-    check_folder(job)
-    placed.check(made=False)
     with ExitStack() as stack:
+        show = stack.enter_context(progress(quiet=console.silent))
+        stack.enter_context(stages_shown(show, clock))
+        with stage("opening"):
+            graph = Graph.open(job.graph, stripes=job.execution.stripes)
+            options, rates = job.execution.options, job.execution.rates
+            used = rates_for(graph, options, console.note, rates, measure=job.execution.measure)
+        placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
+        check_folder(job)
+        placed.check(made=False)
         record = stack.enter_context(open_record(job))
         placed.check()  # again: the run directory, if any, exists now
-        seen = stack.enter_context(iterations(quiet=console.silent))
+        seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
         timeline = stack.enter_context(open_trace(placed.watching.trace, force=job.force, facts=facts, begun=begun))

@@ -11,13 +11,12 @@ what the device holds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.tools.base.progress import ProgressBars, count, on_terminal, progress
+from penstock.tools.base.progress import ProgressBars, count
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
@@ -146,11 +145,6 @@ def _row(*cells: str) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
-@contextmanager
-def iterations(*, quiet: bool) -> Iterator[LiveTable]:
-    """Yield what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
-    if not on_terminal(quiet=quiet):
-        yield LiveTable()
-        return
-    with progress(quiet=quiet) as show:
-        yield LiveTable(show)
+def iterations(show: ProgressBars) -> LiveTable:
+    """Return what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
+    return LiveTable(show if show.visible else None)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
+from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.find_program import parse_setting, read_weights
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
@@ -148,7 +149,8 @@ class AnswerOptions:
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
         if self.path is not None:
-            from penstock.storage.results.result_tables import writer_for
+            with stage("imports"):
+                from penstock.storage.results.result_tables import writer_for
 
             if there:
                 check_target(self.path, force=force)

@@ -22,7 +22,7 @@ from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this
 from penstock.engine.kernels.cuda.ptx_cache import ptx_of, renewed
 from penstock.engine.kernels.cuda.simulator import Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
-from penstock.storage.base.compile_times import loading
+from penstock.storage.clocks.compile_times import loading
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Compile

@@ -17,8 +17,8 @@ from typing import Any
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
-from penstock.storage.base.compile_times import compiling, count_loaded
 from penstock.storage.base.kernel_cache import keep, take, versions
+from penstock.storage.clocks.compile_times import compiling, count_loaded
 
 Compile = Callable[[], str]
 _PTX = ".ptx"

@@ -300,7 +300,8 @@ class HostKernels:
         forest, base = state.arrays[0], state.first
 
         def is_outside(first: int, last: int) -> NDArray[np.bool_]:
-            return (forest[first:last] != largest) & (index.degrees(base + first, base + last) > 0)
+            outside: NDArray[np.bool_] = forest[first:last] != largest
+            return outside & (index.degrees(base + first, base + last) > 0)
 
         state.pending.add(mask_of(is_outside, len(forest)))
 

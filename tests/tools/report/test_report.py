@@ -20,7 +20,8 @@ from penstock.tools import cli
 from penstock.tools.base.output import plain
 from penstock.tools.base.plots import COLOURS, as_svg, starts_of
 from penstock.tools.report import figures, page
-from penstock.tools.report.read_metrics import RunMetrics, read
+from penstock.tools.report.read_metrics import RunMetrics, read, shared
+from penstock.tools.run.metrics import FORMAT
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
 
@@ -117,6 +118,58 @@ def test_several_runs_and_a_folder_are_read(tmp_path: Path) -> None:
     assert len(read(tmp_path)) == 2
 
 
+def told(*seconds: float) -> dict[str, Any]:
+    """What a line says of the job's wall time so far: imports, iterations."""
+    return {"wall_seconds": sum(seconds), "stages": dict(zip(("imports", "iterations"), seconds, strict=False))}
+
+
+def test_a_single_program_is_its_whole_job(tmp_path: Path) -> None:
+    one = iteration(0, {"resident": came()}, kernel=0.005)
+    lines = [job() | told(1.0), one, {"kind": "result"} | told(1.0, 2.0), {"kind": "end"} | told(1.0, 2.0, 0.5)]
+    (run,) = runs = read(written(tmp_path, *lines))
+    assert run.account is not None
+    assert (run.account.wall, run.account.stages) == (3.5, {"imports": 1.0, "iterations": 2.0})
+    assert shared(runs) is None
+    (run,) = read(written(tmp_path, *lines[:-1]))  # killed while memory was given back
+    assert run.account is not None
+    assert run.account.wall == 3.0
+    (run,) = read(written(tmp_path, *lines[:2]))  # killed in the first second of iterations
+    assert run.account is not None
+    assert run.account.wall == 1.0
+
+
+def test_programs_of_a_job_have_their_parts_and_share_the_rest(tmp_path: Path, capsys: Any) -> None:
+    one = iteration(0, {"resident": came()}, kernel=0.005)
+    path = written(
+        tmp_path, job() | told(1.0), one, {"kind": "result"} | told(1.0, 2.0),
+        job() | told(1.0, 2.0), one, {"kind": "failed", "error": "no"} | told(1.0, 5.0),
+        {"kind": "end"} | told(1.5, 5.0),
+    )  # fmt: skip
+    runs = read(path)
+    assert [run.account and run.account.stages for run in runs] == [{"iterations": 2.0}, {"iterations": 3.0}]
+    rest = shared(runs)
+    assert rest is not None
+    assert (rest.wall, rest.stages) == (1.5, {"imports": 1.5})
+    assert cli.run_command(["report", str(path)]) == 0
+    assert "all programs together, beside what each took" in capsys.readouterr().out
+
+
+def test_metrics_without_stages_are_read(tmp_path: Path) -> None:
+    (run,) = runs = read(written(tmp_path, job(), iteration(0, {}, kernel=0.009), {"kind": "result"}))
+    assert run.account is None
+    assert shared(runs) is None
+    assert "stage of the job" not in "\n".join(page.lines(run))
+    assert run.verdict.limit == "kernel"
+
+
+def test_what_was_compiled_in_an_iteration_is_no_work_of_kernels() -> None:
+    run = run_of(2, linked=False)
+    run.iterations[0] |= {"seconds": 5.01, "walk_seconds": 5.008, "compile_seconds": 5.0}
+    run.iterations[0]["busy_seconds"]["kernel"] = 5.007
+    assert run.seconds == pytest.approx(0.02)
+    assert run.busy("kernel") == pytest.approx([0.01, 0.002])
+
+
 def test_a_killed_run_is_read_as_far_as_it_went(tmp_path: Path) -> None:
     one = iteration(0, {"resident": came()}, kernel=0.005)
     (run,) = read(written(tmp_path, job(), one, '{"kind": "iteration", "itera'))
@@ -132,7 +185,9 @@ def test_a_killed_run_is_read_as_far_as_it_went(tmp_path: Path) -> None:
         ([job(), {"kind": "iteration"}], "line 2"),
         ([job(), "[1]\n"], "line 2"),
         ([job(), "torn\n", job()], "line 2"),
-        ([job() | {"format": 2}], "format 2 is newer"),
+        ([job() | {"format": FORMAT + 1}], f"format {FORMAT + 1} is newer"),
+        ([job(), {"kind": "end"}], "wall_seconds is missing"),
+        ([job(), {"kind": "end", "wall_seconds": 1, "stages": {"imports": "x"}}], "stages.imports"),
         ([{"kind": "job", "format": 1}], "line 1"),
         (["{half"], "line 1"),
     ],
@@ -219,9 +274,9 @@ def test_pictures_are_taken_of_a_real_run(tmp_path: Path, capsys: pytest.Capture
     facts = json.loads(capsys.readouterr().out)
     (told,) = facts["runs"]
     assert told["program"] == "bfs"
-    assert told["sentence"].startswith(told["limit"])
+    assert told["sentence"].startswith(told["limit"].replace("_", "-"))
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
-    for name in ("time.png", "iterations.png"):
+    for name in ("stages.png", "time.png", "iterations.png"):
         assert (tmp_path / "made" / name).read_bytes().startswith(b"\x89PNG")
     assert cli.run_command(arguments) == 2
     assert "--force" in capsys.readouterr().err
@@ -262,11 +317,17 @@ def places(value: Any, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return [at for key, item in value.items() for at in [(*before, key), *places(item, (*before, key))]]
 
 
+ACCOUNT = {
+    "wall_seconds": 3.0, "stages": {"imports": 1.0, "loading": 1.5, "iterations": 0.5}, "longest_stage": "loading",
+    "stages_beside": {"loading": 1.0}, "stage_bytes": {"loading": 4000}, "kernels_compiled": 2, "kernels_loaded": 3,
+}  # fmt: skip
 LINES = [
-    job("cuda", copy_bytes=5e10, line_rate=4e8),
-    iteration(0, {"filter": came(3, bytes_link=1000, bytes_disk=10)}, link=0.004) | {"checkpoint_bytes": 5},
+    job("cuda", copy_bytes=5e10, line_rate=4e8) | ACCOUNT,
+    iteration(0, {"filter": came(3, bytes_link=1000, bytes_disk=10)}, link=0.004)
+    | {"checkpoint_bytes": 5, "compile_seconds": 0.001},
     iteration(1, {"resident": came(2)}, kernel=0.01),
-    {"kind": "result", "converged": True, "total_seconds": 1.5},
+    {"kind": "result", "converged": True, "total_seconds": 1.5} | ACCOUNT,
+    {"kind": "end"} | ACCOUNT,
 ]
 PLACES = [(number, at) for number, line in enumerate(LINES) for at in places(line)]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from penstock.engine.state.records import IterationRecord
+from penstock.tools.base.progress import progress
 from penstock.tools.run.live_table import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
 from support.graphs import on_disk, shape
@@ -89,7 +90,8 @@ def test_nothing_is_shown_or_measured_where_nobody_watches(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setattr("penstock.tools.run.live_table.resident_bytes", lambda: pytest.fail("measured"))
-    with iterations(quiet=quiet) as seen:
+    with progress(quiet=quiet) as show:
+        seen = iterations(show)
         seen.begin("BFS", None, 100)  # type: ignore[arg-type]
         seen.note(record(0))
         seen.end()

@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.session import Session
+from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools import cli
+from penstock.tools.run.account import JobClock
 from penstock.tools.run.metrics import Metrics, open_metrics
 from support.faults import small_disk
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
@@ -148,6 +153,48 @@ def test_a_run_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
     assert metrics.read_bytes().endswith(b"\n")
 
 
+def test_a_failure_accounts_for_the_time_until_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the answer cannot be written, its program has failed, and the job has ended."""
+    on_disk(EDGES, tmp_path / "g.h5")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RunError("the disk is full")
+
+    monkeypatch.setattr(Result, "write", fail)
+    arguments = ["run", "bfs", tmp_path / "g.h5", "--source", "0", "--quiet", "--output", tmp_path / "a.csv"]
+    assert cli.run_command([*map(str, arguments), "--metrics", str(tmp_path / "m.jsonl")]) == 1
+    job, *_, failed, end = lines(tmp_path / "m.jsonl")
+    assert [line["kind"] for line in (job, failed, end)] == ["job", "failed", "end"]
+    assert failed["stages"].keys() >= {"imports", "iterations", "writing"}
+    for line in (job, failed, end):
+        assert sum(line["stages"].values()) == pytest.approx(line["wall_seconds"])
+
+
+def test_iterations_say_what_was_compiled_in_them(tmp_path: Path) -> None:
+    """Records of iterations that were one call share its seconds; the first ones hold what was compiled for it."""
+    time = Ticks()
+    clock, path = JobClock(StageClock(now=time)), tmp_path / "m.jsonl"
+    with open_metrics(path, clock=clock) as metrics, Session(in_memory(EDGES), kernels="reference") as session:
+        metrics.begin(session, {})
+        with installed(clock.clock), stage("iterations"):
+            with compiling():
+                time.now += 5.0
+            for number in range(3):
+                metrics.note(IterationRecord(number, "push", 1, 1, 2.0))
+        metrics.end({})
+    found = [line.get("compile_seconds") for line in lines(path) if line["kind"] == "iteration"]
+    assert found == [2.0, 2.0, 1.0]
+
+
+class Ticks:
+    """A clock that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     on_disk(EDGES, tmp_path / "g.h5")
     arguments = [
@@ -162,9 +209,19 @@ def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     assert cli.run_command(arguments) == 0
     facts = json.loads(capsys.readouterr().out)
-    job, *iterations, last = lines(tmp_path / "m.jsonl")
+    job, *iterations, last, end = lines(tmp_path / "m.jsonl")
+    assert (last["kind"], end["kind"]) == ("result", "end")
     assert (job["program"], job["parameters"]) == ("bfs", {"source": 0})
     assert len(iterations) == facts["iterations"] == last["iterations"]
     assert sum(line["bytes_disk"] for line in iterations) == facts["bytes_read"]
+    known = [line for line in lines(tmp_path / "m.jsonl") if "stages" in line]
+    assert [known[0]["kind"], *(line["kind"] for line in known[-2:])] == ["job", "result", "end"]
+    for line in (*known, facts):
+        assert sum(line["stages"].values()) == pytest.approx(line["wall_seconds"])
+        assert line["stages"][line["longest_stage"]] == max(line["stages"].values())
+    walls = [line["wall_seconds"] for line in (*known, facts)]
+    assert walls == sorted(walls)
+    assert {"imports", "opening", "index", "state", "iterations", "summary", "closing"} <= facts["stages"].keys()
+    assert end["stage_bytes"]["iterations"] == facts["bytes_read"]
     assert cli.run_command(arguments) == 2
     assert "--force" in capsys.readouterr().err

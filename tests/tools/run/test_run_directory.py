@@ -89,7 +89,7 @@ def test_the_record_says_what_was_run_on_what(monkeypatch: pytest.MonkeyPatch) -
     assert facts["started"] <= facts["ended"]
     assert "traceEvents" in json.loads(Path("here/trace.json").read_text())
     lines = [json.loads(line) for line in Path("here/metrics.jsonl").read_text().splitlines()]
-    assert (lines[0]["kind"], lines[-1]["kind"]) == ("job", "result")
+    assert [lines[0]["kind"], *(line["kind"] for line in lines[-2:])] == ["job", "result", "end"]
     assert "WCC: " in Path("here/log.txt").read_text()
 
 
@@ -169,8 +169,8 @@ def test_input_that_proves_bad_after_iterations_leaves_its_directory(capsys: pyt
     assert "alpha 50.0 is too large" in facts["error"]
     assert names("out") - {"rates.json"} == FILES | {"wcc.parquet"}
     lines = [json.loads(line) for line in Path("out/metrics.jsonl").read_text().splitlines()]
-    assert {line["kind"] for line in lines[1:-1]} == {"iteration"}
-    assert lines[-1]["kind"] == "failed"
+    assert {line["kind"] for line in lines[1:-2]} == {"iteration"}
+    assert [line["kind"] for line in lines[-2:]] == ["failed", "end"]
 
 
 def test_a_run_that_is_resumed_puts_the_earlier_record_aside(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from penstock.storage.base.busy_timer import BusyTimer
+from penstock.storage.clocks.busy_timer import BusyTimer
 
 
 class Hands:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from penstock.storage.base.stage_clock import stage
+from penstock.storage.clocks.stage_clock import stage
 
 
 class CompileTimes(NamedTuple):

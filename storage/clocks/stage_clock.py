@@ -4,6 +4,8 @@ A job is the walk of one thread, the one that makes the clock. It is in one stag
 another interrupts it. So the seconds of all stages add up to the wall time. What other threads do for a stage meanwhile
 is counted beside. The floors below `tools` say what they do (`stage`) and print nothing; `tools` installs a clock and
 reads it, also from a thread of its own. Where no clock is installed, nothing is counted.
+
+Compiling is counted where the job waits for it: in its own thread, or in one whose work it waits for (`waiting`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from penstock.storage.base.busy_timer import BusyTimer
+from penstock.storage.clocks.busy_timer import BusyTimer
 
 STAGES = (
     "imports", "opening", "calibrating", "compiling", "kernels", "index", "page_locking", "loading", "state",
@@ -65,10 +67,10 @@ class StageTimes:
     def since(self, earlier: StageTimes) -> StageTimes:
         """What has passed since `earlier`, of the same clock; stages without any are left out."""
         return StageTimes(
-            self.wall - earlier.wall,
+            max(0.0, self.wall - earlier.wall),
             _less(self.seconds, earlier.seconds),
             _less(self.beside, earlier.beside),
-            {name: size - earlier.bytes.get(name, 0) for name, size in self.bytes.items()},
+            {name: more for name, size in self.bytes.items() if (more := size - earlier.bytes.get(name, 0)) > 0},
             _less(self.compiled_within, earlier.compiled_within),
         )
 
@@ -121,6 +123,8 @@ class StageClock:
         self._beside: dict[str, BusyTimer] = {}
         self._bytes: dict[str, int] = {}
         self._compiled_within: dict[str, float] = {}
+        self._waiting = False
+        self._code_beside = dict.fromkeys(_CODE, 0)
 
     def turn_to(self, stage: str) -> None:
         """Be in `stage` wherever no other has begun."""
@@ -131,6 +135,7 @@ class StageClock:
     def begin(self, stage: str, meter: Meter) -> _Open:
         """Begin a stage; `end` takes what is returned."""
         if threading.get_ident() != self._walker:
+            self._beside_code(stage, 1)
             with self._lock:
                 timer = self._beside.setdefault(stage, BusyTimer(self._now))
             timer.__enter__()
@@ -146,6 +151,7 @@ class StageClock:
         """End a stage, and what has begun within it and not ended."""
         moved = opened.meter.moved
         if threading.get_ident() != self._walker:
+            self._beside_code(opened.stage, -1)
             self._beside[opened.stage].__exit__()
         with self._lock:
             if moved:
@@ -153,6 +159,20 @@ class StageClock:
             if opened in self._open:
                 self._settle()
                 del self._open[self._open.index(opened) :]
+
+    def wait(self, *, begins: bool) -> None:
+        """Note that the job begins to wait for other threads, or ends; what other threads note has no effect."""
+        if threading.get_ident() == self._walker:
+            with self._lock:
+                self._settle()
+                self._waiting = begins
+
+    def _beside_code(self, stage: str, more: int) -> None:
+        """Another thread has begun to compile or load kernels, or has ended."""
+        if stage in _CODE:
+            with self._lock:
+                self._settle()
+                self._code_beside[stage] += more
 
     def times(self) -> StageTimes:
         """Return where the time has gone so far; any thread may ask."""
@@ -167,15 +187,18 @@ class StageClock:
         with self._lock:
             self._settle()
             last = self._open[-1]
-            return PresentStage(last.stage, self._seconds[last.stage], last.meter)
+            return PresentStage(last.stage, self._seconds.get(last.stage, 0.0), last.meter)
 
     def _settle(self) -> None:
         """Count the time since the last call for the stage that the job is in."""
         now = self._now()
         last, passed = self._open[-1], now - self._since
-        self._seconds[last.stage] = self._seconds.get(last.stage, 0.0) + passed
-        if last.stage in _CODE:
-            self._compiled_within[last.within] = self._compiled_within.get(last.within, 0.0) + passed
+        stage, within = last.stage, last.within
+        if self._waiting and stage not in _CODE:
+            stage, within = next((code for code in _CODE if self._code_beside[code]), stage), stage
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + passed
+        if stage in _CODE:
+            self._compiled_within[within] = self._compiled_within.get(within, 0.0) + passed
         self._since = now
 
 
@@ -231,3 +254,17 @@ def _within(clock: StageClock, name: str, meter: Meter) -> Iterator[Meter]:
         yield meter
     finally:
         clock.end(opened)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Wait for other threads within the block: what they compile meanwhile counts as compiling of the job."""
+    clock = _Installed.clock
+    if clock is None:
+        yield
+        return
+    clock.wait(begins=True)
+    try:
+        yield
+    finally:
+        clock.wait(begins=False)

@@ -1,0 +1,71 @@
+"""The stages of a job on a terminal: a bar for each that lasts longer than a second, with bytes, rate and time left.
+
+A thread asks the clock of the job; nothing below calls back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.storage.clocks.compile_times import compile_times
+from penstock.tools.base.progress import ProgressBars
+from penstock.tools.run.account import STAGE_NAMES, JobClock
+
+LASTING = 1.0
+"""Seconds from which a stage has a bar."""
+PAUSE = 0.2
+"""Seconds between two questions."""
+UNSEEN = ("imports", "iterations", "other")
+"""Stages without a bar; iterations have one of their own."""
+ONCE = {"compiling": "compiling kernels, once on this machine"}
+
+
+class StageBars:
+    """A bar for the stage that a job is in."""
+
+    def __init__(self, show: ProgressBars, clock: JobClock) -> None:
+        self._show, self._clock = show, clock
+        self._shown = ""
+        self._compiled = compile_times().compiled
+
+    def look(self) -> None:
+        """Show where the job is now; the bar of a stage that has ended goes."""
+        present = self._clock.clock.present()
+        name = ONCE.get(present.stage, STAGE_NAMES.get(present.stage, present.stage))
+        if present.stage in UNSEEN or present.seconds < LASTING:
+            name = ""
+        if self._shown not in ("", name):
+            self._show.drop(self._shown)
+        self._shown = name
+        if not name:
+            return
+        moved, total = present.meter.moved, present.meter.total_bytes
+        if present.stage == "compiling":
+            self._show(name, compile_times().compiled - self._compiled, None, "kernels")
+        elif moved or total:
+            self._show(name, moved, total, "bytes")
+        else:
+            self._show(name, present.seconds, None, "seconds")
+
+
+@contextmanager
+def stages_shown(show: ProgressBars, clock: JobClock) -> Iterator[None]:
+    """Show the stages of a job on a terminal until the block ends; elsewhere nothing is asked or shown."""
+    if not show.visible:
+        yield
+        return
+    bars, ended = StageBars(show.beside(), clock), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(PAUSE):
+            bars.look()
+
+    thread = threading.Thread(target=watch, name="penstock-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
