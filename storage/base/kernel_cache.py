@@ -195,6 +195,24 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
+class _Missing:
+    """What is called when code is missing."""
+
+    call: Callable[[], None] | None = None
+
+    @classmethod
+    def tell(cls) -> None:
+        """Call it, once."""
+        call, cls.call = cls.call, None
+        if call is not None:
+            call()
+
+
+def when_missing(call: Callable[[], None] | None) -> None:
+    """Let `call` be called when code is next asked for that is not kept, once, before it is compiled; None: nothing."""
+    _Missing.call = call
+
+
 class _CompilingListener(events.Listener):  # type: ignore[misc]
     """Counts what Numba compiles for the host: this process's, whether it is kept or not.
 
@@ -245,6 +263,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         with loading():
             content = take(self._entry(sig, target_context.codegen()), _HOST)
             if content is None:
+                _Missing.tell()
                 return None
             count_loaded()
             return load(content, target_context)
