@@ -327,6 +327,7 @@ class Session:
                     record.checkpoint = checkpoints.after(loop, self._shared)
             nan_check.check_nan_now(program, first, len(records))
             yield record
+        self._end_companions()
         if self._device is not None:
             self._device.finish()
         if self._equipment is not None:
@@ -378,6 +379,8 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
+        if self.config.kernels != "reference" and not needs_rows(program):
+            self._announce(asks)
         equipment = self._equip(asks.needs, program)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
@@ -400,6 +403,28 @@ class Session:
         rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
         sent = sending_adjacency(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
+
+    def _announce(self, asks: RunRequirements) -> None:
+        """Let kernels that are missing be compiled by several processes."""
+        from penstock.engine.kernels.ahead.announce import KernelJob, announce
+
+        capability = None
+        if not self._has_host_kernels:
+            from penstock.engine.kernels.cuda import driver
+
+            if driver.SIMULATED:
+                return
+            capability = driver.capability()
+        weights = str(self.graph.weight_dtype) if asks.weighted else None
+        dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
+        job = KernelJob(asks.program, tuple(asks.directions), asks.apart, dtype, weights, threads, capability)
+        announce(job, self.config.memory_bytes)
+
+    @staticmethod
+    def _end_companions() -> None:
+        from penstock.storage.companion.process import end
+
+        end()
 
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def test_what_cannot_be_compiled_ends(tmp_path: Path, monkeypatch: pytest.Monkey
     with compiling():
         pass
     assert compile_times().compiled == before.compiled + 1  # nothing of before is still going on
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_afterwards_as_before(
+    collects: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    try:
+        (gc.enable if collects else gc.disable)()
+        kept(numba.njit(lambda x: x + 1), lambda: "key")(3)
+        with pytest.raises(numba.core.errors.TypingError):
+            kept(numba.njit(lambda x: x.nothing), lambda: "other")(3)
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
 
 
 def test_asking_imports_no_compiler() -> None:
