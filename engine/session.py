@@ -280,7 +280,8 @@ class Session:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
-        self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
+        count, dtype, threads = self.graph.vertices, self.graph.vertex_dtype, self.config.thread_count
+        self._shared, self._whole = fields_for(program, count, dtype, threads=threads), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check_program_on(self.graph, phase)
@@ -403,13 +404,14 @@ class Session:
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, given)
+            return State(program, kernels.author, 0, count, dtype, given, self.config.thread_count)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
-            self._kernels[key] = self._compiled(program, weighted)
+            with stage("imports"):
+                self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:

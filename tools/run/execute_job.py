@@ -152,9 +152,9 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
         with stage("writing") as meter:
-            progress = partial(setattr, meter, "bytes")
+            written = partial(setattr, meter, "bytes")
             summary.result.write(
-                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=progress
+                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written
             )
             meter.bytes = wanted.path.stat().st_size
         with stage("summary"):
@@ -183,6 +183,7 @@ def _print_answers(job: Job, finished: list[Finished], used: UsedRates, clock: J
     lines = [line for one in finished for line in one.told.lines]
     clock.clock.turn_to("other")
     whole = clock.account()
+    lines.append(whole.line())
     facts: dict[str, Any] = {"command": "run"}
     if job.source is None:
         facts |= each[0] | whole.facts()

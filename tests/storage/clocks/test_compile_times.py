@@ -82,7 +82,8 @@ def test_kernels_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert counts == [(1, 0), (0, 1)]
 
 
-def test_what_cannot_be_compiled_ends() -> None:
+def test_what_cannot_be_compiled_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     with pytest.raises(numba.core.errors.TypingError):
         kept(numba.njit(lambda x: x.nothing), lambda: "key")(3)
     before = compile_times()
