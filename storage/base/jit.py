@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from penstock.storage.clocks.stage_clock import stage
-
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
 
@@ -32,9 +30,8 @@ class JitFunction:
         """Numba's function."""
         with _compiling:
             if self._compiled is None:
-                with stage("imports"):
-                    import numba
-                    from penstock.storage.base.kernel_cache import kept
+                import numba
+                from penstock.storage.base.kernel_cache import kept
 
                 self._compiled = kept(numba.njit(nogil=True)(self.py_func))
         return self._compiled

@@ -33,6 +33,7 @@ SLOW_FILES = (
     "test_graphalytics.py",
     "test_kills.py",
     "test_parity.py",
+    "test_peak_memory.py",
     "test_ratings.py",
     "test_refused_memory.py",
     "test_run_faults.py",
