@@ -435,14 +435,11 @@ class Session:
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
-            with stage("imports"):
-                self._kernels[key] = self._compiled(program, weighted)
+            self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
-        dtype = self.graph.vertex_dtype
-        with stage("imports"):
-            kernels = self._kernel_class(needs_rows(program))
+        dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
         if self._has_host_kernels:
             return cast(Kernels[Any], kernels(program, dtype, weighted, self.config.thread_count))
         return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from penstock.storage.clocks.stage_clock import stage
-
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
 
@@ -36,9 +34,8 @@ class JitFunction:
         return self._compiled
 
     def _compile(self) -> Any:
-        with stage("imports"):
-            import numba
-            from penstock.storage.base.kernel_cache import kept
+        import numba
+        from penstock.storage.base.kernel_cache import kept
 
         return kept(numba.njit(nogil=True)(self.py_func))
 
