@@ -18,6 +18,8 @@ from penstock.storage.results.synced_file import SyncedFile
 
 TEXT_ROWS = 1 << 16
 """Rows that a thread turns into text at once: some MiB."""
+CSV_ROWS = 1 << 14
+"""Rows that Arrow formats at once: with 1024, its default, CSV takes a fifth longer."""
 GROUP_ROWS = 1 << 18
 """Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
 PLAIN = (1e-4, 1e10)
@@ -31,7 +33,7 @@ WHOLE = 1e15
 def save_csv(path: Path, columns: Columns, options: WriteOptions) -> None:
     """Write CSV with a header; absent values are empty."""
     quoting = "needed" if any(_needs_quotes(column) for column in columns.values()) else "none"
-    style = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False)
+    style = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False, batch_size=CSV_ROWS)
     with SyncedFile(path, options.written) as file:
         file.write((",".join(columns) + "\n").encode())
         file.write_all(mapped(columns, partial(csv_rows, options=style), threads=options.threads, size=TEXT_ROWS))
