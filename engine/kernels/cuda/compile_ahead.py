@@ -102,4 +102,3 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
         yield lambda: kernels.send(state, many, index, scalars)
     if author.totals:
         yield lambda: kernels.reduce(state, index, scalars)
-
