@@ -151,7 +151,7 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
         return _told(step, summary, context, job)
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
-        with stage("writing") as meter:
+        with stage("writing", summary.result.bytes_to_write(wanted.path, wanted.format)) as meter:
             written = partial(setattr, meter, "bytes")
             summary.result.write(
                 wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written
