@@ -381,7 +381,7 @@ class Program:
         graph : Graph
             The graph.
         state : dict of str to ndarray, shape (vertices, ...)
-            The final values by field.
+            The final values by field; they may be changed in place.
 
         Returns
         -------

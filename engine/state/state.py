@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
 DENSE = 32  # at most so many bits for each position: they are packed rather than set one by one
-MASKED = 1 << 22  # items of a mask that are added together, whole spans
+MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 22  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
@@ -53,36 +53,30 @@ class Bitmap:
     def add(self, positions: NDArray[Any]) -> None:
         """Set the bits at `positions` (integers from 0), or where a mask (bool, from position 0) is True."""
         if positions.dtype == np.bool_:
-            self._add_mask(positions)
+            for first in range(0, len(positions), MASKED):
+                self._add_bits(positions[first : first + MASKED], first // SPAN)
             return
         one, low = np.uint64(1), np.uint64(63)
         for first in range(0, len(positions), ADDED):
             at = np.asarray(positions[first : first + ADDED], dtype=np.uint64)
             start, end = int(at.min()) // SPAN, int(at.max()) // SPAN + 1
             if (end - start) * SPAN <= DENSE * len(at):
-                self._add_dense(at - np.uint64(start * SPAN), start, end)
+                bits = np.zeros((end - start) * SPAN, dtype=np.bool_)
+                bits[(at - np.uint64(start * SPAN)).view(np.int64)] = True
+                self._add_bits(bits, start)
                 continue
             words = at >> np.uint64(6)
             np.bitwise_or.at(self.words, words, one << (at & low))
             np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
 
-    def _add_dense(self, at: NDArray[np.uint64], start: int, end: int) -> None:
-        """Set bits in the spans start..end-1, `at` being less the first of them."""
-        bits = np.zeros((end - start) * SPAN, dtype=np.bool_)
-        bits[at.view(np.int64)] = True
-        words = np.packbits(bits, bitorder="little").view(np.uint64)
+    def _add_bits(self, bits: NDArray[np.bool_], start: int) -> None:
+        """Set the bits where `bits`, which begin with span `start`, are True."""
+        packed = np.packbits(bits, bitorder="little")
+        words = np.zeros(-(-len(bits) // SPAN) * 64, dtype=np.uint64)
+        words.view(np.uint8)[: len(packed)] = packed
+        end = start + len(words) // 64
         self.words[start * 64 : end * 64] |= words
         self.summary[start:end] |= np.packbits(words != 0, bitorder="little").view(np.uint64)
-
-    def _add_mask(self, mask: NDArray[np.bool_]) -> None:
-        for first in range(0, len(mask), MASKED):
-            packed = np.packbits(mask[first : first + MASKED], bitorder="little")
-            words = np.zeros(-(-len(packed) // 512) * 64, np.uint64)  # whole spans
-            words.view(np.uint8)[: len(packed)] = packed
-            begin = first // 64
-            self.words[begin : begin + len(words)] |= words
-            summary = np.packbits(words != 0, bitorder="little").view(np.uint64)
-            self.summary[begin // 64 : begin // 64 + len(summary)] |= summary
 
     def clear(self) -> None:
         """Unset every bit."""

@@ -1,0 +1,42 @@
+"""Passes by ranges: every vertex once, and sums that are NumPy's to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from penstock.engine.program import vertex_ranges
+from penstock.engine.program.vertex_ranges import ROWS, absolute_sum, each_range, mask_of, over_ranges
+
+COUNTS = [0, 1, ROWS - 1, ROWS, ROWS + 1, 5 * ROWS + 77]
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_every_vertex_is_in_one_range(count: int) -> None:
+    seen = np.zeros(count, np.int64)
+
+    def see(first: int, last: int) -> None:
+        seen[first:last] += 1
+
+    each_range(see, count)
+    assert (seen == 1).all()
+    assert list(over_ranges(lambda first, last: (first, last), count)) == [
+        (first, min(first + ROWS, count)) for first in range(0, count, ROWS)
+    ]
+    assert np.array_equal(mask_of(lambda a, b: np.arange(a, b) % 3 == 0, count), np.arange(count) % 3 == 0)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_absolute_sums_are_numpys(count: int) -> None:
+    values = np.random.default_rng(count).normal(0, 1e3, count)
+    assert absolute_sum(values) == np.abs(values).sum()
+
+
+def test_an_error_in_a_range_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vertex_ranges, "ROWS", 4)
+
+    def fail(first: int, last: int) -> None:
+        if first == 8:
+            raise ValueError("the third range")
+
+    with pytest.raises(ValueError, match="the third range"):
+        each_range(fail, 40)
