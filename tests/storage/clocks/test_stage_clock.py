@@ -47,7 +47,7 @@ def test_what_lasts_counts_so_far() -> None:
         meter.bytes += 40
         present = clock.present()
         assert (present.stage, present.seconds) == ("loading", 3.0)
-        assert (present.meter.moved, present.meter.total_bytes) == (40, 100)
+        assert (present.meter.seen, present.meter.total_bytes) == (40, 100)
         assert clock.times().seconds["loading"] == 3.0
     assert clock.present().stage == "other"
 
@@ -60,7 +60,10 @@ def test_bytes_are_what_the_block_adds_or_what_is_asked_for() -> None:
                 meter.bytes += 5
         with stage("writing", poll=lambda: counter[0]):
             counter[0] = 9
-    assert clock.times().bytes == {"index": 10, "writing": 9}
+        with stage("iterations", poll=lambda: 100) as meter:
+            meter.bytes += 3
+            assert clock.present().meter.seen == 100
+    assert clock.times().bytes == {"index": 10, "writing": 9, "iterations": 3}
 
 
 def test_compiling_interrupts_the_stage_that_needs_it() -> None:

@@ -10,7 +10,7 @@ from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.stage_progress import StageBars, stages_shown
+from penstock.tools.run.stage_progress import LASTING, PAUSE, StageBars, stages_shown
 from support.terminal import on_a_terminal
 
 
@@ -65,6 +65,21 @@ def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
         time.now += 3.0
         bars.look()
     assert show.shown == {}
+
+
+def test_iterations_that_read_for_long_say_how_much() -> None:
+    time, show, read = Ticks(), Bars(), [0]
+    clock = StageClock(now=time)
+    bars = StageBars(show, JobClock(clock))
+    with installed(clock), stage("iterations", poll=lambda: read[0]):
+        for _ in range(round(LASTING / PAUSE)):
+            bars.look()
+            assert show.shown == {}
+            read[0] += 50
+        bars.look()
+        assert show.shown == {"reading edges": (read[0], None, "bytes")}
+        bars.look()
+        assert show.shown == {}, "nothing came since"
 
 
 def test_without_a_terminal_no_thread_is_started() -> None:
