@@ -11,6 +11,7 @@ from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.stage_progress import LASTING, PAUSE, StageBars, stages_shown
+from support.clocks import MovedClock
 from support.terminal import on_a_terminal
 
 
@@ -28,17 +29,8 @@ class Bars(ProgressBars):
         del self.shown[stage]
 
 
-class Ticks:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
-    time, show = Ticks(), Bars()
+    time, show = MovedClock(), Bars()
     clock = StageClock(now=time)
     bars = StageBars(show, JobClock(clock))
     with installed(clock):
@@ -68,7 +60,7 @@ def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
 
 
 def test_iterations_that_read_for_long_say_how_much() -> None:
-    time, show, read = Ticks(), Bars(), [0]
+    time, show, read = MovedClock(), Bars(), [0]
     clock = StageClock(now=time)
     bars = StageBars(show, JobClock(clock))
     with installed(clock), stage("iterations", poll=lambda: read[0]):
