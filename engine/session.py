@@ -126,6 +126,11 @@ class Session:
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
 
     @property
+    def bytes_read(self) -> int:
+        """Bytes of edges read from disk since memory was last divided; any thread may ask, also during a run."""
+        return 0 if (equipment := self._equipment) is None else equipment.bytes_read
+
+    @property
     def holdings(self) -> HeldBytes | None:
         """How many bytes of edges fit where; None before the first run."""
         return None if self._equipment is None else self._equipment.holdings

@@ -125,6 +125,11 @@ class HostResources:
         """Do nothing: edges are read when they are first wanted."""
 
     @property
+    def bytes_read(self) -> int:
+        """Bytes read from disk so far; any thread may ask."""
+        return 0 if self.reader is None else self.reader.bytes_read
+
+    @property
     def holdings(self) -> HeldBytes:
         """What stays where."""
         edges = self.needs.edge_bytes

@@ -127,7 +127,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Fini
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
-    with stage("iterations") as meter:
+    read = session.bytes_read
+    with stage("iterations", poll=lambda: max(0, session.bytes_read - read)) as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration

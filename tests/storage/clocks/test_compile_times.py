@@ -11,26 +11,18 @@ import pytest
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.clocks import compile_times as module
 from penstock.storage.clocks.compile_times import compile_times, compiling, loading
+from support.clocks import MovedClock
 from support.faults import python
 
 
-class Clock:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
+    clock = MovedClock()
     monkeypatch.setattr(module.time, "perf_counter", clock)
     return clock
 
 
-def test_what_is_compiled_within_and_loaded_within_counts_once(clock: Clock) -> None:
+def test_what_is_compiled_within_and_loaded_within_counts_once(clock: MovedClock) -> None:
     before = compile_times()
     with compiling():
         clock.now += 1
@@ -44,7 +36,7 @@ def test_what_is_compiled_within_and_loaded_within_counts_once(clock: Clock) -> 
     assert after.compiled - before.compiled == 1
 
 
-def test_threads_that_wait_at_once_count_once(clock: Clock) -> None:
+def test_threads_that_wait_at_once_count_once(clock: MovedClock) -> None:
     before, inside = compile_times().loading, threading.Barrier(3)
 
     def wait() -> None:
