@@ -12,7 +12,6 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.program.parameters import Count, check_value
 from penstock.engine.program.program import Program, has_phases
 from penstock.engine.program.program_lint import lint_program
@@ -84,7 +83,11 @@ def run(
     lint_program(program)
     if checkpoint is None and (resume or checkpoint_every is not None):
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
-    checkpoints = None if checkpoint is None else Checkpoints(checkpoint, checkpoint_every, resume=resume)
+    checkpoints = None
+    if checkpoint is not None:
+        from penstock.engine.checkpoint.checkpoint import Checkpoints
+
+        checkpoints = Checkpoints(checkpoint, checkpoint_every, resume=resume)
     opened = _opened(graph)
     with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = session.run(program, checkpoints)

@@ -14,15 +14,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop, Worker
 from penstock.engine.kernels.interface import Kernels
-from penstock.engine.planning.forecast import Forecast, forecast
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
@@ -50,6 +48,10 @@ from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
+
+if TYPE_CHECKING:
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.planning.forecast import Forecast
 
 _log = logging.getLogger("penstock.engine.session")
 LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
@@ -216,7 +218,7 @@ class Session:
             return (yield from self._formed(wider, checkpoints))
 
     def prepare(self, *programs: Program) -> None:
-        """Reserve memory for several programs at once, so that later ones find the edges that earlier ones read.
+        """Import what programs need, and reserve memory for all: later ones find the edges that earlier ones read.
 
         Call it before they run. If one of them alone would have room for all its edges and together they do not, or if
         the budget is too small for all of them, each run reserves its own memory. Phases whose needs are known only
@@ -227,6 +229,9 @@ class Session:
         *programs : Program
             The programs that will run, in any order.
         """
+        with stage("imports"):
+            for one in programs:
+                self._kernel_class(needs_rows(one))
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
             try:
@@ -266,6 +271,8 @@ class Session:
         with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
+            from penstock.engine.planning.forecast import forecast
+
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
         return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
@@ -273,7 +280,8 @@ class Session:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
-        self._shared, self._whole = fields_for(program, self.graph.vertices, self.graph.vertex_dtype), program
+        count, dtype, threads = self.graph.vertices, self.graph.vertex_dtype, self.config.thread_count
+        self._shared, self._whole = fields_for(program, count, dtype, threads=threads), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check_program_on(self.graph, phase)
@@ -415,34 +423,42 @@ class Session:
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, given)
+            return State(program, kernels.author, 0, count, dtype, given, self.config.thread_count)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
-            self._kernels[key] = self._compiled(program, weighted)
+            with stage("imports"):
+                self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
-        """Import the kernels that the session runs, with the compiler of these alone, and bind the program to them."""
-        dtype, threads = self.graph.vertex_dtype, self.config.thread_count
-        if self.config.kernels == "reference":
-            from penstock.engine.kernels.reference.rows import ReferenceRowKernels
-            from penstock.engine.kernels.reference.vertex import ReferenceKernels
-
-            reference = ReferenceRowKernels if needs_rows(program) else ReferenceKernels
-            return reference(program, dtype, weighted, threads)
+        dtype = self.graph.vertex_dtype
+        with stage("imports"):
+            kernels = self._kernel_class(needs_rows(program))
         if self._has_host_kernels:
-            from penstock.engine.kernels.host.launch import HostKernels
+            return cast(Kernels[Any], kernels(program, dtype, weighted, self.config.thread_count))
+        return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))
+
+    def _kernel_class(self, whole_rows: bool) -> Any:
+        """Import the kernels that programs run on here, and no compiler but theirs."""
+        if self.config.kernels == "reference":
+            from penstock.engine.kernels.reference import rows, vertex
+
+            return rows.ReferenceRowKernels if whole_rows else vertex.ReferenceKernels
+        if not self._has_host_kernels:
+            from penstock.engine.kernels.cuda import launch as cuda_launch
+            from penstock.engine.kernels.cuda import launch_rows as cuda_launch_rows
+
+            return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
+        if whole_rows:
             from penstock.engine.kernels.host.launch_rows import HostRowKernels
 
-            return (HostRowKernels if needs_rows(program) else HostKernels)(program, dtype, weighted, threads)
-        from penstock.engine.kernels.cuda.launch import CudaKernels
-        from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
+            return HostRowKernels
+        from penstock.engine.kernels.host.launch import HostKernels
 
-        placed = CudaRowKernels if needs_rows(program) else CudaKernels
-        return placed(program, dtype, weighted, self._device, self._indexes)
+        return HostKernels
 
     @property
     def _has_host_kernels(self) -> bool:

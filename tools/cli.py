@@ -20,7 +20,7 @@ import click
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools.base import out_of_memory, user_traceback
+from penstock.tools.base import cycles, out_of_memory, user_traceback
 from penstock.tools.base.signals import Stopped
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ COMMANDS = {
     "demo": "Convert and run a real and a generated graph, in seconds.",
     "bench": "Measure this machine, and Penstock against others.",
 }
+IMPORTING = ("run",)
+"""Commands that import most of what they need later, and call `cycles.resume` themselves."""
 
 
 class LazyGroup(click.Group):
@@ -53,6 +55,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"penstock.tools.commands.{cmd_name}")
+        if cmd_name not in IMPORTING:
+            cycles.resume()
         command: click.Command = module.command
         return command
 

@@ -4,15 +4,12 @@ Python takes a folder without `__init__.py` for a package, too. Penstock once ke
 sources; pip leaves those where they are, and an editable installation is then found after them.
 """
 
-import gc
 import importlib.util
 import os
 import sys
 from typing import NoReturn
 
 FLOORS = ("storage", "transfer", "engine")
-COLLECT_AFTER = 10_000
-"""Objects made and not freed before Python looks for unused cycles among them: importing makes many, and no cycles."""
 
 
 def leftovers() -> str | None:
@@ -34,15 +31,17 @@ def main() -> NoReturn:
     if trouble is not None:
         print(f"penstock: {trouble}", file=sys.stderr)
         sys.exit(2)
-    gc.set_threshold(COLLECT_AFTER)
     # NumPy's BLAS starts a thread for each core as it is imported, and all of them spin; nothing here gives them work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from penstock.tools.base import cycles
+
+    cycles.pause()
     from penstock.tools.cli import main as run
 
     try:
         run()
     finally:
-        gc.freeze()  # Python searches all that is left for cycles once more at the end, unless it is told not to
+        cycles.leave_out()
 
 
 if __name__ == "__main__":

@@ -8,23 +8,20 @@ is the built-in one. Owns the order and the shares. Refuses to store anything (t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.calibration import probes as timing
+from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.kernels.host.probes import HostProbes, Probes
-from penstock.storage.base import hardware_info
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import doublings
 from penstock.storage.base.time_budget import TimeBudget
-from penstock.storage.format.graph import Graph
 from penstock.storage.read.probes import BLOCK_BYTES, PLACES, decode_rates, disk_rate, made_chunks, stored_chunks
 from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
 from penstock.transfer.calibration.copy_probe import copy_rates
@@ -81,24 +78,6 @@ def _power_below(wanted: int, memory_bytes: int | None) -> int:
     return max(LEAST_ARENA, min(wanted, 1 << max(0, eighth.bit_length() - 1)))
 
 
-@dataclass(frozen=True)
-class Material:
-    """What to measure besides the device: a graph whose frames are decoded, files whose disk is read; both optional."""
-
-    graph: Graph | None = None
-    files: Sequence[Path] = ()
-
-    @classmethod
-    def of(cls, graph: Graph) -> Material:
-        """A graph on disk and the files that hold its edges; nothing of a graph in memory."""
-        return cls(graph, graph.files[1:] or graph.files)
-
-    @property
-    def disk(self) -> str:
-        """The name under which the files' disk is measured: several disks that are read at once count as one."""
-        return "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
-
-
 @dataclass
 class _Found:
     """What has been measured so far."""
@@ -121,11 +100,6 @@ class _Found:
             self.tables[table] = samples
         else:
             self.missing[table] = LEFT_OUT
-
-
-def machine_facts(device: Device) -> dict[str, Any]:
-    """Return what the rates depend on: this machine and the device."""
-    return hardware_info.facts() | {"device": device.facts()}
 
 
 def device_named(name: str) -> Device:

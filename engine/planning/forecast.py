@@ -22,7 +22,6 @@ from penstock.engine.resources.device_memory_plan import (
 )
 from penstock.engine.resources.host_edge_source import host_staging
 from penstock.engine.resources.host_resources import budget_of, host_division, host_options, host_rates, make_cache
-from penstock.engine.resources.requirements_types import id_bytes
 from penstock.engine.state.row_prefix_cache import prefix_bytes
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
@@ -223,13 +222,12 @@ def _device_memory(
 
 def _host_memory(graph: Graph, config: Config, needs: MemoryRequest, divided: HostBudget | None) -> Memory:
     """All but what caches take."""
-    ids = id_bytes(graph)
     parts = {
         "state": needs.state_bytes,
         "index": needs.index_bytes,
-        "ids": ids,
+        "ids": needs.id_bytes,
         "program": needs.working_bytes,
-        "other": needs.other_bytes - ids,
+        "other": needs.other_bytes,
     }
     if divided is not None:
         budget = budget_of(config, needs, graph, config.partition_bytes)

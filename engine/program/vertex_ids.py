@@ -97,11 +97,17 @@ def in_original_order(graph: Graph) -> bool:
 
     It is unless hubs come first, or a graph in memory was given its ids in another order.
     """
-    options = graph.provenance.get("options")
-    if graph.original is None or graph.left is not None or (isinstance(options, dict) and not options.get("hub_sort")):
+    if surely_in_original_order(graph):
         return True
     ids = vertex_names(graph)
     return bool(np.all(ids[1:] >= ids[:-1]))
+
+
+def surely_in_original_order(graph: Graph) -> bool:
+    """Whether `in_original_order` without a look at the ids."""
+    options = graph.provenance.get("options")
+    sorted_ids = isinstance(options, dict) and not options.get("hub_sort")
+    return graph.original is None or graph.left is not None or sorted_ids
 
 
 def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:

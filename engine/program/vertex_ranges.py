@@ -15,9 +15,9 @@ from penstock.storage.base.budget import cores
 from penstock.storage.results.row_ranges import map_ranges
 
 Found = TypeVar("Found")
-ROWS = 1 << 16
+ROWS = 1 << 15
 """Vertices of a range: its copies fit a core's cache, and NumPy's calls take longer than Python's."""
-THREADS = 8
+THREADS = 4
 """Most threads: so many keep the memory busy, and copies are bounded."""
 
 

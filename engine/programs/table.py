@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from penstock.engine.program.program import Program
-from penstock.engine.programs.adsorption import Adsorption
-from penstock.engine.programs.betweenness import Betweenness
-from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.cdlp import CDLP
-from penstock.engine.programs.collaborative import CollaborativeFiltering
-from penstock.engine.programs.coloring import Coloring
-from penstock.engine.programs.degrees import Degrees
-from penstock.engine.programs.hits import HITS
-from penstock.engine.programs.independent_set import MaximalIndependentSet
-from penstock.engine.programs.katz import Katz
-from penstock.engine.programs.kcore import Coreness, KCore
-from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.personalized import PPR
-from penstock.engine.programs.php import PHP
-from penstock.engine.programs.reachability import Reachability
-from penstock.engine.programs.scc import SCC
-from penstock.engine.programs.sssp import SSSP
-from penstock.engine.programs.triangles import LCC, Triangles
-from penstock.engine.programs.wcc import WCC
-from penstock.engine.programs.widest import WidestPath
 from penstock.storage.base.errors import InputError
 
-PROGRAMS: dict[str, type[Program]] = {
-    "bfs": BFS,
-    "sssp": SSSP,
-    "reachability": Reachability,
-    "widest": WidestPath,
-    "betweenness": Betweenness,
-    "pagerank": PageRank,
-    "personalized_pagerank": PPR,
-    "katz": Katz,
-    "hits": HITS,
-    "php": PHP,
-    "adsorption": Adsorption,
-    "wcc": WCC,
-    "scc": SCC,
-    "cdlp": CDLP,
-    "degrees": Degrees,
-    "coreness": Coreness,
-    "kcore": KCore,
-    "triangles": Triangles,
-    "lcc": LCC,
-    "mis": MaximalIndependentSet,
-    "coloring": Coloring,
-    "cf": CollaborativeFiltering,
-}
+
+class _Programs(Mapping[str, type[Program]]):
+    """Classes by name, each imported when it is asked for: a run needs one of them. homes: `file:Class`, by name."""
+
+    def __init__(self, homes: dict[str, str]) -> None:
+        self._homes = homes
+
+    def __getitem__(self, name: str) -> type[Program]:
+        """The class of a program."""
+        file, _, kind = self._homes[name].partition(":")
+        found: type[Program] = getattr(importlib.import_module(f"penstock.engine.programs.{file}"), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        """Return how many programs there are."""
+        return len(self._homes)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a program of this name."""
+        return name in self._homes
+
+
+PROGRAMS: Mapping[str, type[Program]] = _Programs(
+    {
+        "bfs": "bfs:BFS",
+        "sssp": "sssp:SSSP",
+        "reachability": "reachability:Reachability",
+        "widest": "widest:WidestPath",
+        "betweenness": "betweenness:Betweenness",
+        "pagerank": "pagerank:PageRank",
+        "personalized_pagerank": "personalized:PPR",
+        "katz": "katz:Katz",
+        "hits": "hits:HITS",
+        "php": "php:PHP",
+        "adsorption": "adsorption:Adsorption",
+        "wcc": "wcc:WCC",
+        "scc": "scc:SCC",
+        "cdlp": "cdlp:CDLP",
+        "degrees": "degrees:Degrees",
+        "coreness": "kcore:Coreness",
+        "kcore": "kcore:KCore",
+        "triangles": "triangles:Triangles",
+        "lcc": "triangles:LCC",
+        "mis": "independent_set:MaximalIndependentSet",
+        "coloring": "coloring:Coloring",
+        "cf": "collaborative:CollaborativeFiltering",
+    }
+)
 
 
 def named(name: str) -> type[Program]:

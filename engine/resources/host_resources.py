@@ -8,7 +8,7 @@ budget that cannot work.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from penstock.engine.resources.ownership import owners
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
+from penstock.storage.format.degrees import READS
 from penstock.storage.read.partition_cache import Allocate, Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
@@ -24,6 +25,7 @@ from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.device_budget import DeviceBudget
 from penstock.transfer.planning.host_budget import (
+    DECODE_BYTES,
     HostBudget,
     HostBudgetRequest,
     check_fixed,
@@ -162,7 +164,10 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
     """
     if graph.out.arrays is None and needs.adjacencies:
         return divide_host_memory(config, needs, graph, config.partition_bytes)
-    check_fixed(budget_of(config, needs, graph, config.partition_bytes))
+    budget = budget_of(config, needs, graph, config.partition_bytes)
+    if graph.out.arrays is None:  # reading degrees for the index takes what reading edges has buffers for otherwise
+        budget = replace(budget, fixed=budget.fixed + max(READS, config.thread_count) * DECODE_BYTES)
+    check_fixed(budget)
     return None
 
 

@@ -9,12 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+from penstock.engine.program.vertex_ids import surely_in_original_order
+
 if TYPE_CHECKING:
     from penstock.engine.resources.traversal import Traversal
     from penstock.storage.format.graph import Adjacency, Graph
 
 SMALL_CHANGE = 4 << 20
 """Bytes for what is too small to be counted one by one."""
+ID_BYTES, SORTED_ID_BYTES, STRING_ID_BYTES = 20, 36, 64
+"""Bytes for a vertex' original id: a number, a number in an order that internal ids do not have, a string."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,8 @@ class MemoryRequest:
     """What a run asks of its equipment: adjacencies whose edges it reads, their weights, and what else takes memory.
 
     indexed: adjacencies whose row index it reads. state_bytes: vertex state, and arrays that a run keeps beside it.
-    working_bytes: what a program's own functions take on the host. other_bytes: original ids, and small change.
+    working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
+    on the host.
     heads: whether row heads would serve it (pulls that leave early).
     """
 
@@ -32,6 +38,7 @@ class MemoryRequest:
     state_bytes: int
     working_bytes: int
     other_bytes: int
+    id_bytes: int
     heads: bool = False
 
     @classmethod
@@ -42,7 +49,7 @@ class MemoryRequest:
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
         indexed = _united([*stored, graph.out])
-        return cls(stored, indexed, weighted, state_bytes, working_bytes, id_bytes(graph) + SMALL_CHANGE)
+        return cls(stored, indexed, weighted, state_bytes, working_bytes, SMALL_CHANGE, id_bytes(graph))
 
     @property
     def edge_bytes(self) -> int:
@@ -62,7 +69,7 @@ class MemoryRequest:
     @property
     def fixed(self) -> int:
         """What of the host's memory is taken besides edges."""
-        return self.device_bytes + self.working_bytes
+        return self.device_bytes + self.working_bytes + self.id_bytes
 
     def covers(self, other: MemoryRequest, spare: int = 0) -> bool:
         """Whether resources made for these needs, with `spare` bytes unused, suffice for the other's."""
@@ -78,6 +85,7 @@ class MemoryRequest:
             state_bytes=max(self.state_bytes, other.state_bytes),
             working_bytes=max(self.working_bytes, other.working_bytes),
             other_bytes=max(self.other_bytes, other.other_bytes),
+            id_bytes=max(self.id_bytes, other.id_bytes),
         )
 
     def and_also(self, other: MemoryRequest) -> MemoryRequest:
@@ -97,5 +105,15 @@ def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
 
 
 def id_bytes(graph: Graph) -> int:
-    """Original ids while results are translated."""
-    return 0 if graph.original is None else 17 * graph.vertices
+    """Original ids while results are translated, groups counted by them, and the table written in their order.
+
+    Numbers: ids, what is translated to them, and as much again where they are sorted first. Strings: for ids and what
+    is translated to them each the text, and 16 bytes.
+    """
+    original = graph.original
+    if original is None:
+        return 0
+    if graph.id_dtype.kind == "T":
+        text = 0 if isinstance(original, np.ndarray) else 3 * original.arrays[-1].spec.items
+        return STRING_ID_BYTES * graph.vertices + text
+    return (ID_BYTES if surely_in_original_order(graph) else SORTED_ID_BYTES) * graph.vertices

@@ -63,7 +63,9 @@ def block_capacity(indexes: Sequence[Index], most: int) -> int:
     longest = 0
     for first in range(0, indexes[0].vertices, ROWS):
         last = min(first + ROWS, indexes[0].vertices)
-        degrees = np.sum([index.degrees(first, last) for index in indexes], axis=0)
+        degrees = np.zeros(last - first, dtype=np.int64)
+        for index in indexes:
+            index.add_lengths(first, degrees)
         longest = max(longest, int(degrees.max()))
     return max(most, longest)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import (
-    Field,
     Program,
     author_function,
     fields_of,
@@ -22,6 +21,7 @@ from penstock.engine.program.program import (
     value_of,
 )
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import map_ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,7 @@ SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
 DENSE = 32  # at most so many bits for each position: they are packed rather than set one by one
 MASKED = 1 << 22  # items of a mask that are added together, whole spans
+FILLED = 1 << 22  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 
 
@@ -104,10 +105,12 @@ class State:
         last: int,
         vertex_dtype: Any,
         given: Mapping[str, NDArray[Any]] | None = None,
+        threads: int = 1,
     ) -> None:
         count = last - first
         self.first, self.last = first, last
-        self.fields = fields_for(program, count, vertex_dtype, given)
+        self._threads = threads
+        self.fields = fields_for(program, count, vertex_dtype, given, threads)
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
@@ -124,7 +127,8 @@ class State:
         """Give messages a place of their own (synchronous runs); else they go into the first field."""
         first_field = next(iter(self.fields.values()))
         if self.incoming is None:
-            self.incoming = _array((len(first_field), *self.message_shape), self.identity, self.sent.dtype)
+            shape = len(first_field), *self.message_shape
+            self.incoming = _array(shape, self.identity, self.sent.dtype, self._threads)
             self.touched = Bitmap.empty(len(first_field))
 
     @cached_property
@@ -196,17 +200,22 @@ class State:
 
 
 def fields_for(
-    program: Program, count: int, vertex_dtype: Any, given: Mapping[str, NDArray[Any]] | None = None
+    program: Program,
+    count: int,
+    vertex_dtype: Any,
+    given: Mapping[str, NDArray[Any]] | None = None,
+    threads: int = 1,
 ) -> dict[str, NDArray[Any]]:
     """The program's fields, name -> array (count, *shape): those that are given, the others at their first values.
 
+    threads: how many fill them, for the first touch of memory takes longer than its filling.
     Raises InputError for one that is given and of another dtype or shape.
     """
     made = {}
     for name, spec in fields_of(program).items():
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
         if given is None or name not in given:
-            made[name] = _filled(spec, count, dtype)
+            made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, threads)
             continue
         check_alike(name, (dtype, (count, *spec.shape)), given[name])
         made[name] = given[name]
@@ -230,13 +239,13 @@ def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, in
     }
 
 
-def _filled(spec: Field, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    return _array((count, *spec.shape), value_of(spec.fill, dtype), dtype)
-
-
-def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any], threads: int) -> NDArray[Any]:
     """Full of one value; zeros cost nothing until they are touched, and a phase's fields may be another's."""
-    return np.full(shape, first, dtype=dtype) if first != 0 else np.zeros(shape, dtype=dtype)
+    if first == 0:
+        return np.zeros(shape, dtype=dtype)
+    array: NDArray[Any] = np.empty(shape, dtype=dtype)
+    map_ranges(lambda v0, v1: np.copyto(array[v0:v1], first, casting="unsafe"), shape[0], FILLED, threads)
+    return array
 
 
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from penstock.storage.clocks.stage_clock import stage
+
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
 
@@ -34,8 +36,9 @@ class JitFunction:
         return self._compiled
 
     def _compile(self) -> Any:
-        import numba
-        from penstock.storage.base.kernel_cache import kept
+        with stage("imports"):
+            import numba
+            from penstock.storage.base.kernel_cache import kept
 
         return kept(numba.njit(nogil=True)(self.py_func))
 

@@ -6,6 +6,7 @@ from concurrent.futures import Executor, Future, wait
 from typing import TypeVar
 
 from penstock.storage.base.threads import ThreadPool
+from penstock.storage.clocks import stage_clock
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,7 +45,7 @@ def map_ranges(function: Callable[[int, int], Result], count: int, step: int, th
     threads = min(threads, len(ranges))
     if threads <= 1:
         return [function(*each) for each in ranges]
-    with ThreadPool(threads, "penstock-ranges") as pool:
+    with ThreadPool(threads, "penstock-ranges") as pool, stage_clock.waiting():
         return list(ordered_map(pool, lambda each: function(*each), ranges, len(ranges)))
 
 

@@ -24,9 +24,9 @@ STAGES = (
 )  # fmt: skip
 """Every stage, in the order in which a job comes to them first.
 
-imports: from the start of the process, with options read. kernels: compiled ones are loaded. page_locking: memory for
-a device is touched and registered. state: memory is planned, every vertex gets its first values. summary: last values
-are fetched, checked and summed up. closing: threads end, memory is given back.
+imports: from the start of the process, with options read, and modules that are loaded later. kernels: compiled ones are
+loaded. page_locking: memory for a device is touched and registered. state: memory is planned, every vertex gets its
+first values. summary: last values are fetched, checked and summed up. closing: threads end, memory is given back.
 """
 
 
@@ -123,7 +123,7 @@ class StageClock:
         self._beside: dict[str, BusyTimer] = {}
         self._bytes: dict[str, int] = {}
         self._compiled_within: dict[str, float] = {}
-        self._waiting = False
+        self._waiting = 0
         self._code_beside = dict.fromkeys(_CODE, 0)
 
     def turn_to(self, stage: str) -> None:
@@ -165,7 +165,7 @@ class StageClock:
         if threading.get_ident() == self._walker:
             with self._lock:
                 self._settle()
-                self._waiting = begins
+                self._waiting += 1 if begins else -1
 
     def _beside_code(self, stage: str, more: int) -> None:
         """Another thread has begun to compile or load kernels, or has ended."""

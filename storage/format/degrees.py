@@ -22,8 +22,12 @@ READS = 4
 
 
 def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Index:
-    """Return the row index of an adjacency of so many edges. Raises RunError where its degrees are damaged."""
-    spec, own, counting = degrees.spec, threading.local(), threading.Lock()
+    """Return the row index of an adjacency of so many edges. Raises RunError where its degrees are damaged.
+
+    threads: how many decode at once.
+    """
+    spec, own = degrees.spec, threading.local()
+    decoding, counting = threading.Semaphore(threads), threading.Lock()
 
     def unequal(total: str) -> RunError:
         return RunError(
@@ -36,7 +40,9 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
         if not hasattr(own, "items"):
             own.decoder, own.items = Decoder(), np.empty(min(spec.items, spec.chunk_items), spec.kind)
         out: NDArray[Any] = own.items[: spec.chunk_length(chunk)]
-        degrees.decode(chunk, degrees.read(chunk), own.decoder, out)
+        frame = degrees.read(chunk)
+        with decoding:
+            degrees.decode(chunk, frame, own.decoder, out)
         with counting:
             meter.bytes += int(degrees.lengths[chunk])
         # Floats cannot wrap around; where their sum is at most twice the edges, the integer sum cannot either.

@@ -191,7 +191,8 @@ def _same(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
     """Whether two arrays of one shape hold the same, to the bit where they are numbers."""
     if wanted.dtype.kind == "T":
         return bool((found == wanted.astype(object)).all())
-    return found.tobytes() == wanted.tobytes()
+    bits = f"u{wanted.itemsize}"
+    return np.array_equal(found.view(bits), wanted.view(bits))
 
 
 def read_manifest(held: OpenFile) -> Manifest:

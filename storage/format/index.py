@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import map_ranges
 
@@ -39,6 +40,16 @@ def _starts(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
     for i in range(len(out)):
         v = v0 + i
         out[i] = bases[v >> shift] + np.int64(offsets[v])
+
+
+@jit
+def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
+    start = bases[v0 >> shift] + np.int64(offsets[v0])
+    for i in range(len(out)):
+        v = v0 + i + 1
+        end = bases[v >> shift] + np.int64(offsets[v])
+        out[i] += end - start
+        start = end
 
 
 @jit
@@ -120,8 +131,15 @@ class Index:
         return out
 
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
-        """Return the lengths of rows v0..v1-1."""
-        return np.diff(self.starts(v0, v1 + 1)) if v1 > v0 else np.empty(0, np.int64)
+        """Return the lengths of rows v0..v1-1, int64."""
+        out = np.zeros(max(0, v1 - v0), np.int64)
+        self.add_lengths(v0, out)
+        return out
+
+    def add_lengths(self, v0: int, out: NDArray[np.int64]) -> None:
+        """Add the lengths of as many rows from v0 on to ``out``."""
+        if len(out):
+            _add_lengths(self.bases, self.offsets, self.shift, v0, out)
 
     def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the lengths of these rows, in any order."""
@@ -235,10 +253,9 @@ def _ended(index: Index, edges: int) -> bool:
 
 def from_offsets(offsets: NDArray[Any]) -> Index:
     """Build the index from CSR offsets of shape (vertices + 1,), rising from 0."""
-    step = 1 << 20
 
-    def batches() -> Iterable[NDArray[Any]]:
-        for first in range(0, len(offsets) - 1, step):
-            yield np.diff(offsets[first : first + step + 1].astype(np.int64))
+    def load(chunk: int) -> NDArray[np.int64]:
+        starts = offsets[chunk * STEP : (chunk + 1) * STEP + 1].astype(np.int64)
+        return starts[1:] - starts[:-1]
 
-    return from_degrees(len(offsets) - 1, batches)
+    return from_chunks(len(offsets) - 1, STEP, load, cores())

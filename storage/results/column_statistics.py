@@ -62,8 +62,14 @@ def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -
     """Count rows that have a value; find the least and the largest number (NaN where there is one)."""
 
     def find(first: int, last: int) -> tuple[int, Any, Any]:
-        found = present_values(values[first:last], absent)
-        return (len(found), found.min(), found.max()) if found.size else (len(found), None, None)
+        found = values[first:last]
+        present = None if absent is None else found != absent
+        count = len(found) if present is None else int(np.count_nonzero(present))
+        if found.size == 0 or count == 0:
+            return count, None, None
+        if present is not None and count < len(found):  # faster than to leave the others out
+            found = np.where(present, found, found[present.argmax()])
+        return count, found.min(), found.max()
 
     parts = list(map_ranges(find, len(values), threads=threads))
     least = [part[1] for part in parts if part[1] is not None]

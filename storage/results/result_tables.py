@@ -131,7 +131,10 @@ def _by_arrow(name: str) -> Save:
     def save(path: Path, columns: Columns, options: WriteOptions) -> None:
         from penstock.storage.results import arrow_tables  # Arrow takes longer to import than a small run takes
 
-        getattr(arrow_tables, name)(path, columns, options)
+        try:
+            getattr(arrow_tables, name)(path, columns, options)
+        finally:
+            arrow_tables.release_memory()
 
     return save
 

@@ -1,8 +1,9 @@
 """Two checkouts on one machine in one run: each in its own process, in turn, one value at a time.
 
 Both processes run the suites of this checkout, each with the package of its own: `PYTHONPATH` begins with a folder of
-links to its four floors. While one prepares and measures, the other waits. They talk over pipes: a child reads the
-suites and choices as a line of JSON, then an empty line for each turn, and answers each with a line of JSON.
+links to its four floors and its `__init__.py`. While one prepares and measures, the other waits. They talk over pipes:
+a child reads the suites and choices as a line of JSON, then an empty line for each turn, and answers each with a line
+of JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class Side:
         self.values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         links = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (links / "penstock").mkdir()
-        (links / "penstock" / "__init__.py").touch()  # else an installed one comes first, whose floors are others
+        package = (
+            root.resolve() / "tools" / "package" / "__init__.py"
+        )  # else an installed one, with other floors, is first
+        (links / "penstock" / "__init__.py").symlink_to(package)
         for floor in FLOORS:
             (links / "penstock" / floor).symlink_to(root.resolve() / floor)
         path = os.pathsep.join(filter(None, (str(links), os.environ.get("PYTHONPATH"))))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from penstock.engine.calibration.calibrate import Effort, Material, calibrate
+from penstock.engine.calibration.calibrate import Effort, calibrate
+from penstock.engine.calibration.material import Material
 from penstock.engine.kernels.cuda.probes import CudaProbes
 from penstock.engine.kernels.host.probes import RUNS, Runs
 from penstock.transfer.devices.cuda import CudaDevice

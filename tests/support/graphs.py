@@ -91,8 +91,10 @@ def on_disk(edges: EdgeList, path: Path, *, both: bool = True, chunk_edges: int 
     return Graph.open(path)
 
 
-def write(edges: EdgeList, path: Path, *, both: bool = True, **options: Any) -> None:
-    """Write a graph file."""
+def write(
+    edges: EdgeList, path: Path, *, both: bool = True, original: NDArray[Any] | None = None, **options: Any
+) -> None:
+    """Write a graph file. original: ids, if they are others than 0, 1, 2 ..."""
     settings: dict[str, Any] = {
         "vertices": edges.vertices,
         "directed": edges.directed,
@@ -107,6 +109,8 @@ def write(edges: EdgeList, path: Path, *, both: bool = True, **options: Any) -> 
         adjacencies["in"] = _csr(edges.reversed())
     with GraphWriter(path, **settings) as writer:
         writer.input_edges = len(edges.sources)
+        if original is not None:
+            writer.original_ids(original)
         for direction, (offsets, neighbors, weights) in adjacencies.items():
             adjacency = writer.adjacency(direction)
             adjacency.append(neighbors, weights)

@@ -19,7 +19,7 @@ from penstock.tools.base.progress import waiting
 from penstock.tools.run import rates as kept
 
 if TYPE_CHECKING:
-    from penstock.engine.calibration.calibrate import Material
+    from penstock.engine.calibration.material import Material
     from penstock.transfer.calibration.calibration import Calibration
     from penstock.transfer.devices.device import Device
 
@@ -45,7 +45,8 @@ def command(device: str, place: Path | None, quick: bool, force: bool, console: 
       penstock calibrate --quick --json
       penstock calibrate --file /mnt/ssd --force
     """
-    from penstock.engine.calibration.calibrate import device_named, machine_facts
+    from penstock.engine.calibration.calibrate import device_named
+    from penstock.engine.calibration.material import machine_facts
     from penstock.storage.base.hardware_info import fingerprint
 
     with closing(device_named(device)) as opened:
@@ -86,7 +87,7 @@ def _measure(device: Device, known: Calibration | None, material: Material, *, q
 @contextmanager
 def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
-    from penstock.engine.calibration.calibrate import Material
+    from penstock.engine.calibration.material import Material
     from penstock.storage.format.graph import Graph
     from penstock.storage.read.probes import write_probe_file
 

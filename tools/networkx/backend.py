@@ -2,8 +2,8 @@
 
 networkx finds it by the entry points `networkx.backends` and `networkx.backend_info` and calls it with graphs converted
 by `convert_from_nx`, which it keeps (so a graph may have weights that a call does not ask for). Answers have networkx's
-keys, rules and exceptions. networkx and the engine are imported only when called, since networkx reads `get_info`
-whenever it is imported itself. Options of a run may be given beside the arguments of networkx (`threads=4`).
+keys, rules and exceptions. networkx and the engine are imported only when called. Options of a run may be given beside
+the arguments of networkx (`threads=4`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.tools.networkx.info import FUNCTIONS
+from penstock.tools.networkx.info import get_info as get_info  # an editable installation may look for it here
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,32 +23,6 @@ if TYPE_CHECKING:
 Node = Hashable
 
 _NO_FUNCTION = "weight is a function; give the name of an edge attribute"
-
-FUNCTIONS = (
-    "connected_components",
-    "descendants",
-    "has_path",
-    "is_connected",
-    "is_weakly_connected",
-    "number_connected_components",
-    "number_weakly_connected_components",
-    "pagerank",
-    "single_source_dijkstra_path_length",
-    "single_source_shortest_path_length",
-    "weakly_connected_components",
-)
-
-
-def get_info() -> dict[str, Any]:
-    """What networkx shows of the backend in its documentation."""
-    note = {"additional_docs": "Options of penstock.engine.run may be given by name.", "additional_parameters": {}}
-    return {
-        "backend_name": "penstock",
-        "project": "penstock",
-        "package": "penstock",
-        "short_summary": "Algorithms on graphs larger than memory, on CPU and GPU.",
-        "functions": dict.fromkeys(FUNCTIONS, note),
-    }
 
 
 class PenstockGraph:

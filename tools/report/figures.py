@@ -43,7 +43,8 @@ Panel = Callable[[Any, RunMetrics], None]
 
 def pictures(run: RunMetrics, *, alone: bool) -> dict[str, Any]:
     """The figures of a run by name; alone: they say what they are of. Raises InputError without matplotlib."""
-    found = {} if run.account is None else {"stages": stage_bar(run.account, WIDTH)}
+    account = run.account
+    found = {} if account is None or not account.stages else {"stages": stage_bar(account, WIDTH)}
     found["time"] = _time(run)
     if run.iterations:
         found["iterations"] = _iterations(run)

@@ -113,6 +113,7 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
     return [
         ("run", _how(run)),
         ("with loading", None if total is None else seconds(total)),
+        ("whole job", _longest(run.account)),
         ("graph", f"{graph.get('vertices', 0):,} vertices, {graph.get('edges', 0):,} edges{size}"),
         ("device", f"{device['name']}, {job.get('threads', 1)} threads" if not run.linked else device["name"]),
         ("machine", machine.get("processor")),
@@ -124,6 +125,14 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
         ("options", options or None),
         ("started", job.get("started")),
     ]
+
+
+def _longest(account: Account | None) -> str | None:
+    """`5.24 s, longest: iterations, 61 %`; None where stages are not known."""
+    if account is None or account.longest is None:
+        return None
+    name = STAGE_NAMES.get(account.longest, account.longest)
+    return f"{seconds(account.wall)}, longest: {name}, {percent(account.share(account.longest))}"
 
 
 def _checkpoints(run: RunMetrics) -> str | None:

@@ -19,22 +19,15 @@ NAMED = 0.06
 
 
 def stage_bar(account: Account, width: float) -> Any:
-    """One bar as long as the wall time; its parts are the stages, in the order in which a job comes to them first."""
+    """One bar as long as the wall time; its parts are the stages, at least one, in their usual order."""
     figure = canvas(width, 2.3)
     panel = figure.subplots()
     left = 0.0
     for stage, took in account.stages.items():
         label = f"{STAGE_NAMES.get(stage, stage)} {seconds(took)}"
-        panel.barh(
-            0,
-            took,
-            left=left,
-            height=0.7,
-            color=COLOURS.get(stage, OTHER),
-            edgecolor="white",
-            linewidth=0.6,
-            label=label,
-        )
+        label = f"{STAGE_NAMES.get(stage, stage).lstrip('_')} {seconds(took)}"  # matplotlib hides those with _ in front
+        style: dict[str, Any] = {"height": 0.7, "edgecolor": "white", "linewidth": 0.6}
+        panel.barh(0, took, left=left, color=COLOURS.get(stage, OTHER), label=label, **style)
         if account.share(stage) >= NAMED:
             style = {"ha": "center", "va": "center", "fontsize": 8.5, "color": AUTO}
             panel.text(left + took / 2, 0, percent(account.share(stage)), **style)

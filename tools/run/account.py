@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.storage.clocks.compile_times import compile_times
 from penstock.storage.clocks.stage_clock import STAGES, StageClock, StageTimes
+from penstock.tools.base.output import seconds
 
 STAGE_NAMES = {
     "imports": "imports, options",
@@ -26,6 +27,8 @@ STAGE_NAMES = {
     "other": "other",
 }
 """What people read for each of STAGES."""
+SAID = 3
+"""Stages that are named below an answer."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Account:
         """What has passed since `earlier`, of the same job."""
         compiled, loaded = self.compiled - earlier.compiled, self.loaded - earlier.loaded
         return Account(self.times.since(earlier.times), compiled, loaded)
+
+    def line(self) -> str:
+        """For people: ``whole job 5.24 s: iterations 3.18 s; row index 1.3 s``, the longest stages first."""
+        longest = sorted(self.stages, key=self.stages.__getitem__, reverse=True)[:SAID]
+        told = [f"{STAGE_NAMES.get(name, name)} {seconds(self.stages[name])}" for name in longest]
+        return f"whole job {seconds(self.wall)}: {'; '.join(told)}"
 
     def facts(self) -> dict[str, Any]:
         """For machines."""

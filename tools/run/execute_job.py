@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.tools.base import cycles
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
@@ -110,6 +111,7 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs)
+        cycles.resume()
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, placed))
@@ -150,9 +152,9 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
         with stage("writing") as meter:
-            progress = partial(setattr, meter, "bytes")
+            written = partial(setattr, meter, "bytes")
             summary.result.write(
-                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=progress
+                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written
             )
             meter.bytes = wanted.path.stat().st_size
         with stage("summary"):
@@ -181,6 +183,7 @@ def _print_answers(job: Job, finished: list[Finished], used: UsedRates, clock: J
     lines = [line for one in finished for line in one.told.lines]
     clock.clock.turn_to("other")
     whole = clock.account()
+    lines.append(whole.line())
     facts: dict[str, Any] = {"command": "run"}
     if job.source is None:
         facts |= each[0] | whole.facts()

@@ -96,11 +96,12 @@ def rates_for(
     a link, or come from disk because host memory does not hold them, the machine is measured, if `measure`. `note`
     takes a line for people. Raises InputError for a bad --rates file or bad options.
     """
-    from penstock.engine.calibration.calibrate import Material, machine_facts
-    from penstock.engine.resources.config import Config
-    from penstock.engine.resources.device_resources import device_of, fits
-    from penstock.storage.base.hardware_info import fingerprint
-    from penstock.transfer.devices.host import HostDevice
+    with stage("imports"):
+        from penstock.engine.calibration.material import Material, machine_facts
+        from penstock.engine.resources.config import Config
+        from penstock.engine.resources.device_resources import device_of, fits
+        from penstock.storage.base.hardware_info import fingerprint
+        from penstock.transfer.devices.host import HostDevice
 
     config = Config.of(**options)
     material = Material.of(graph)

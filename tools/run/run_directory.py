@@ -185,7 +185,7 @@ def _effective(job: Job, session: Session, used: UsedRates) -> str:
 
 def _facts_of(session: Session) -> dict[str, Any]:
     """What a run was made with, and on."""
-    from penstock.engine.calibration.calibrate import machine_facts
+    from penstock.engine.calibration.material import machine_facts
     from penstock.storage.format.fingerprint import fingerprint
     from penstock.transfer.devices.host import HostDevice
 

@@ -27,7 +27,8 @@ def count() -> int:
     """How many CUDA devices there are; 0 where CuPy is not installed or sees none."""
     if importlib.util.find_spec("cupy") is None:
         return 0
-    import cupy
+    with stage("imports"):
+        import cupy
 
     try:
         return int(cupy.cuda.runtime.getDeviceCount())

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -80,6 +81,9 @@ class DeviceKernel:
 
     def __call__(self, blocks: int, *arguments: Any) -> None:
         """Start `blocks` blocks of BLOCK threads; arrays are the device's, numbers NumPy scalars."""
+        if _compiling_only:
+            _compiling_only[0][1](self.function, tuple(type_of(argument) for argument in arguments))
+            return
         if blocks < 1:
             return
         assert not self.together or blocks <= blocks_together(), "blocks that wait for each other all run at once"
@@ -247,6 +251,34 @@ class _Loaded(_Arguments):
         self._launch(self._function, blocks, 1, 1, BLOCK, 1, 1, 0, self._stream().ptr, self._place, *self._last)
 
 
+CompileOne = Callable[[Callable[..., Any], tuple[Any, ...]], None]
+_compiling_only: list[tuple[tuple[int, int], CompileOne]] = []
+"""Of a process that launches nothing: the capability that it compiles for, and what a launch does instead."""
+
+
+def compile_only(capability: tuple[int, int], compile_one: CompileOne) -> None:
+    """From now on, compile a kernel for a device of that capability where it would be launched; no device is used."""
+    use_capability(capability)
+    _compiling_only[:] = [(capability, compile_one)]
+
+
+def launch_again() -> None:
+    """End what `compile_only` began."""
+    _compiling_only.clear()
+
+
+def use_capability(capability: tuple[int, int]) -> None:
+    """Let Numba compile device functions for this, where it would ask the device at hand; there need be none."""
+    from numba.cuda import dispatcher
+
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+
+
+def ptx_for(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
+    """Compile a kernel for arguments of these types."""
+    return str(cuda.compile_ptx(function, types, device=False, cc=capability)[0])
+
+
 def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     """The kernel in the current device's memory; what was kept and the driver does not take is compiled anew."""
     import cupy
@@ -254,7 +286,7 @@ def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     driver = cupy.cuda.driver
 
     def compiled() -> str:
-        return str(cuda.compile_ptx(function, types, device=False, cc=capability())[0])
+        return ptx_for(function, types, capability())
 
     text = ptx_of(function, types, capability(), compiled)
     with loading():  # where the driver has not kept its machine code, it makes it of the PTX now
@@ -298,7 +330,7 @@ def capability() -> tuple[int, int]:
 @cache
 def most_blocks() -> int:
     """Blocks that keep the device busy; kernels stride over what is left."""
-    if SIMULATED:
+    if SIMULATED or _compiling_only:
         return 3
     import cupy
 
@@ -307,7 +339,7 @@ def most_blocks() -> int:
 
 def blocks_together() -> int:
     """Blocks that certainly run at the same time: one a multiprocessor; under the simulator, which has turns, one."""
-    return 1 if SIMULATED else most_blocks() // 8
+    return 1 if SIMULATED or _compiling_only else most_blocks() // 8
 
 
 def blocks_for(threads: int, most: int | None = None) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
-from penstock.engine.calibration.calibrate import Effort, Material, calibrate, device_named, disk_rates, machine_facts
+from penstock.engine.calibration.calibrate import Effort, calibrate, device_named, disk_rates
+from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError

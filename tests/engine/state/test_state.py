@@ -11,6 +11,7 @@ from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.state import state as state_module
 from penstock.engine.state.state import ADDED, Bitmap, State, state_bytes
 
 KIND = np.dtype(np.uint32)
@@ -75,3 +76,15 @@ def test_the_bytes_announced_are_the_bytes_taken(program: Program, apart: bool) 
     taken = sum(array.nbytes for array in arrays)
     announced = state_bytes(program, vertices, KIND, apart=apart)
     assert taken <= announced <= taken * 1.05
+
+
+def test_fields_are_filled_by_several_threads_as_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module, "FILLED", 16)
+    author = ReferenceKernels(SSSP(source=0), KIND, weighted=False).author
+    one, several = (State(SSSP(source=0), author, 0, 100, KIND, threads=threads) for threads in (1, 3))
+    for state in (one, several):
+        state.accumulate_apart()
+        assert np.array_equal(state.fields["distance"], one.fields["distance"])
+        assert (state.fields["distance"] == state.fields["distance"][0]).all()
+        assert np.array_equal(state.target, one.target)
+        assert (state.target == state.identity).all()

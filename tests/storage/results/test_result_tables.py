@@ -8,6 +8,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
@@ -16,8 +17,9 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.results.columns import Column
+from penstock.storage.results.columns import Column, WriteOptions
 from penstock.storage.results.result_tables import write
+from penstock.storage.results.row_ranges import ROWS
 from support.faults import python
 
 KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]
@@ -131,6 +133,72 @@ def test_graphalytics_comes_back(columns: Arrays, tmp_path_factory: Any) -> None
             assert text == "9223372036854775807"
         else:
             assert values.dtype.type(text) == values.dtype.type(value)
+
+
+def many_rows() -> Arrays:
+    """More rows than a thread converts at once."""
+    random = np.random.default_rng(3)
+    level = random.integers(0, 30, 300_001).astype(np.uint32)
+    return {
+        "vertex": (np.arange(300_001) * 2, None),
+        "level": (level, level != 3),
+        "rank": (random.random(300_001), None),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_stay_in_order_whatever_the_threads(threads: int, tmp_path: Path) -> None:
+    columns = many_rows()
+    (vertex, _), (level, present), (rank, _) = columns.values()
+    assert present is not None
+    seen: list[int] = []
+    names = ("r.csv", "r.parquet", "r.h5", "r.npy", "r.txt")
+    for name in names:
+        options = WriteOptions(threads, seen.append)
+        save(tmp_path / name, columns, format="graphalytics" if name == "r.txt" else None, options=options)
+        assert 0 < seen[-1] <= (tmp_path / name).stat().st_size
+    table: Any = pyarrow.csv.read_csv(tmp_path / "r.csv")
+    for table in (pyarrow.csv.read_csv(tmp_path / "r.csv"), pyarrow.parquet.read_table(tmp_path / "r.parquet")):
+        assert np.array_equal(table["vertex"].to_numpy(), vertex)
+        assert np.array_equal(table["rank"].to_numpy(), rank)
+        assert np.array_equal(table["level"].is_valid().to_numpy(), present)
+        assert np.array_equal(table["level"].fill_null(3).to_numpy(), level)
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert np.array_equal(file["level"][()], level)
+        assert np.array_equal(file["rank"][()], rank)
+    assert np.array_equal(np.load(tmp_path / "r.npy"), level)
+    lines = (tmp_path / "r.txt").read_text().splitlines()
+    absent = "9223372036854775807"
+    texts = [str(value) if there else absent for value, there in zip(level.tolist(), present.tolist(), strict=True)]
+    assert lines == [f"{one} {text}" for one, text in zip(vertex.tolist(), texts, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r.h5", "r.npy", "r.txt"])
+def test_an_interrupted_write_leaves_what_was_there(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("the old one")
+
+    def interrupt(size: int) -> None:
+        if size > 100_000:
+            raise KeyboardInterrupt
+
+    form = "graphalytics" if name == "r.txt" else None
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / name, many_rows(), force=True, format=form, options=WriteOptions(2, interrupt))
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "the old one"
+
+
+def test_a_column_that_cannot_be_read_ends_the_write(tmp_path: Path) -> None:
+    def read(first: int, last: int) -> Any:
+        if first >= ROWS:
+            raise RunError("the ids are damaged")
+        return np.arange(first, last), None
+
+    columns = {name: Column(np.dtype(np.int64), 3 * ROWS, lambda: read) for name in ("vertex", "level")}
+    for name in ("r.csv", "r.parquet", "r.h5", "r.npy"):
+        with pytest.raises(RunError, match="the ids are damaged"):
+            write(tmp_path / name, columns)
+    assert list(tmp_path.iterdir()) == []
 
 
 FULL = """

@@ -9,7 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 from penstock.tools.networkx import backend
-from penstock.tools.networkx.backend import FUNCTIONS, PenstockGraph
+from penstock.tools.networkx.backend import PenstockGraph
+from penstock.tools.networkx.info import FUNCTIONS, get_info
 
 ON = {"backend": "penstock"}
 
@@ -81,7 +82,7 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...], options: d
 
 def test_networkx_knows_the_backend() -> None:
     assert "penstock" in nx.utils.backends.backends
-    assert set(backend.get_info()["functions"]) == set(FUNCTIONS)
+    assert set(get_info()["functions"]) == set(FUNCTIONS)
     for name in FUNCTIONS:
         assert "penstock" in getattr(nx, name).backends
         assert callable(getattr(backend, name))

@@ -130,6 +130,7 @@ def test_a_single_program_is_its_whole_job(tmp_path: Path) -> None:
     assert run.account is not None
     assert (run.account.wall, run.account.stages) == (3.5, {"imports": 1.0, "iterations": 2.0})
     assert shared(runs) is None
+    assert "3.5 s, longest: iterations, 57 %" in "\n".join(page.lines(run))
     (run,) = read(written(tmp_path, *lines[:-1]))  # killed while memory was given back
     assert run.account is not None
     assert run.account.wall == 3.0

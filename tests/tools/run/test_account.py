@@ -23,6 +23,10 @@ def test_stages_come_in_their_order_and_the_longest_is_named() -> None:
     assert Account().longest is None
 
 
+def test_a_line_names_the_longest_stages() -> None:
+    assert Account(TIMES).line() == "whole job 10 s: compiling kernels 6 s; iterations 3 s; imports, options 1 s"
+
+
 def test_it_reads_back() -> None:
     account = Account(TIMES, 7, 1)
     facts = json.loads(json.dumps(account.facts()))

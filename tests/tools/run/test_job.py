@@ -64,6 +64,17 @@ def test_programs_run_in_order_and_share_what_was_read(folder: Path, capsys: pyt
     assert list(Path.cwd().iterdir()) == []
 
 
+def test_the_wall_time_is_accounted_for_by_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = run(capsys, folder / "job.toml")
+    assert sum(facts["stages"].values()) == pytest.approx(facts["wall_seconds"])
+    assert "opening" in facts["stages"]
+    for one in facts["programs"]:
+        assert sum(one["stages"].values()) == pytest.approx(one["wall_seconds"])
+        assert "iterations" in one["stages"]
+        assert not {"imports", "opening", "closing"} & one["stages"].keys(), "what programs share"
+    assert sum(one["wall_seconds"] for one in facts["programs"]) < facts["wall_seconds"]
+
+
 def test_people_are_told_of_every_program(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["run", str(folder / "job.toml")]) == 0
     shown = capsys.readouterr().out

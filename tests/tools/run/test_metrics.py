@@ -147,6 +147,7 @@ def test_a_run_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
         os.kill(child.pid, signal.SIGKILL)
     told = lines(metrics)
     assert told[0]["kind"] == "job"
+    assert told[0]["stages"].keys() >= {"imports", "opening"}, "what was known when it was killed"
     iterations = [line["iteration"] for line in told if line["kind"] == "iteration"]
     assert iterations == list(range(len(iterations)))
     assert len(iterations) >= 4

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from penstock.engine import from_edges, run
 from penstock.storage.base.errors import InputError
+from penstock.storage.results import group_counts
 from penstock.tools.base.output import plain
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_options import AnswerOptions
@@ -108,3 +109,31 @@ def test_a_format_without_an_output_is_refused() -> None:
         InputError, match="--format graphalytics is the format of an output, and there is none; add --out"
     ):
         AnswerOptions(format="graphalytics").check(force=False)
+
+
+def test_groups_and_the_first_vertices_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    real = group_counts.count_groups
+
+    def counting(labels: Any, top: int, *rest: Any, **named: Any) -> Any:
+        calls.append(top)
+        return real(labels, top, *rest, **named)
+
+    monkeypatch.setattr(group_counts, "count_groups", counting)
+    graph = from_edges([0, 2, 4], [1, 3, 5])
+    summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=2)
+    assert summary.fields() == {"component": {"components": 3, "largest": 2}}
+    assert summary.top(2) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
+    assert summary.facts()["fields"] == summary.fields()
+    assert summary.lines(AnswerOptions(top=1))
+    assert calls == [2]
+    assert len(summary.top(5)) == 3
+    assert calls == [2, 5]
+
+
+def test_names_of_groups_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_counts, "SMALL", 0)
+    graph = from_edges([5, 2**40, 2**50], [2**30, 7, 2**50 + 1], renumber=True)
+    summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=1)
+    assert summary.fields() == {"component": {"components": 3, "largest": 2}}
+    assert summary.top(1) == [{"component": 5, "vertices": 2}]

@@ -1,0 +1,104 @@
+"""What a companion does for a GPU: compile the kernels of a run to PTX for the types that it will have.
+
+The kernels' own methods say which types these are: they are called on the state of a few vertices, in host memory, and
+instead of launching a kernel, it is compiled, unless another process has taken it. No GPU is touched.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.cuda.launch import CudaKernels
+from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
+from penstock.engine.program.bindings import scalar_values
+from penstock.engine.program.json_values import from_json_value
+from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.fused_limits import FusedLimits
+from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.companion.process import Claims
+from penstock.storage.format.index import WIDEST_SHIFT, Index
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.values.task import TaskRecord
+from penstock.transfer.values.view import View
+
+VERTICES = 4096
+
+
+def compile_all(job: dict[str, Any], claims: Claims) -> None:
+    """Compile the kernels of a job, which `announce.py` has described; several processes begin at different ones."""
+    major, minor = job["capability"]
+
+    def compile_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
+        key = key_of(function, types, (major, minor))
+        if claims.take(key):
+            try:
+                ptx_of(function, types, (major, minor), lambda: driver.ptx_for(function, types, (major, minor)))
+            finally:
+                claims.end(key)
+
+    driver.compile_only((major, minor), compile_one)
+    module, name, attributes = job["program"]
+    kind = getattr(importlib.import_module(module), name)
+    program = kind.__new__(kind)
+    vars(program).update({name: from_json_value(value) for name, value in attributes.items()})
+    calls = list(_calls(program, job))
+    begin = job["number"] * len(calls) // max(1, job["processes"])
+    for call in calls[begin:] + calls[:begin]:
+        call()
+
+
+def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
+    """What a run calls, each compiling a kernel or two."""
+    dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
+    device = EmulatedDevice()
+    kernels = CudaKernels(program, dtype, weighted, device, {})
+    author, index = kernels.author, Index(np.zeros(2, np.int64), np.zeros(VERTICES + 1, np.uint32), WIDEST_SHIFT)
+    weights = np.zeros(1, job["weights"]) if weighted else None
+    view = View(0, 1, 0, VERTICES, np.zeros(1, dtype), weights, TaskRecord("filter", "out", (0,)))
+    linked = View(0, 1, 0, VERTICES, np.zeros(1, dtype), weights, TaskRecord("zero-copy", "out", (0,)))
+    state = DeviceState(program, author, (0, VERTICES), dtype, device)
+    if program.combine == "union":
+        yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
+        yield lambda: kernels.link_first_neighbors(view, state, index, 1)
+        yield lambda: kernels.compress(state)
+        return
+    if job["apart"]:
+        state.accumulate_apart()
+    facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, **dict.fromkeys(author.totals, 0.0)}
+    scalars = scalar_values(program, author, facts)
+    listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, listed=False)
+    table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
+    sparse = not program.everywhere
+    if job["apart"]:
+        yield lambda: kernels.apply(state, many, index, scalars)
+    if "push" in job["directions"] and sparse and kernels.can_fuse(listed):
+        limits = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0)
+        yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits)
+    if "push" in job["directions"] and sparse:
+        yield lambda: kernels.push(linked, state, listed, index, scalars)
+    if "pull" in job["directions"]:
+        yield lambda: kernels.pull(view, state, many, (index, index), scalars)
+    if "pull" in job["directions"] and author.early_exit:
+        yield lambda: kernels.pull(linked, state, many, (index, index), scalars, 1)
+    if sparse:
+        yield lambda: kernels.select(state, index, scalars, np.inf)
+    if "push" in job["directions"]:
+        yield lambda: kernels.push(view, state, many, index, scalars)
+    if "pull" in job["directions"] and sparse:
+        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
+    if "push" in job["directions"] and sparse:
+        yield lambda: kernels.count_active(state, index, sizes, table, chunks)
+    if "pull" in job["directions"] and author.early_exit:
+        heads = RowPrefixCache(1, index, np.zeros(1, dtype))
+        yield lambda: kernels.cache_row_prefixes(view, index, heads)
+    if sparse:
+        yield lambda: kernels.mark(state, np.zeros(1, np.int64))
+    if author.has_send:
+        yield lambda: kernels.send(state, many, index, scalars)
+    if author.totals:
+        yield lambda: kernels.reduce(state, index, scalars)

@@ -1,0 +1,97 @@
+"""Columns of a result, read range by range: ids of a file by chunk, hubs back in order, ids that are strings."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from penstock.engine import Graph
+from penstock.engine.state.result_columns import columns_of
+from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.format.schema import CHUNK_VERTICES
+from penstock.storage.format.writer import GraphWriter
+from penstock.storage.results.columns import WriteOptions
+from penstock.storage.results.result_tables import write
+
+VERTICES = 10 * CHUNK_VERTICES + 1000
+
+
+def graph_on_disk(path: Path, ids: NDArray[Any], **provenance: Any) -> Graph:
+    """A graph of VERTICES vertices without edges, with these original ids."""
+    settings: dict[str, Any] = {"weight_dtype": None, "threads": 2, "directed": True}
+    kind = np.dtype(np.uint32)
+    with GraphWriter(path, vertices=len(ids), vertex_dtype=kind, provenance=provenance, **settings) as writer:
+        writer.input_edges = 0
+        adjacency = writer.adjacency("out")
+        adjacency.append(np.empty(0, np.uint32), None)
+        adjacency.degrees(np.zeros(len(ids), np.int64))
+        adjacency.finish()
+        writer.original_ids(ids)
+    return Graph.open(path)
+
+
+@pytest.fixture(scope="module")
+def ids() -> NDArray[np.uint64]:
+    return np.cumsum(np.random.default_rng(5).integers(1, 9, VERTICES)).astype(np.uint64)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, ids: NDArray[np.uint64]) -> Graph:
+    path = tmp_path_factory.mktemp("ids") / "plain.h5"
+    return graph_on_disk(path, ids, options={"hub_sort": False})
+
+
+def test_ids_of_a_file_are_read_by_chunk(plain: Graph, ids: NDArray[np.uint64]) -> None:
+    for first, last in ((0, 10), (CHUNK_VERTICES - 3, CHUNK_VERTICES + 3), (5, VERTICES), (7, 7)):
+        found = plain.original_ids_in(first, last)
+        assert found.tolist() == ids[first:last].tolist()
+    some = np.array([VERTICES - 1, 0, CHUNK_VERTICES, 3, 3])
+    assert plain.original_ids_of(some).tolist() == ids[some].tolist()
+    assert plain.original_ids_of(some[:0]).tolist() == []
+    assert plain.id_dtype == ids.dtype
+
+
+def test_a_graph_without_ids_has_numbers() -> None:
+    graph = Graph.from_arrays([0, 1, 1, 1], [2])
+    assert graph.id_dtype == graph.vertex_dtype == graph.original_ids_in(1, 3).dtype
+    assert graph.original_ids_in(1, 3).tolist() == [1, 2]
+    assert graph.original_ids_of(np.array([2, 0])).tolist() == [2, 0]
+
+
+def test_strings_and_arrays_of_ids() -> None:
+    named = Graph.from_arrays([0, 0, 0, 0], [], original_id=np.array(["b", "a", "c"], STRINGS))
+    assert named.original_ids_of(np.array([2, 1])).tolist() == ["c", "a"]
+    assert named.original_ids_in(0, 2).tolist() == ["b", "a"]
+    columns = columns_of(named, {"x": (np.array([1, 2, 3]), 3)})
+    assert columns["vertex"].arrays()[0].tolist() == ["a", "b", "c"]
+    values, present = columns["x"].arrays()
+    assert present is not None
+    assert (values.tolist(), present.tolist()) == ([2, 1, 3], [True, True, False])
+
+
+def test_hubs_go_back_into_order(tmp_path: Path, ids: NDArray[np.uint64]) -> None:
+    order = np.random.default_rng(6).permutation(VERTICES)
+    graph = graph_on_disk(tmp_path / "hubs.h5", ids[order], options={"hub_sort": True})
+    columns = columns_of(graph, {"x": (order, None)})
+    read = columns["x"].opened()
+    assert read(100, 200)[0].tolist() == list(range(100, 200))
+    assert np.array_equal(columns["vertex"].arrays()[0], ids)
+
+
+def test_writing_takes_no_array_of_the_vertices(plain: Graph, ids: NDArray[np.uint64], tmp_path: Path) -> None:
+    values = np.arange(VERTICES, dtype=np.int64)
+    columns = columns_of(plain, {"x": (values, 7)})
+    for name in ("r.npy", "r.h5"):
+        write(tmp_path / name, columns)  # what is imported and compiled for it is there
+        tracemalloc.start()
+        try:
+            write(tmp_path / name, columns, force=True, options=WriteOptions(threads=2))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < values.nbytes  # some ranges of rows, and their chunks of ids; whole columns: twice as much
+    assert np.array_equal(np.load(tmp_path / "r.npy"), values)

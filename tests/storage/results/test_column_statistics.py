@@ -1,0 +1,70 @@
+"""Statistics by ranges of rows are those of NumPy over whole columns; sums to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+from penstock.storage.results import column_statistics as statistics
+from penstock.storage.results.row_ranges import ROWS, map_ranges, ranges
+
+COLUMNS = st.one_of(
+    arrays.arrays(st.sampled_from(["u1", "u4", "i8"]), st.integers(0, 40), elements=st.integers(0, 5)),
+    arrays.arrays("f8", st.integers(0, 40), elements=st.sampled_from([0.0, 1.5, -2.0, np.inf, np.nan])),
+)
+
+
+@given(values=COLUMNS, absent=st.sampled_from([None, 0, 3]))
+def test_counts_and_extremes_are_those_of_the_present(values: NDArray[Any], absent: Any) -> None:
+    present = values if absent is None else values[values != absent]
+    assert statistics.count_present(values, absent) == len(present)
+    found = statistics.count_nonzero(values, absent)
+    assert (found.present, found.nonzero) == (len(present), np.count_nonzero(present))
+    found = statistics.extremes(values, absent)
+    assert found.present == len(present)
+    if not len(present):
+        assert (found.least, found.largest) == (None, None)
+        return
+    np.testing.assert_array_equal([found.least, found.largest], [present.min(), present.max()])
+    assert found.least.dtype == values.dtype
+
+
+def test_ranges_of_a_large_column_are_joined() -> None:
+    values = np.random.default_rng(1).integers(0, 1000, 3 * ROWS + 5)
+    found = statistics.extremes(values, 0, threads=3)
+    present = values[values != 0]
+    assert (found.present, found.least, found.largest) == (len(present), present.min(), present.max())
+    assert statistics.count_nonzero(values, 7, threads=2).nonzero == np.count_nonzero(values[values != 7])
+
+
+def test_vectors_have_extremes_over_all_components() -> None:
+    values = np.arange(12.0).reshape(4, 3)
+    found = statistics.extremes(values, None)
+    assert (found.present, found.least, found.largest) == (4, 0.0, 11.0)
+    assert statistics.total(values, None) == values.sum()
+    assert statistics.total(values[:, 1], None) == values[:, 1].sum()
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 1000, 4097, 100_003])
+@pytest.mark.parametrize("size", [128, 1000, ROWS])
+def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
+    random = np.random.default_rng(count)
+    values = (random.standard_normal(count) * 10.0 ** random.uniform(-8, 8, count)).astype(kind)
+    assert statistics.total(values, None, threads=2, size=size).tobytes() == values.sum().tobytes()
+    holed = values.copy()
+    holed[random.random(count) < 0.3] = np.inf
+    found = statistics.total(holed, np.inf, threads=2, size=size)
+    assert found.tobytes() == holed[holed != np.inf].sum().tobytes()
+
+
+def test_ranges_come_in_order_whatever_the_threads() -> None:
+    assert ranges(10, 4) == [(0, 4), (4, 8), (8, 10)]
+    for threads in (1, 3):
+        assert list(map_ranges(lambda a, b: (a, b), 10, threads=threads, size=4)) == ranges(10, 4)
+    assert list(map_ranges(lambda a, b: (a, b), 0)) == []

@@ -1,0 +1,77 @@
+"""Groups counted in blocks of counters, or in classes of a hash, are those that sorting all labels counts."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.results import group_counts
+from penstock.storage.results.group_counts import count_groups
+
+KINDS = ("u1", "u4", "u8", "i4", "i8")
+
+
+def by_sorting(labels: NDArray[Any], top: int) -> tuple[int, int, list[tuple[Any, int]]]:
+    names, sizes = np.unique(labels, return_counts=True)
+    order = np.argsort(-sizes, kind="stable")[:top]
+    return len(names), int(sizes.max(initial=0)), list(zip(names[order].tolist(), sizes[order].tolist(), strict=True))
+
+
+def labels_of(shape: str, kind: str, count: int) -> NDArray[Any]:
+    random = np.random.default_rng(count)
+    if shape == "one":
+        return np.full(count, 3, kind)
+    if shape == "own":
+        return np.arange(count).astype(kind)
+    if shape == "few":
+        return random.integers(0, max(1, min(count // 3, 127)), count).astype(kind)
+    limits = np.iinfo(kind)
+    found: NDArray[Any] = random.integers(limits.min, limits.max, count, dtype=kind, endpoint=True)
+    found[random.random(count) < 0.4] = found[0]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["one", "own", "few", "far"])
+@pytest.mark.parametrize("count", [1, 7, 3000])
+def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = labels_of(shape, kind, count)
+    monkeypatch.setattr(group_counts, "SMALL", 0)
+    for room in (5000, 1 << 20):
+        for top in (0, 1, 10):
+            found = count_groups(labels, top, room, threads=3)
+            assert (found.groups, found.largest, found.top) == by_sorting(labels, top)
+
+
+def test_blocks_and_classes_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More labels than counters: a pass for each block; far apart ones: a class after another."""
+    monkeypatch.setattr(group_counts, "SMALL", 0)
+    near = np.random.default_rng(2).integers(10, 200_000, 300_000).astype(np.uint32)
+    far = near.astype(np.uint64) * np.uint64(1 << 40)
+    for labels in (near, far):
+        found = count_groups(labels, 5, 1 << 18, threads=2)
+        assert (found.groups, found.largest, found.top) == by_sorting(labels, 5)
+
+
+def test_strings_are_sorted_and_no_labels_are_no_groups() -> None:
+    found = count_groups(np.array(["b", "a", "b"], STRINGS), 2, 1)
+    assert (found.groups, found.largest, found.top) == (2, 2, [("b", 2), ("a", 1)])
+    found = count_groups(np.empty(0, np.uint32), 2, 1)
+    assert (found.groups, found.largest, found.top) == (0, 0, [])
+
+
+def test_counters_stay_in_their_room() -> None:
+    labels = np.arange(3 << 20, dtype=np.uint32)
+    count_groups(labels[: group_counts.SMALL + 1], 1, 1 << 20)  # the kernel is loaded
+    tracemalloc.start()
+    try:
+        found = count_groups(labels, 10, 1 << 20, threads=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.groups == len(labels)
+    assert peak < (1 << 20) + (6 << 20)  # sorting takes 100 MiB

@@ -1,0 +1,89 @@
+"""What is imported before an answer: nothing that it does not need, because whoever asked is waiting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.faults import python
+from support.graphs import shape, write
+
+COMPILER = ("numba", "llvmlite")
+HEAVY = (
+    "scipy.linalg",
+    "scipy.sparse",
+    "pyarrow",
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "rich",
+    "cupy",
+    "tomlkit",
+    "psutil",
+)
+"""Of what is optional or belongs to other jobs. Numba imports `scipy` itself, to look at its version."""
+COMMAND = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(list(sys.modules)), file=sys.stderr))
+sys.argv[0] = "penstock"
+from penstock.tools.main import main
+main()
+"""
+IMPORT = "{}; import json, sys; print(json.dumps(list(sys.modules)), file=sys.stderr)"
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("start") / "g.h5"
+    write(shape("skewed"), path)
+    return path
+
+
+def imported(code: str, *arguments: object) -> set[str]:
+    """Modules of a fresh process when it ends, which must be without an error."""
+    child = python(code, *map(str, arguments))
+    assert child.returncode == 0, child.stderr
+    return set(json.loads(child.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("command", ["", "run", "report", "verify"])
+def test_help_imports_what_it_prints(command: str) -> None:
+    assert imported(COMMAND, *command.split(), "--help").isdisjoint((*COMPILER, *HEAVY, "numpy", "h5py"))
+
+
+@pytest.mark.parametrize("command", ["info", "convert", "generate", "calibrate", "demo", "bench", "bench compare"])
+def test_help_imports_no_compiler(command: str) -> None:
+    assert imported(COMMAND, *command.split(), "--help").isdisjoint((*COMPILER, *HEAVY, "h5py"))
+
+
+def test_looking_at_a_graph_imports_no_compiler(graph: Path) -> None:
+    assert imported(COMMAND, "info", graph).isdisjoint((*COMPILER, *HEAVY))
+
+
+@pytest.mark.parametrize(
+    "code", ["import penstock.engine", "from penstock.engine import Graph, Session, run, Program, Result"]
+)
+def test_the_engine_is_imported_without_a_compiler(code: str) -> None:
+    assert imported(IMPORT.format(code)).isdisjoint((*COMPILER, *HEAVY))
+
+
+def test_a_run_imports_the_compiler_and_nothing_heavy_besides(graph: Path) -> None:
+    """Once its kernels are in the cache: then none of Numba's registries either."""
+    arguments = ("run", "bfs", graph, "--source", 0, "--quiet", "--no-calibrate")
+    imported(COMMAND, *arguments)
+    modules = imported(COMMAND, *arguments)
+    assert modules.issuperset(COMPILER)
+    assert modules.isdisjoint((*HEAVY, "numba.cuda", "numba.np.arraymath", "numba.np.linalg", "numba.typed.typeddict"))
+    assert "penstock.engine.kernels.reference.vertex" not in modules
+
+
+def test_a_run_that_was_recorded_is_reported_without_a_compiler(graph: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    imported(COMMAND, "run", "bfs", graph, "--source", 0, "--quiet", "--no-calibrate", "--metrics", metrics)
+    assert imported(COMMAND, "report", metrics).isdisjoint((*COMPILER, *HEAVY, "h5py"))
+
+
+def test_networkx_is_told_of_the_backend_without_numpy() -> None:
+    modules = imported(IMPORT.format("from penstock.tools.networkx.info import get_info; get_info()"))
+    assert modules.isdisjoint((*COMPILER, *HEAVY, "numpy", "click"))
