@@ -34,8 +34,9 @@ class JitFunction:
         return self._compiled
 
     def _compile(self) -> Any:
-        import numba
-        from penstock.storage.base.kernel_cache import kept
+        with stage("imports"):
+            import numba
+            from penstock.storage.base.kernel_cache import kept
 
         return kept(numba.njit(nogil=True)(self.py_func))
 
