@@ -34,9 +34,8 @@ class JitFunction:
         return self._compiled
 
     def _compile(self) -> Any:
-        with stage("imports"):
-            import numba
-            from penstock.storage.base.kernel_cache import kept
+        import numba
+        from penstock.storage.base.kernel_cache import kept
 
         return kept(numba.njit(nogil=True)(self.py_func))
 
