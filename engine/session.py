@@ -126,6 +126,11 @@ class Session:
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
 
     @property
+    def bytes_read(self) -> int:
+        """Bytes of edges read from disk since memory was last divided; any thread may ask, also during a run."""
+        return 0 if (equipment := self._equipment) is None else equipment.bytes_read
+
+    @property
     def holdings(self) -> HeldBytes | None:
         """How many bytes of edges fit where; None before the first run."""
         return None if self._equipment is None else self._equipment.holdings
@@ -327,6 +332,7 @@ class Session:
                     record.checkpoint = checkpoints.after(loop, self._shared)
             nan_check.check_nan_now(program, first, len(records))
             yield record
+        self._end_companions()
         if self._device is not None:
             self._device.finish()
         if self._equipment is not None:
@@ -378,6 +384,8 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
+        if self.config.kernels != "reference" and not needs_rows(program):
+            self._announce(asks)
         equipment = self._equip(asks.needs, program)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
@@ -401,6 +409,28 @@ class Session:
         sent = sending_adjacency(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
 
+    def _announce(self, asks: RunRequirements) -> None:
+        """Let kernels that are missing be compiled by several processes."""
+        from penstock.engine.kernels.ahead.announce import KernelJob, announce
+
+        capability = None
+        if not self._has_host_kernels:
+            from penstock.engine.kernels.cuda import driver
+
+            if driver.SIMULATED:
+                return
+            capability = driver.capability()
+        weights = str(self.graph.weight_dtype) if asks.weighted else None
+        dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
+        job = KernelJob(asks.program, tuple(asks.directions), asks.apart, dtype, weights, threads, capability)
+        announce(job, self.config.memory_bytes)
+
+    @staticmethod
+    def _end_companions() -> None:
+        from penstock.storage.companion.process import end
+
+        end()
+
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
@@ -410,14 +440,11 @@ class Session:
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key not in self._kernels:
-            with stage("imports"):
-                self._kernels[key] = self._compiled(program, weighted)
+            self._kernels[key] = self._compiled(program, weighted)
         return self._kernels[key]
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
-        dtype = self.graph.vertex_dtype
-        with stage("imports"):
-            kernels = self._kernel_class(needs_rows(program))
+        dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
         if self._has_host_kernels:
             return cast(Kernels[Any], kernels(program, dtype, weighted, self.config.thread_count))
         return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))

@@ -141,6 +141,11 @@ class DeviceResources(HostResources):
         return stream
 
     @property
+    def bytes_read(self) -> int:
+        """Bytes read from disk so far; any thread may ask."""
+        return 0 if self.host.disk is None else self.host.disk.bytes_read
+
+    @property
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
         edges, staging, cache = self.needs.edge_bytes, self.host.staging, self.pipelines[0].cache

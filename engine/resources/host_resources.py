@@ -17,7 +17,7 @@ from penstock.engine.resources.ownership import owners
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.format.degrees import READS
+from penstock.storage.format.frames import READS
 from penstock.storage.read.partition_cache import Allocate, Extent, HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
@@ -123,6 +123,11 @@ class HostResources:
 
     def bring_residents(self) -> None:
         """Do nothing: edges are read when they are first wanted."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from disk so far; any thread may ask."""
+        return 0 if self.reader is None else self.reader.bytes_read
 
     @property
     def holdings(self) -> HeldBytes:

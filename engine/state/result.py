@@ -18,7 +18,7 @@ from penstock.engine.state.result_columns import columns_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.columns import WriteOptions
-from penstock.storage.results.result_tables import write
+from penstock.storage.results.result_tables import bytes_of, write
 from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
@@ -236,6 +236,10 @@ class Result:
             The disk is full or failed.
         """
         write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
+
+    def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
+        """Return about how many bytes `write` will write; None where only writing can tell."""
+        return bytes_of(Path(path), self._table(), format)
 
     def to_csv(self, path: Path | str, *, force: bool = False) -> None:
         """Write CSV with a header; the value of a vertex that was not reached is empty."""

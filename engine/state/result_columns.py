@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import in_original_order, original_order
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.columns import Column, Columns, Part, Read
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.storage.format.graph import Graph
+
+Order = NDArray[np.intp] | None
+"""Internal ids by ascending original id; None where that is their own order."""
 
 
 def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> Columns:
@@ -26,7 +29,11 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> 
     fields : mapping of str to (ndarray, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
     """
-    order = None if in_original_order(graph) else original_order(graph)
+
+    @cache
+    def order() -> Order:
+        return None if in_original_order(graph) else original_order(graph)
+
     columns = {"vertex": Column(graph.id_dtype, graph.vertices, partial(_ids, graph, order))}
     if graph.left is not None:
         columns["side"] = Column(np.dtype(np.uint8), graph.vertices, partial(_sides, graph.left))
@@ -44,9 +51,9 @@ def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
 
 
-def _ids(graph: Graph, order: NDArray[np.intp] | None) -> Read:
+def _ids(graph: Graph, order: Callable[[], Order]) -> Read:
     """Read original ids; loaded as a whole where they are strings, or in another order."""
-    if order is None and graph.id_dtype.kind != "T":
+    if order() is None and graph.id_dtype.kind != "T":
         return lambda first, last: (graph.original_ids_in(first, last), None)
     ids = graph.original_ids()
     assert ids is not None, "numbers of vertices are in their order"
@@ -58,11 +65,12 @@ def _sides(left: int) -> Read:
     return lambda first, last: ((np.arange(first, last) >= left).astype(np.uint8), None)
 
 
-def _field(values: NDArray[Any], absent: Any, order: NDArray[np.intp] | None) -> Read:
+def _field(values: NDArray[Any], absent: Any, order: Callable[[], Order]) -> Read:
     """Read a field, and which rows have a value."""
+    rows = order()
 
     def read(first: int, last: int) -> Part:
-        some = values[first:last] if order is None else values[order[first:last]]
+        some = values[first:last] if rows is None else values[rows[first:last]]
         return some, present_rows(some, absent)
 
     return read

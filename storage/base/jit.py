@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from penstock.storage.clocks.stage_clock import stage
-
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
 
@@ -32,12 +30,14 @@ class JitFunction:
         """Numba's function."""
         with _compiling:
             if self._compiled is None:
-                with stage("imports"):
-                    import numba
-                    from penstock.storage.base.kernel_cache import kept
-
-                self._compiled = kept(numba.njit(nogil=True)(self.py_func))
+                self._compiled = self._compile()
         return self._compiled
+
+    def _compile(self) -> Any:
+        import numba
+        from penstock.storage.base.kernel_cache import kept
+
+        return kept(numba.njit(nogil=True)(self.py_func))
 
     @property
     def _numba_type_(self) -> Any:
@@ -45,6 +45,21 @@ class JitFunction:
         return self.compiled._numba_type_
 
 
+class _JitPart(JitFunction):
+    """A function of which only kernels are made."""
+
+    def _compile(self) -> Any:
+        import numba
+        from penstock.storage.base.inlined_code import InlinedCompiler
+
+        return numba.njit(nogil=True, pipeline_class=InlinedCompiler)(self.py_func)
+
+
 def jit(function: F) -> F:
     """Compile a function of numbers and arrays at its first call; later processes load it."""
     return cast(F, JitFunction(function))
+
+
+def jit_part(function: F) -> F:
+    """Compile a function that only kernels call, with each of them."""
+    return cast(F, _JitPart(function))

@@ -7,6 +7,7 @@ then compiles for itself.
 """
 
 import functools
+import gc
 import hashlib
 import logging
 import os
@@ -136,7 +137,7 @@ def _nothing() -> None:
 
 def source_digest(function: Any) -> str:
     """Digest of the files that a function's code comes from, and of the constants that it takes from elsewhere."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_file_digest(str(Path(__file__).with_name("inlined_code.py"))))  # how parts are compiled
     waiting, seen = [_plain(function)], set()
     while waiting:
         inner = waiting.pop()
@@ -194,19 +195,52 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
-class _CountCompiling(events.Listener):  # type: ignore[misc]
-    """Counts what Numba compiles for the host: this process's, whether it is kept or not."""
+class _Missing:
+    """What is called when code is missing."""
+
+    call: Callable[[], None] | None = None
+
+
+def tell_missing() -> None:
+    """Say that code that was asked for is not kept."""
+    call, _Missing.call = _Missing.call, None
+    if call is not None:
+        call()
+
+
+def when_missing(call: Callable[[], None] | None) -> None:
+    """Let `call` be called when code is next asked for that is not kept, once, before it is compiled; None: nothing."""
+    _Missing.call = call
+
+
+class _CompilingListener(events.Listener):  # type: ignore[misc]
+    """Counts what Numba compiles for the host: this process's, whether it is kept or not.
+
+    Python collects no garbage meanwhile, a twelfth of the time: the compiler makes a hundred thousand objects, and most
+    live until it ends. Only one thread compiles at a time, which Numba sees to.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._collects = False
 
     def on_start(self, event: Any) -> None:
         """Numba has begun to compile a function."""
+        if self._depth == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._depth += 1
         begin_compiling()
 
     def on_end(self, event: Any) -> None:
         """It has ended, with or without success."""
         end_compiling()
+        self._depth -= 1
+        if self._depth == 0 and self._collects:
+            gc.enable()
 
 
-events.register("numba:compile", _CountCompiling())
+events.register("numba:compile", _CompilingListener())
 
 
 class _KernelCache(_Cache):  # type: ignore[misc]
@@ -229,6 +263,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         with loading():
             content = take(self._entry(sig, target_context.codegen()), _HOST)
             if content is None:
+                tell_missing()
                 return None
             count_loaded()
             return load(content, target_context)

@@ -33,7 +33,8 @@ first values. summary: last values are fetched, checked and summed up. closing: 
 class Meter:
     """Bytes that a stage has moved so far: whoever is in the stage adds to `bytes`.
 
-    total_bytes: how many there will be, None where that is not known. poll: asked for the bytes instead, by any thread.
+    total_bytes: how many there will be, None where that is not known. poll: asked for the bytes so far by who looks,
+    from any thread; at the end too, if none were added.
     """
 
     __slots__ = ("bytes", "poll", "total_bytes")
@@ -44,9 +45,14 @@ class Meter:
         self.poll = poll
 
     @property
-    def moved(self) -> int:
-        """Bytes so far."""
+    def seen(self) -> int:
+        """Bytes so far, for who looks."""
         return self.bytes if self.poll is None else self.poll()
+
+    @property
+    def moved(self) -> int:
+        """Bytes that count."""
+        return self.bytes or self.seen
 
 
 @dataclass(frozen=True)

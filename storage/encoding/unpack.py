@@ -7,7 +7,7 @@ checksums makes a kernel touch memory outside its arrays.
 from typing import Any
 
 import numpy as np
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit, jit_part
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, VALUES
 from penstock.storage.encoding.simd import sum_block, unpack_block
 
@@ -16,7 +16,7 @@ _U1 = np.uint64(1)
 _U32 = np.uint64(32)
 
 
-@jit
+@jit_part
 def _get(words: Any, at: int, wide: bool) -> Any:
     value = np.uint64(words[at])
     if wide:
@@ -24,7 +24,7 @@ def _get(words: Any, at: int, wide: bool) -> Any:
     return value
 
 
-@jit
+@jit_part
 def _patch(words: Any, at: int, width: int, high_width: int, count: int, residuals: Any) -> None:
     """Add the high bits of ``count`` exceptions to their residuals."""
     highs = at + (count + 3) // 4
@@ -38,7 +38,7 @@ def _patch(words: Any, at: int, width: int, high_width: int, count: int, residua
         residuals[position] |= residuals.dtype.type(high << np.uint64(width))
 
 
-@jit
+@jit_part
 def _sound(words: Any, edges: int, w: int, values: int) -> Any:
     """Whether every length in the payload agrees with the payload's own length."""
     blocks = (edges + BLOCK - 1) // BLOCK

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.frames import Frames
+from penstock.storage.format.frames import READS, Frames, OwnDecoder
 from penstock.storage.format.index import Index, from_chunks
 
-READS = 4
-"""Chunks that are read at once at least, however few the cores: a disk is slow with one request at a time."""
+
+class _Own(OwnDecoder):
+    """What a thread decodes with, and into."""
+
+    items: NDArray[Any] | None = None
 
 
 def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Index:
@@ -26,7 +28,7 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
 
     threads: how many decode at once.
     """
-    spec, own = degrees.spec, threading.local()
+    spec, own = degrees.spec, _Own()
     decoding, counting = threading.Semaphore(threads), threading.Lock()
 
     def unequal(total: str) -> RunError:
@@ -37,8 +39,8 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
 
     def load(chunk: int) -> NDArray[Any]:
         """Return the degrees of a chunk, which the next one of the same thread replaces."""
-        if not hasattr(own, "items"):
-            own.decoder, own.items = Decoder(), np.empty(min(spec.items, spec.chunk_items), spec.kind)
+        if own.items is None:
+            own.items = np.empty(min(spec.items, spec.chunk_items), spec.kind)
         out: NDArray[Any] = own.items[: spec.chunk_length(chunk)]
         frame = degrees.read(chunk)
         with decoding:

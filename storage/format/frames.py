@@ -8,6 +8,7 @@ opening needs; reader.py reads the others.
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
+from penstock.storage.base.parallel_map import map_ranges
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
 from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid
 from penstock.storage.format import hdf5, stripe
@@ -25,6 +28,17 @@ from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header
 
 WAY_OUT = "convert the input again, or restore the file from a copy"
+
+
+READS = 4
+"""Chunks that are read at once at least, however few the cores: a disk is slow with one request at a time."""
+
+
+class OwnDecoder(threading.local):
+    """A decoder for each thread."""
+
+    def __init__(self) -> None:
+        self.decoder = Decoder()
 
 
 class StoredIds(Protocol):
@@ -39,7 +53,7 @@ class StoredIds(Protocol):
         """The frames of every array that they take."""
 
     def whole(self) -> NDArray[Any]:
-        """All ids, (vertices,), read by the caller's thread. Raises RunError."""
+        """All ids, (vertices,). Raises RunError."""
 
     def part(self, first: int, last: int) -> NDArray[Any]:
         """Ids first..last-1. Raises RunError."""
@@ -117,12 +131,17 @@ class Frames:
             yield out
 
     def whole(self) -> NDArray[Any]:
-        """All items, read by the caller's thread. Raises RunError."""
-        out = np.empty(self.spec.items, self.spec.kind)
-        at = 0
-        for items in self.load():
-            out[at : at + len(items)] = items
-            at += len(items)
+        """All items, read and decoded in place by several threads. Raises RunError."""
+        spec, own = self.spec, OwnDecoder()
+        out = np.empty(spec.items, spec.kind)
+
+        def load(first: int, last: int) -> None:
+            chunk = first // spec.chunk_items
+            self.decode(chunk, self.read(chunk), own.decoder, out[first:last])
+
+        # What threads hold besides is less than the items: half as many of them at most as there are chunks.
+        threads = min(max(READS, cores()), spec.chunks // 2)
+        map_ranges(load, spec.items, spec.chunk_items, threads)
         return out
 
     def part(self, first: int, last: int) -> NDArray[Any]:

@@ -87,6 +87,8 @@ class Reader:
         self._queues: dict[int, queue.SimpleQueue[_Job | None]] = {}
         self._threads: list[threading.Thread] = []
         self._reading = BusyTimer()
+        self._counting = threading.Lock()
+        self._bytes_read = 0
         self._buffer_bytes = _longest_read(graph)
         try:
             for number in _edge_files(graph):
@@ -126,6 +128,11 @@ class Reader:
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
         return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far; any thread may ask."""
+        return self._bytes_read
 
     @property
     def busy_seconds(self) -> float:
@@ -226,6 +233,8 @@ class Reader:
         with self._reading:
             file.read(job.wanted, buffer)
         read = time.perf_counter()
+        with self._counting:
+            self._bytes_read += job.wanted.length
         decoder = self._decoders.get()
         try:
             decoding = time.perf_counter()

@@ -73,6 +73,15 @@ def writer_for(path: Path, format: str | None = None) -> Save:
     return FORMATS[format]
 
 
+def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
+    """About how many bytes writing will take; None where only writing can tell. Raises InputError as `writer_for`."""
+    save = writer_for(path, format)
+    written = {name: column for name, column in columns.items() if save is _save_hdf5 or name == first_field(columns)}
+    if save not in (_save_hdf5, _save_npy) or any(column.dtype.kind == "T" for column in written.values()):
+        return None
+    return sum(column.rows * column.dtype.itemsize for column in written.values())
+
+
 def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
     """Write the first field's values as a bare array."""
     name = first_field(columns)
@@ -131,10 +140,8 @@ def _by_arrow(name: str) -> Save:
     def save(path: Path, columns: Columns, options: WriteOptions) -> None:
         from penstock.storage.results import arrow_tables  # Arrow takes longer to import than a small run takes
 
-        try:
+        with arrow_tables.system_memory():
             getattr(arrow_tables, name)(path, columns, options)
-        finally:
-            arrow_tables.release_memory()
 
     return save
 

@@ -127,7 +127,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Fini
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
-    with stage("iterations") as meter:
+    read = session.bytes_read
+    with stage("iterations", poll=lambda: max(0, session.bytes_read - read)) as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration
@@ -151,7 +152,7 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
         return _told(step, summary, context, job)
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
-        with stage("writing") as meter:
+        with stage("writing", summary.result.bytes_to_write(wanted.path, wanted.format)) as meter:
             written = partial(setattr, meter, "bytes")
             summary.result.write(
                 wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written

@@ -17,8 +17,10 @@ LASTING = 1.0
 """Seconds from which a stage has a bar."""
 PAUSE = 0.2
 """Seconds between two questions."""
-UNSEEN = ("imports", "iterations", "other")
-"""Stages without a bar; iterations have one of their own."""
+UNSEEN = ("imports", "other")
+"""Stages without a bar."""
+READING = "reading edges"
+"""The bar of iterations that read from disk, beside their own, which moves at the end of an iteration."""
 ONCE = {"compiling": "compiling kernels, once on this machine"}
 
 
@@ -29,25 +31,34 @@ class StageBars:
         self._show, self._clock = show, clock
         self._shown = ""
         self._compiled = compile_times().compiled
+        self._read = self._grown = 0
 
     def look(self) -> None:
         """Show where the job is now; the bar of a stage that has ended goes."""
         present = self._clock.clock.present()
+        seen, total = present.meter.seen, present.meter.total_bytes
         name = ONCE.get(present.stage, STAGE_NAMES.get(present.stage, present.stage))
-        if present.stage in UNSEEN or present.seconds < LASTING:
+        if present.stage == "iterations":
+            name = READING if self._reads_on(seen) else ""
+        elif present.stage in UNSEEN or present.seconds < LASTING:
             name = ""
         if self._shown not in ("", name):
             self._show.drop(self._shown)
         self._shown = name
         if not name:
             return
-        moved, total = present.meter.moved, present.meter.total_bytes
         if present.stage == "compiling":
             self._show(name, compile_times().compiled - self._compiled, None, "kernels")
-        elif moved or total:
-            self._show(name, moved, total, "bytes")
+        elif seen or total:
+            self._show(name, seen, total, "bytes")
         else:
             self._show(name, present.seconds, None, "seconds")
+
+    def _reads_on(self, read: int) -> bool:
+        """Whether iterations have been reading from disk for long."""
+        self._grown = self._grown + 1 if read > self._read else 0
+        self._read = read
+        return self._grown * PAUSE >= LASTING
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, 
 Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
 """Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
+DENSE = 0.5
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
@@ -43,6 +44,9 @@ def make_plan(
     capacity = options.partition_edges * options.combine
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
     routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options)
+    if options.route == "auto" and "filter" in costs:
+        staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
+        routes = np.where(staying & _is_dense(costs), "filter", routes)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
@@ -55,6 +59,14 @@ def make_plan(
     ]
     order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
     return Plan(demand.direction, tuple(tasks[i] for i in order))
+
+
+def _is_dense(costs: dict[str, Floats]) -> Bools:
+    """Which partitions are so much wanted that one read from disk, with a place on the device, is brought there whole.
+
+    Reading it in place would take at least half as long, and again in the next iteration.
+    """
+    return np.asarray(costs["filter"][:, LINK] * DENSE <= costs["zero-copy"][:, LINK])
 
 
 def whole_plan(demand: Demand, table: PartitionTable, rates: Rates) -> Plan:

@@ -17,8 +17,9 @@ from typing import Any
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
-from penstock.storage.base.kernel_cache import keep, take, versions
+from penstock.storage.base.kernel_cache import keep, take, tell_missing, versions
 from penstock.storage.clocks.compile_times import compiling, count_loaded
+from penstock.storage.companion.process import before_compiling
 
 Compile = Callable[[], str]
 _PTX = ".ptx"
@@ -26,7 +27,12 @@ _PTX = ".ptx"
 
 def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
     """The PTX of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
-    content = take(key_of(function, types, capability), _PTX)
+    key = key_of(function, types, capability)
+    content = take(key, _PTX)
+    if content is None:
+        tell_missing()
+        before_compiling(key)
+        content = take(key, _PTX)  # what another process has compiled meanwhile
     if content is None:
         return renewed(function, types, capability, compile_)
     count_loaded()

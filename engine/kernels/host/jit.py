@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.typing.typeof import Purpose, typeof
 from penstock.engine.kernels.host.openmp import start_threads
 from penstock.engine.kernels.host.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
@@ -26,6 +27,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.inlined_code import InlinedCompiler
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.threads import check_startable
+from penstock.storage.companion.process import before_compiling
 
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
@@ -76,7 +78,16 @@ class JitKernel:
     """A kernel, compiled when it is first called with arguments of some types: it runs on the caller's thread."""
 
     def __init__(self, function: Callable[..., Any], key: str) -> None:
-        self._function, self._key = function, key
+        self._function = function
+        self.name = f"{key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
+
+    def compile_for(self, arguments: tuple[Any, ...]) -> None:
+        """Compile it for arguments like these, and keep it, without running it."""
+        self._compiled.compile(tuple(typeof(argument, Purpose.argument) for argument in self._given(arguments)))
+
+    def _given(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the compiled function is given."""
+        return arguments
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, and return what it returns."""
@@ -89,10 +100,9 @@ class JitKernel:
     def _kept(self, function: Callable[..., Any]) -> Any:
         """Return the dispatcher of a function that is made of the kernel's, whose name and key it is kept under."""
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
+        before_compiling(self.name)
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-        own = self._function
-        name = f"{self._key} {own.__module__}.{own.__qualname__}.{own.__code__.co_firstlineno}"
-        return kept(compiled, lambda: hashlib.sha256(_sources() + name.encode()).hexdigest())
+        return kept(compiled, lambda: hashlib.sha256(_sources() + self.name.encode()).hexdigest())
 
 
 class LoopKernel(JitKernel):
@@ -110,6 +120,10 @@ class LoopKernel(JitKernel):
         """Run all steps on so many threads; 1: on the caller's."""
         grain = self._grain or -(-steps // threads)
         self._compiled(threads, steps, grain, arguments)
+
+    def _given(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        threads, steps, *others = arguments
+        return threads, steps, 1, tuple(others)
 
     @functools.cached_property
     def _compiled(self) -> Any:

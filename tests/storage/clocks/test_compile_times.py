@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
@@ -10,26 +11,18 @@ import pytest
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.clocks import compile_times as module
 from penstock.storage.clocks.compile_times import compile_times, compiling, loading
+from support.clocks import MovedClock
 from support.faults import python
 
 
-class Clock:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
+    clock = MovedClock()
     monkeypatch.setattr(module.time, "perf_counter", clock)
     return clock
 
 
-def test_what_is_compiled_within_and_loaded_within_counts_once(clock: Clock) -> None:
+def test_what_is_compiled_within_and_loaded_within_counts_once(clock: MovedClock) -> None:
     before = compile_times()
     with compiling():
         clock.now += 1
@@ -43,7 +36,7 @@ def test_what_is_compiled_within_and_loaded_within_counts_once(clock: Clock) -> 
     assert after.compiled - before.compiled == 1
 
 
-def test_threads_that_wait_at_once_count_once(clock: Clock) -> None:
+def test_threads_that_wait_at_once_count_once(clock: MovedClock) -> None:
     before, inside = compile_times().loading, threading.Barrier(3)
 
     def wait() -> None:
@@ -90,6 +83,21 @@ def test_what_cannot_be_compiled_ends(tmp_path: Path, monkeypatch: pytest.Monkey
     with compiling():
         pass
     assert compile_times().compiled == before.compiled + 1  # nothing of before is still going on
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_afterwards_as_before(
+    collects: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    try:
+        (gc.enable if collects else gc.disable)()
+        kept(numba.njit(lambda x: x + 1), lambda: "key")(3)
+        with pytest.raises(numba.core.errors.TypingError):
+            kept(numba.njit(lambda x: x.nothing), lambda: "other")(3)
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
 
 
 def test_asking_imports_no_compiler() -> None:

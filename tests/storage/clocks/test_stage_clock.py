@@ -7,22 +7,11 @@ import threading
 import pytest
 from penstock.storage.clocks.compile_times import compiling, loading
 from penstock.storage.clocks.stage_clock import StageClock, StageTimes, installed, stage, waiting
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def go(self, seconds: float) -> None:
-        self.now += seconds
+from support.clocks import MovedClock
 
 
 def test_stages_add_up_to_the_wall_time() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(90.0, "imports", now=time)
     with installed(clock):
         time.go(1)
@@ -40,31 +29,34 @@ def test_stages_add_up_to_the_wall_time() -> None:
 
 
 def test_what_lasts_counts_so_far() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
     with installed(clock), stage("loading", 100) as meter:
         time.go(3)
         meter.bytes += 40
         present = clock.present()
         assert (present.stage, present.seconds) == ("loading", 3.0)
-        assert (present.meter.moved, present.meter.total_bytes) == (40, 100)
+        assert (present.meter.seen, present.meter.total_bytes) == (40, 100)
         assert clock.times().seconds["loading"] == 3.0
     assert clock.present().stage == "other"
 
 
 def test_bytes_are_what_the_block_adds_or_what_is_asked_for() -> None:
-    clock, counter = StageClock(now=Clock()), [7]
+    clock, counter = StageClock(now=MovedClock()), [7]
     with installed(clock):
         for _ in range(2):
             with stage("index") as meter:
                 meter.bytes += 5
         with stage("writing", poll=lambda: counter[0]):
             counter[0] = 9
-    assert clock.times().bytes == {"index": 10, "writing": 9}
+        with stage("iterations", poll=lambda: 100) as meter:
+            meter.bytes += 3
+            assert clock.present().meter.seen == 100
+    assert clock.times().bytes == {"index": 10, "writing": 9, "iterations": 3}
 
 
 def test_compiling_interrupts_the_stage_that_needs_it() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
     with installed(clock), stage("iterations"):
         time.go(1)
@@ -81,7 +73,7 @@ def test_compiling_interrupts_the_stage_that_needs_it() -> None:
 
 
 def test_a_stage_ends_with_its_block_whatever_happens() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
 
     def fail() -> None:
@@ -98,7 +90,7 @@ def test_a_stage_ends_with_its_block_whatever_happens() -> None:
 
 def test_a_stage_ends_those_that_began_within_it() -> None:
     """A generator that is dropped in a stage of its own ends later than the stage around it."""
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
     with installed(clock):
         with stage("iterations"):
@@ -112,7 +104,7 @@ def test_a_stage_ends_those_that_began_within_it() -> None:
 
 
 def test_other_threads_are_told_beside() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
     begun, ended = threading.Event(), threading.Event()
 
@@ -138,7 +130,7 @@ def test_other_threads_are_told_beside() -> None:
 
 
 def test_a_job_that_waits_for_a_thread_that_compiles_is_compiling() -> None:
-    time = Clock()
+    time = MovedClock(100.0)
     clock = StageClock(now=time)
     begun, ended = threading.Event(), threading.Event()
 
@@ -165,7 +157,7 @@ def test_a_job_that_waits_for_a_thread_that_compiles_is_compiling() -> None:
 
 
 def test_without_a_clock_nothing_is_counted() -> None:
-    clock = StageClock(now=Clock())
+    clock = StageClock(now=MovedClock())
     with installed(clock):
         pass
     with stage("loading") as meter:

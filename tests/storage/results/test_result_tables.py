@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.results.columns import Column, WriteOptions
-from penstock.storage.results.result_tables import write
+from penstock.storage.results.result_tables import bytes_of, write
 from penstock.storage.results.row_ranges import ROWS
 from support.faults import python
 
@@ -171,6 +171,19 @@ def test_rows_stay_in_order_whatever_the_threads(threads: int, tmp_path: Path) -
     absent = "9223372036854775807"
     texts = [str(value) if there else absent for value, there in zip(level.tolist(), present.tolist(), strict=True)]
     assert lines == [f"{one} {text}" for one, text in zip(vertex.tolist(), texts, strict=True)]
+
+
+def test_the_bytes_of_some_formats_are_known_before(tmp_path: Path) -> None:
+    columns = {name: Column.of(*column) for name, column in many_rows().items()}
+    assert bytes_of(Path("r.npy"), columns) == 4 * 300_001
+    assert bytes_of(Path("r.h5"), columns) == (8 + 4 + 8) * 300_001
+    assert bytes_of(Path("r.csv"), columns) is None
+    assert bytes_of(Path("r.npy"), columns, "parquet") is None
+    names = Column.of(np.array(["a"], STRINGS))
+    assert bytes_of(Path("r.npy"), {"vertex": names, "component": names}) is None
+    for name in ("r.npy", "r.h5"):
+        write(tmp_path / name, columns)
+        assert 0 <= (tmp_path / name).stat().st_size - (bytes_of(tmp_path / name, columns) or 0) < 10_000
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet", "r.h5", "r.npy", "r.txt"])

@@ -12,18 +12,9 @@ from penstock.engine.state.records import IterationRecord
 from penstock.tools.base.progress import progress
 from penstock.tools.run.live_table import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
+from support.clocks import MovedClock
 from support.graphs import on_disk, shape
 from support.terminal import on_a_terminal
-
-
-class Clock:
-    """A clock that goes when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def record(number: int, direction: str = "push", **facts: Any) -> IterationRecord:
@@ -31,7 +22,7 @@ def record(number: int, direction: str = "push", **facts: Any) -> IterationRecor
 
 
 def lines_of(count: int, each_seconds: float) -> list[Tally]:
-    clock = Clock()
+    clock = MovedClock()
     pace = Pace(clock)
     told = []
     for number in range(count):

@@ -22,6 +22,7 @@ from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools import cli
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.metrics import Metrics, open_metrics
+from support.clocks import MovedClock
 from support.faults import small_disk
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
@@ -173,7 +174,7 @@ def test_a_failure_accounts_for_the_time_until_then(tmp_path: Path, monkeypatch:
 
 def test_iterations_say_what_was_compiled_in_them(tmp_path: Path) -> None:
     """Records of iterations that were one call share its seconds; the first ones hold what was compiled for it."""
-    time = Ticks()
+    time = MovedClock()
     clock, path = JobClock(StageClock(now=time)), tmp_path / "m.jsonl"
     with open_metrics(path, clock=clock) as metrics, Session(in_memory(EDGES), kernels="reference") as session:
         metrics.begin(session, {})
@@ -185,15 +186,6 @@ def test_iterations_say_what_was_compiled_in_them(tmp_path: Path) -> None:
         metrics.end({})
     found = [line.get("compile_seconds") for line in lines(path) if line["kind"] == "iteration"]
     assert found == [2.0, 2.0, 1.0]
-
-
-class Ticks:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_the_command_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.stage_progress import StageBars, stages_shown
+from penstock.tools.run.stage_progress import LASTING, PAUSE, StageBars, stages_shown
+from support.clocks import MovedClock
 from support.terminal import on_a_terminal
 
 
@@ -28,17 +29,8 @@ class Bars(ProgressBars):
         del self.shown[stage]
 
 
-class Ticks:
-    """A clock that the test moves."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
-    time, show = Ticks(), Bars()
+    time, show = MovedClock(), Bars()
     clock = StageClock(now=time)
     bars = StageBars(show, JobClock(clock))
     with installed(clock):
@@ -65,6 +57,21 @@ def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
         time.now += 3.0
         bars.look()
     assert show.shown == {}
+
+
+def test_iterations_that_read_for_long_say_how_much() -> None:
+    time, show, read = MovedClock(), Bars(), [0]
+    clock = StageClock(now=time)
+    bars = StageBars(show, JobClock(clock))
+    with installed(clock), stage("iterations", poll=lambda: read[0]):
+        for _ in range(round(LASTING / PAUSE)):
+            bars.look()
+            assert show.shown == {}
+            read[0] += 50
+        bars.look()
+        assert show.shown == {"reading edges": (read[0], None, "bytes")}
+        bars.look()
+        assert show.shown == {}, "nothing came since"
 
 
 def test_without_a_terminal_no_thread_is_started() -> None:

@@ -64,6 +64,7 @@ def test_lines_read_in_place_are_counted(name: str, tmp_path: Path, monkeypatch:
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
     options = {"route": "zero-copy", "direction": "push", "mode": "sync"}
     with Session(graph, **DEVICE, **options, device_edge_memory=900, partition_bytes=128) as session:
+        session.run(program_of(name, edges))  # it reads the graph
         result = session.run(program_of(name, edges))
     tasks = [task for record in result.records for task in record.tasks]
     assert {task.route for task in tasks} == {"zero-copy"}

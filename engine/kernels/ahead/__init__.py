@@ -1,0 +1,1 @@
+"""Kernels that are compiled before a run reaches them, by a second process."""

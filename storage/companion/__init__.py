@@ -1,0 +1,1 @@
+"""A second process that compiles kernels for this one."""
