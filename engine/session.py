@@ -131,6 +131,11 @@ class Session:
         return 0 if (equipment := self._equipment) is None else equipment.bytes_read
 
     @property
+    def spare_bytes(self) -> int:
+        """Bytes of the host memory budget that nothing takes, as far as is known; 0 before the first run."""
+        return 0 if self._equipment is None else max(0, self._equipment.host_spare)
+
+    @property
     def holdings(self) -> HeldBytes | None:
         """How many bytes of edges fit where; None before the first run."""
         return None if self._equipment is None else self._equipment.holdings

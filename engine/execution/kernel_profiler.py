@@ -54,7 +54,7 @@ class KernelProfiler:
         began = record.began or now - record.seconds
         what = Work(items=record.edges, first=record.number)
         timeline.add(timeline.track("engine", "iterations"), record.direction, began, record.seconds, what)
-        for task in record.tasks:
+        for task in record.moving:
             self._moved[0] += task.bytes_disk
             self._moved[1] += task.bytes_link
         timeline.level("frontier vertices", began, record.vertices)

@@ -276,7 +276,7 @@ class Loop:
         scalars = self.scalars()
         for worker in self.workers:
             worker.kernels.use()
-            record.tasks.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
+            record.filling.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
             worker.kernels.send(worker.state, frontier, self.out, scalars)
             self._walk_stream(worker, worker.streams[direction], frontier, scalars)
             record.tasks.extend(worker.streams[direction].records)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.resources.host_resources import divide_host_memory, host_division
+from penstock.engine.resources.host_resources import divide_host_memory, host_division, spare_of
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.planning.device_budget import (
@@ -57,7 +57,7 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
     each, index = _row_prefixes(graph, config, needs, wish, budget)
     held = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
     divided, parts = _divisions(graph, config, needs, wish, budget - held)
-    spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
+    spare = spare_of(config, needs, divided)
     free = memory_bytes - needs.device_bytes - needs.edge_bytes if parts.whole else 0
     return DeviceMemoryPlan(each, index, divided, parts, max(0, min(spare, free)))
 

@@ -21,7 +21,7 @@ from penstock.engine.resources.device_memory_plan import (
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, spare_of
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
@@ -81,7 +81,7 @@ class DeviceResources(HostResources):
         self._kept: list[Any] = []
         placed = plan_device_memory(graph, config, needs, device.memory_bytes)
         parts = placed.parts
-        self.spare = placed.spare
+        self.spare, self.host_spare = placed.spare, spare_of(config, needs, placed.divided)
         self.heads: RowPrefixCache | None = None
         if placed.head_index is not None:
             pulled = graph.into

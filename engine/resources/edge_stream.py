@@ -103,7 +103,7 @@ class EdgeStream:
         return self.pipeline.staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
 
     def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
-        """Bring every edge once, and keep the heads; returns records of what moved, as edges of no partition."""
+        """Bring every edge once, and keep the heads; returns records of what moved."""
         if self.heads is None or self.heads.filled:
             return []
         everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
@@ -111,7 +111,7 @@ class EdgeStream:
             for view in views:
                 kernels.cache_row_prefixes(view, self.index, self.heads)
         self.heads.filled = True
-        return [record.apart() for record in self.records]
+        return self.records
 
     @property
     def here(self) -> NDArray[np.bool_]:

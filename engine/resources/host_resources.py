@@ -67,7 +67,7 @@ class HostResources:
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
         divided = host_division(graph, config, needs)
-        self.spare = config.memory_bytes - needs.fixed if divided is None else divided.spare
+        self.spare = self.host_spare = spare_of(config, needs, divided)
         cache = None if divided is None else make_cache(graph, needs, divided)
         try:
             if divided is not None:
@@ -160,6 +160,11 @@ class HostResources:
             pipeline.close()
         if self.reader is not None:
             self.reader.close()
+
+
+def spare_of(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> int:
+    """Bytes of the host's budget that nothing takes."""
+    return config.memory_bytes - needs.fixed if divided is None else divided.spare
 
 
 def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBudget | None:

@@ -39,7 +39,8 @@ class IterationRecord:
     vertices, edges: of the frontier. totals: the Globals after it. began: when (time.perf_counter), set where several
     iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition asked for to
     the last kernel over edges, where the execution measures it; the rest goes to vertices and frontier. plan_seconds:
-    of that, until it was decided what travels how.
+    of that, until it was decided what travels how. filling: tasks that brought every edge to keep row prefixes of them
+    on the device, before the iteration's own.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """
 
@@ -50,6 +51,7 @@ class IterationRecord:
     seconds: float = 0.0
     totals: dict[str, float] = field(default_factory=dict)
     tasks: list[TaskRecord] = field(default_factory=list)
+    filling: list[TaskRecord] = field(default_factory=list)
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
@@ -58,22 +60,31 @@ class IterationRecord:
     @property
     def bytes_disk(self) -> int:
         """Bytes read from disk for it."""
-        return sum(task.bytes_disk for task in self.tasks)
+        return sum(task.bytes_disk for task in self.moving)
+
+    @property
+    def moving(self) -> list[TaskRecord]:
+        """All tasks that moved edges."""
+        return [*self.filling, *self.tasks] if self.filling else self.tasks
 
     @property
     def bytes_link(self) -> int:
         """Bytes over the link for it."""
-        return sum(task.bytes_link for task in self.tasks)
+        return sum(task.bytes_link for task in self.moving)
 
     @property
     def cache_hit_rate(self) -> float | None:
         """Share of the wanted chunks that were in host memory; None where no chunk was asked for."""
-        hits, read = sum(task.hits for task in self.tasks), sum(task.chunks_read for task in self.tasks)
+        hits, read = sum(task.hits for task in self.moving), sum(task.chunks_read for task in self.moving)
         return hits / (hits + read) if hits + read else None
 
     def by_route(self) -> dict[str, dict[str, int]]:
         """What came by each route; partitions: those with active edges."""
         routes: dict[str, dict[str, int]] = {}
+        for task in self.filling:
+            came = routes.setdefault(task.route, dict.fromkeys(_CAME, 0))
+            for name in ("bytes_link", "bytes_disk"):
+                came[name] += getattr(task, name)
         for task in self.tasks:
             came = routes.setdefault(task.route, dict.fromkeys(_CAME, 0))
             came["tasks"] += 1
@@ -88,7 +99,7 @@ class IterationRecord:
         As `feedback.py` measures them; of a task that it did not, those of the kernel are known.
         """
         found = dict.fromkeys(RESOURCES, 0.0)
-        for task in self.tasks:
+        for task in self.moving:
             if task.measured is None:
                 found[RESOURCES[KERNEL]] += task.kernel_seconds
             else:
@@ -113,8 +124,8 @@ class IterationRecord:
             "tasks": len(self.tasks),
             "routes": self.by_route(),
             "busy_seconds": self.busy_seconds(),
-            **{name: sum(getattr(task, name) for task in self.tasks) for name in _SUMMED},
-            "chunks_cached": sum(task.hits for task in self.tasks),
+            **{name: sum(getattr(task, name) for task in self.moving) for name in _SUMMED},
+            "chunks_cached": sum(task.hits for task in self.moving),
             "cache_hit_rate": self.cache_hit_rate,
             "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},
             **{f"total_{name}": value for name, value in self.totals.items()},

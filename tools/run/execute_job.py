@@ -137,7 +137,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Fini
     context.record.begin()  # also without an iteration
     context.seen.end()
     listed, threads = step.wanted.top, session.config.thread_count
-    summary = ResultSummary(followed.result, time.perf_counter() - began, peak_resident_bytes(), listed, threads)
+    seconds, spare = time.perf_counter() - began, session.spare_bytes
+    summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
     told = _written(step, summary, context, job)
     metrics.end(told.result)
     if context.checkpoints is not None:

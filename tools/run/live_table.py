@@ -50,7 +50,7 @@ class Tally:
         self.edges += record.edges
         self.seconds += record.seconds
         self.disk_bytes += record.bytes_disk
-        self.link_bytes += sum(task.bytes_link for task in record.tasks)
+        self.link_bytes += record.bytes_link
         self.ways.add(record.direction)
 
 

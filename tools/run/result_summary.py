@@ -37,6 +37,7 @@ class ResultSummary:
     """A run's result with what the command line adds to it.
 
     listed: how many of the first vertices, or groups, will be asked for. threads: most that compute; None: every core.
+    spare_bytes: of the memory budget, that nothing takes.
     """
 
     result: Result
@@ -44,6 +45,7 @@ class ResultSummary:
     peak_memory_bytes: int = 0
     listed: int = 0
     threads: int | None = None
+    spare_bytes: int = 0
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def facts(self) -> dict[str, Any]:
@@ -129,7 +131,7 @@ class ResultSummary:
         values, graph = self.result.fields[name], self.result.graph
         present = column_statistics.present_rows(values, self.result.absent(name))
         each = COUNTER_BYTES if graph.original is None else SPARSE_BYTES
-        room = max(LEAST_COUNTERS, each * len(values))
+        room = max(LEAST_COUNTERS, each * len(values)) + self.spare_bytes
         found = count_groups(values if present is None else values[present], top, room, threads=self.threads)
         self._known[f"groups of {name}"] = found
         return found

@@ -19,7 +19,8 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.staging.loading_reader import LoadingReader
-from support.graphs import on_disk, shape
+from support.graphs import on_disk, shape, skewed
+from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
 
 CHUNK = 4096
@@ -154,3 +155,18 @@ def test_where_the_device_has_room_for_every_edge_all_are_brought_first(
         records = session.run(program_of("bfs", edges)).records
     assert len(asked) == len(set(asked)) == graph.out.chunks
     assert {task.route for record in records for task in record.tasks} == {"resident"}
+
+
+def test_row_prefixes_are_filled_by_the_first_pull_and_what_that_moves_is_told(tmp_path: Path) -> None:
+    edges = EdgeList(2000, *skewed(2000, 20000, 5), None, True)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
+    assert graph.into is not None
+    with Session(graph, device="emulated", device_edge_memory=70_000, partition_bytes=1024, link_rate=1e9) as session:
+        first, again = (session.run(BFS(1000)).records for _ in range(2))
+    filled = [record for record in first if record.filling]
+    assert [record.direction for record in filled] == ["pull"]
+    record = filled[0]
+    assert record.bytes_disk >= sum(task.bytes_disk for task in record.filling) >= graph.into.chunk_bytes(False).sum()
+    assert record.summary()["bytes_link"] == sum(task.bytes_link for task in (*record.tasks, *record.filling))
+    assert sum(came["edges"] for came in record.by_route().values()) == sum(task.edges for task in record.tasks)
+    assert not any(record.filling for record in again)
