@@ -59,3 +59,12 @@ class InlinedCompiler(CompilerBase):  # type: ignore[misc]
             manager.add_pass(_LowerOnly if kind is NativeLowering else kind, description)
         manager.finalize()
         return [manager]
+
+
+class DistinctArraysCompiler(InlinedCompiler):
+    """The same for a function whose array arguments share no memory where one is written: loops over them vectorize."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Tell LLVM, as Numba does for the bodies of `prange`."""
+        self.state.flags.noalias = True
+        return super().define_pipelines()

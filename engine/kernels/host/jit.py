@@ -24,7 +24,7 @@ from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.inlined_code import InlinedCompiler
+from penstock.storage.base.inlined_code import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
@@ -62,6 +62,13 @@ def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
 def compile_vertex(author: Author) -> Callable[..., Any]:
     """Return the compiler for a function that takes the values of a vertex's fields from the author's functions."""
     return compile_author if author.has_vectors else inline
+
+
+def _body_of(function: Callable[..., Any], *, counted: bool, distinct: bool) -> Callable[..., Any]:
+    """Compile what one thread does of a loop."""
+    options = {} if counted else {"forceinline": True, "_nrt": False}
+    compiler = DistinctArraysCompiler if distinct else InlinedCompiler
+    return numba.njit(error_model="numpy", nogil=True, pipeline_class=compiler, **options)(function)  # type: ignore[no-any-return]
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,9 +119,11 @@ class LoopKernel(JitKernel):
     many.
     """
 
-    def __init__(self, function: Callable[..., Any], key: str, *, grain: int | None, counted: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], key: str, *, grain: int | None, counted: bool, distinct: bool
+    ) -> None:
         super().__init__(function, key)
-        self._grain, self._counted = grain, counted
+        self._grain, self._counted, self._distinct = grain, counted, distinct
 
     def __call__(self, threads: int, steps: int, *arguments: Any) -> None:
         """Run all steps on so many threads; 1: on the caller's."""
@@ -127,7 +136,7 @@ class LoopKernel(JitKernel):
 
     @functools.cached_property
     def _compiled(self) -> Any:
-        body = (compile_author if self._counted else inline)(self._function)
+        body = _body_of(self._function, counted=self._counted, distinct=self._distinct)
 
         def run(threads, steps, grain, arguments):  # type: ignore[no-untyped-def]
             run_loop(body, threads, steps, grain, arguments)
@@ -142,14 +151,15 @@ def kernel(key: str) -> Callable[[Callable[..., Any]], JitKernel]:
 
 
 def loop_kernel(
-    key: str, *, grain: int | None = None, counted: bool = False
+    key: str, *, grain: int | None = None, counted: bool = False, distinct: bool = False
 ) -> Callable[[Callable[..., Any]], LoopKernel]:
     """Make a kernel whose steps threads share.
 
     grain: so many steps a thread takes at once, until none is left; None: each thread an equal part. counted: the
-    kernel makes arrays, or takes some that an author's function made, so that Numba counts references.
+    kernel makes arrays, or takes some that an author's function made, so that Numba counts references. distinct: no two
+    of its arrays share memory, unless both are only read.
     """
-    return lambda function: LoopKernel(function, key, grain=grain, counted=counted)
+    return lambda function: LoopKernel(function, key, grain=grain, counted=counted, distinct=distinct)
 
 
 FORKED = (

@@ -21,7 +21,7 @@ def make_send(author: Author, key: str) -> Any:
     """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
     send = author.calls["send"]
 
-    @loop_kernel(key, counted=True)
+    @loop_kernel(key, counted=True, distinct=True)
     def send_all(  # type: ignore[no-untyped-def]
         first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, base
     ):
@@ -68,7 +68,7 @@ def make_apply(author: Author, key: str) -> Any:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @loop_kernel(key, counted=author.has_vectors)
+    @loop_kernel(key, counted=author.has_vectors, distinct=True)
     def apply(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -139,7 +139,7 @@ def make_reduce(author: Author, key: str) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
 
-    @loop_kernel(key, counted=True)
+    @loop_kernel(key, counted=True, distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
