@@ -1,7 +1,7 @@
 """Passes over all vertices, range by range on all cores: what is computed on the way is as small as a range.
 
 For what programs compute between iterations with NumPy (`start`, `phases`, `finish`), in memory that `working_bytes`
-does not count, and as fast as memory is. Small graphs are one range, without a thread.
+does not count, and as fast as memory is. Small graphs need no other thread.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from penstock.storage.results.row_ranges import map_ranges
 Found = TypeVar("Found")
 ROWS = 1 << 15
 """Vertices of a range: its copies fit a core's cache, and NumPy's calls take longer than Python's."""
+ALONE = 1 << 20
+"""Vertices up to which the caller's thread is enough: to start others, and to ask how many may be, takes as long."""
 THREADS = 4
 """Most threads: so many keep the memory busy, and copies are bounded."""
 
 
 def over_ranges(function: Callable[[int, int], Found], vertices: int) -> Iterator[Found]:
-    """Yield function(first, last) of every range of vertices in order, computed by several threads."""
-    return map_ranges(function, vertices, threads=min(cores(), THREADS), size=ROWS)
+    """Yield function(first, last) of every range of vertices in order, by several threads if there are many."""
+    threads = 1 if vertices <= ALONE else min(cores(), THREADS)
+    return map_ranges(function, vertices, threads=threads, size=ROWS)
 
 
 def each_range(function: Callable[[int, int], None], vertices: int) -> None:

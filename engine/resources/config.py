@@ -131,7 +131,7 @@ class Config:
         """The ceiling in bytes; where none was given, what was free when it was first asked for."""
         return self.host_memory if self.host_memory is not None else default_host_memory()
 
-    @property
+    @cached_property
     def thread_count(self) -> int:
-        """CPU threads to use."""
+        """CPU threads to use; where no number was given, as many as there were cores when it was first asked for."""
         return self.threads if self.threads is not None else cores()
