@@ -187,8 +187,6 @@ def _linked(graph: Graph, config: Config, asks: RunRequirements, needs: MemoryRe
     if divided is None:
         source = PinnedReader(device, {})
     else:
-        if divided.whole:
-            divided = replace(divided, partition_edges=parts.partition_edges)
         held = make_cache(graph, needs, divided, _numbers, apart=divided.whole)
         staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
         source, ahead = StagedReader(device, staging, needs.adjacencies), staging.options.ahead

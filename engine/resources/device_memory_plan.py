@@ -89,7 +89,8 @@ def _divisions(
     while True:
         divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
         if divided.whole:
-            return divided, _device_budget(needs, wish, left)
+            parts = _device_budget(needs, wish, left)
+            return replace(divided, partition_edges=parts.partition_edges), parts
         wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
         parts = _device_budget(needs, wish, left)
         if parts.partition_edges == divided.partition_edges:

@@ -91,7 +91,7 @@ class DeviceResources(HostResources):
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
-        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, parts.partition_edges, timeline)
+        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
             staging = self.host.staging

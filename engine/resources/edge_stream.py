@@ -1,4 +1,4 @@
-"""The stream of one direction's edges to one device; loop.py calls it a lane.
+"""The stream of one direction's edges to one device.
 
 It has the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
 the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.

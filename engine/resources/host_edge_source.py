@@ -7,7 +7,6 @@ of the host, from which they are carried on. Refuses a budget in which neither w
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike, NDArray
@@ -66,7 +65,7 @@ class HostEdgeSource:
     """What host memory holds for a device behind a link.
 
     source: brings edges to the device. staging, disk: what the host stages edges in and reads them with, None for a
-    graph in memory. loading: whether the host keeps all that is read from disk. partition_edges: of the device.
+    graph in memory. loading: whether the host keeps all that is read from disk.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class HostEdgeSource:
         needs: MemoryRequest,
         device: Device,
         divided: HostBudget | None,
-        partition_edges: int,
         timeline: Timeline | None = None,
     ) -> None:
         for adjacency in needs.adjacencies:
@@ -91,8 +89,6 @@ class HostEdgeSource:
                 self.source = PinnedReader(device, {a.direction: self._pinned(a, needs) for a in needs.adjacencies})
                 return
             self.disk = open_reader(graph, config, divided, timeline)
-            if divided.whole:
-                divided = replace(divided, partition_edges=partition_edges)
             allocate = self._host.plain_array if divided.whole else self._host.host_array
             cache = make_cache(graph, needs, divided, allocate, apart=divided.whole)
             self.staging = host_staging(graph, divided, self._host, self.disk, cache)

@@ -14,13 +14,12 @@ from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
 from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published_routes
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
-from penstock.transfer.values.residency import Residency
+from penstock.transfer.values.residency import DENSE, Residency
 from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
 Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
 """Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
-DENSE = 0.5
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 

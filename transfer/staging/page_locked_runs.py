@@ -6,8 +6,6 @@ touched. A copy to the device must stay within one locked run.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.slot_pool import ALIGNMENT
@@ -19,7 +17,7 @@ from penstock.transfer.values.task import Ints
 class PageLockedRuns:
     """The locked chunks of a cache that has a place for every partition, each adjacency apart.
 
-    host: locks memory, and releases it when it is closed. `seconds`, `nbytes`: spent locking, and locked, so far.
+    host: locks memory, and releases it when it is closed. `nbytes`: locked so far.
     """
 
     def __init__(self, host: Device, cache: HostCache) -> None:
@@ -30,16 +28,14 @@ class PageLockedRuns:
             for weights in (False, True)
         }
         self._count = 0
-        self.seconds, self.nbytes = 0.0, 0
+        self.nbytes = 0
 
     def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
         """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
-        began = time.perf_counter()
         neighbors, weights = self._cache.adjacency(direction)
         self._lock(direction, False, neighbors, chunks)
         if with_weights and weights is not None:
             self._lock(direction, True, weights, chunks)
-        self.seconds += time.perf_counter() - began
 
     def _lock(self, direction: str, of_weights: bool, array: NDArray[np.generic], chunks: Ints) -> None:
         runs, step = self._runs[direction, of_weights], self._cache.extents[direction].chunk_edges

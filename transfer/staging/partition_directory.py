@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.read.partition_cache import contiguous, needed
 from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.staging import Staging
-from penstock.transfer.values.residency import Residency, age, choose, traffic
+from penstock.transfer.values.residency import DENSE, Residency, age, choose, traffic
 from penstock.transfer.values.task import (
     AdjacencyArrays,
     Demand,
@@ -27,8 +27,6 @@ from penstock.transfer.values.task import (
 )
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
-DENSE = 0.5
-"""Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
 
 
 class PartitionDirectory:

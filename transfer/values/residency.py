@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SWAP = 2.0
+DENSE = 0.5
+"""Share of a slot's bytes that must be wanted for a partition to be brought whole, and so to stay on a device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,16 @@ a kernel, it is compiled, unless the process that waits has taken it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, program_of, row_index, scalars_of, view_of
 from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.program.bindings import scalar_values
-from penstock.engine.program.json_values import from_json_value
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.state import State
 from penstock.storage.companion.process import Claims
-from penstock.storage.format.index import WIDEST_SHIFT, Index
-from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
-
-VERTICES = 4096
 
 
 class AheadKernels(HostKernels):
@@ -44,21 +38,15 @@ class AheadKernels(HostKernels):
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
     """Compile the kernels of a job, which `announce.py` has described."""
-    module, name, attributes = job["program"]
-    kind = getattr(importlib.import_module(module), name)
-    program = kind.__new__(kind)
-    vars(program).update({name: from_json_value(value) for name, value in attributes.items()})
-    dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
-    kernels = AheadKernels(claims, program, dtype, weighted, job["threads"])
-    weights = np.zeros(1, job["weights"]) if weighted else None
-    view = View(0, 1, 0, VERTICES, np.zeros(1, dtype), weights, TaskRecord("resident", "out", (0,)))
-    for call in _calls(kernels, program, view, job):
+    program, dtype = program_of(job), np.dtype(job["vertices"])
+    kernels = AheadKernels(claims, program, dtype, job["weights"] is not None, job["threads"])
+    for call in _calls(kernels, program, view_of(job, "resident"), job):
         call()
 
 
 def _calls(kernels: AheadKernels, program: Any, view: View, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     """What a run calls, those kernels first that it needs late."""
-    author, index = kernels.author, Index(np.zeros(2, np.int64), np.zeros(VERTICES + 1, np.uint32), WIDEST_SHIFT)
+    author, index = kernels.author, row_index()
     state = State(program, author, 0, VERTICES, view.neighbors.dtype)
     if program.combine == "union":
         yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
@@ -67,8 +55,7 @@ def _calls(kernels: AheadKernels, program: Any, view: View, job: dict[str, Any])
         return
     if job["apart"]:
         state.accumulate_apart()
-    facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, **dict.fromkeys(author.totals, 0.0)}
-    scalars = scalar_values(program, author, facts)
+    scalars = scalars_of(program, author)
     state.work[:2] = 0, 1
     listed, many, sizes = Frontier(1, 1, listed=True), Frontier(1, 1, listed=False), (1, 1, 1)
     table, chunks = np.zeros(3, np.int64), np.zeros(1, np.uint8)

@@ -6,27 +6,20 @@ instead of launching a kernel, it is compiled, unless another process has taken 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, program_of, row_index, scalars_of, view_of
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
-from penstock.engine.program.bindings import scalar_values
-from penstock.engine.program.json_values import from_json_value
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedLimits
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.companion.process import Claims
-from penstock.storage.format.index import WIDEST_SHIFT, Index
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.values.task import TaskRecord
-from penstock.transfer.values.view import View
-
-VERTICES = 4096
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
@@ -42,11 +35,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
                 claims.end(key)
 
     driver.compile_only((major, minor), compile_one)
-    module, name, attributes = job["program"]
-    kind = getattr(importlib.import_module(module), name)
-    program = kind.__new__(kind)
-    vars(program).update({name: from_json_value(value) for name, value in attributes.items()})
-    calls = list(_calls(program, job))
+    calls = list(_calls(program_of(job), job))
     begin = job["number"] * len(calls) // max(1, job["processes"])
     for call in calls[begin:] + calls[:begin]:
         call()
@@ -57,10 +46,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
     device = EmulatedDevice()
     kernels = CudaKernels(program, dtype, weighted, device, {})
-    author, index = kernels.author, Index(np.zeros(2, np.int64), np.zeros(VERTICES + 1, np.uint32), WIDEST_SHIFT)
-    weights = np.zeros(1, job["weights"]) if weighted else None
-    view = View(0, 1, 0, VERTICES, np.zeros(1, dtype), weights, TaskRecord("filter", "out", (0,)))
-    linked = View(0, 1, 0, VERTICES, np.zeros(1, dtype), weights, TaskRecord("zero-copy", "out", (0,)))
+    author, index = kernels.author, row_index()
+    view, linked = view_of(job, "filter"), view_of(job, "zero-copy")
     state = DeviceState(program, author, (0, VERTICES), dtype, device)
     if program.combine == "union":
         yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
@@ -69,8 +56,7 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
         return
     if job["apart"]:
         state.accumulate_apart()
-    facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, **dict.fromkeys(author.totals, 0.0)}
-    scalars = scalar_values(program, author, facts)
+    scalars = scalars_of(program, author)
     listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, listed=False)
     table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
     sparse = not program.everywhere

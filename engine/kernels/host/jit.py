@@ -56,7 +56,7 @@ def _sources() -> bytes:
 
 def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile an author's function, or one that takes arrays from one (never cached on its own)."""
-    return numba.njit(error_model="numpy", nogil=True, pipeline_class=InlinedCompiler)(function)  # type: ignore[no-any-return]
+    return _inlined(function, counted=True)
 
 
 def compile_vertex(author: Author) -> Callable[..., Any]:
@@ -64,8 +64,8 @@ def compile_vertex(author: Author) -> Callable[..., Any]:
     return compile_author if author.has_vectors else inline
 
 
-def _body_of(function: Callable[..., Any], *, counted: bool, distinct: bool) -> Callable[..., Any]:
-    """Compile what one thread does of a loop."""
+def _inlined(function: Callable[..., Any], *, counted: bool, distinct: bool = False) -> Callable[..., Any]:
+    """Compile a function that only kernels call; counted, distinct: as in `loop_kernel`."""
     options = {} if counted else {"forceinline": True, "_nrt": False}
     compiler = DistinctArraysCompiler if distinct else InlinedCompiler
     return numba.njit(error_model="numpy", nogil=True, pipeline_class=compiler, **options)(function)  # type: ignore[no-any-return]
@@ -77,8 +77,7 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     Counting is atomic: a BFS on an R-MAT graph takes half as long without, a pull a quarter. So the function must not
     make arrays, nor take one from an author's function, which nothing would free.
     """
-    options = {"error_model": "numpy", "nogil": True, "forceinline": True, "_nrt": False}
-    return numba.njit(pipeline_class=InlinedCompiler, **options)(function)  # type: ignore[no-any-return]
+    return _inlined(function, counted=False)
 
 
 class JitKernel:
@@ -136,7 +135,7 @@ class LoopKernel(JitKernel):
 
     @functools.cached_property
     def _compiled(self) -> Any:
-        body = _body_of(self._function, counted=self._counted, distinct=self._distinct)
+        body = _inlined(self._function, counted=self._counted, distinct=self._distinct)
 
         def run(threads, steps, grain, arguments):  # type: ignore[no-untyped-def]
             run_loop(body, threads, steps, grain, arguments)
