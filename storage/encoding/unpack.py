@@ -59,6 +59,24 @@ def _sound(words: Any, edges: int, w: int, values: int) -> Any:
 
 
 @jit
+def sound(words: Any, items: int, id_words: int, values: int) -> bool:
+    """Whether a payload is one of so many items whose blocks fit it.
+
+    Parameters
+    ----------
+    words : ndarray of uint32
+        The payload.
+    items : int
+        How many it must hold.
+    id_words : int
+        Words of an item: 2 for uint64 ids, else 1.
+    values : {0, VALUES}
+        Whether it must hold differences or values.
+    """
+    return bool(_sound(words, items, id_words, values))
+
+
+@jit
 def unpack(words: Any, out: Any) -> Any:
     """Decode a payload of ids.
 
