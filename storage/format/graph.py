@@ -90,6 +90,15 @@ class Adjacency:
             total += self.weights.lengths
         return total
 
+    def payload_words(self, weights: bool) -> NDArray[np.int64] | None:
+        """Return the 32-bit words of every chunk's payload of neighbors, or of weights, int64 (chunks,).
+
+        None where there is no payload (other encodings, floating-point weights, no weights, a graph in memory) or where
+        the file does not say (format version 1).
+        """
+        frames = self.weights if weights else self.neighbors
+        return None if frames is None else frames.payload_words
+
     def index(self, threads: int | None = None) -> Index:
         """Return the row index; the first call reads the degrees. Raises RunError if damaged.
 
