@@ -16,7 +16,7 @@ from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetReque
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.staging import UNPACKED_SLABS
 
-BUFFERS = (3, 2)
+BUFFERS = (4, 3, 2)
 """Pieces on their way to a device at once."""
 
 

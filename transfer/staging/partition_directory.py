@@ -102,8 +102,14 @@ class PartitionDirectory:
     def record(self, task: Task, demand: Demand) -> TaskRecord:
         """Return the record of a task that starts: what it is about, nothing done yet."""
         edges = self.table.lengths if demand.whole else demand.active_edges
-        part = slice(task.partitions[0], task.partitions[-1] + 1)
         record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
+        if len(task.partitions) == 1:  # as most tasks of a sweep: sums over arrays of one item take longer than they
+            number = task.partitions[0]
+            record.edges, record.lines = int(edges[number]), int(demand.lines[number])
+            record.wanted = int(record.edges > 0)
+            record.rows = record.wanted if demand.whole else int(demand.active_vertices[number])
+            return record
+        part = slice(task.partitions[0], task.partitions[-1] + 1)
         record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
         record.wanted = int(np.count_nonzero(edges[part]))
         record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())

@@ -49,7 +49,7 @@ class Staging:
             self.slabs = self.places = SlabPool(device, options.slabs, edges, *dtypes)
         else:
             buffers = options.slabs * options.combine
-            self.places = SlabPool(device, buffers, packing.longest, np.uint32, None)
+            self.places = SlabPool(device, buffers, packing.longest, np.uint32, None, in_turn=True)
             self.slabs = SlabPool(device, UNPACKED_SLABS if options.slabs else 0, edges, *dtypes, in_turn=True)
         self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
         self._pinned: Ints | None = None

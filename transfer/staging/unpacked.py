@@ -30,7 +30,15 @@ Piece = tuple[int, Ints, Transfer]
 def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> Unpacked | None:
     """Start bringing the pieces of a task's partitions to the device; None while there is no buffer for them."""
     pieces: list[Piece] = []
+    marks = None if demand.whole else demand.block_marks
     request, places = directory.task_request(task, demand), directory.staging.places
+    if request.first == request.last:
+        transfer = fetch(request, directory)
+        return (
+            None
+            if transfer is None
+            else Unpacked(request, [(request.first, request.chunks, transfer)], marks, directory)
+        )
     absent = np.count_nonzero(directory.starts[request.first : request.last + 1] < 0)
     if absent > places.free:
         return None
@@ -44,7 +52,7 @@ def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> U
                 other.release()
             return None
         pieces.append((number, chunks, transfer))
-    return Unpacked(request, pieces, None if demand.whole else demand.block_marks, directory)
+    return Unpacked(request, pieces, marks, directory)
 
 
 def sample_neighbors(directory: PartitionDirectory, number: int, count: int) -> NDArray[Any]:
@@ -146,7 +154,7 @@ class Unpacked(Transfer):
         last = device.event(packing.stream)
         request.record.spans += ((UNPACK, first, last),)
         device.follow(last)
-        self._release_pieces()
+        self._release_pieces(last)
         edges = request.e1 - request.e0
         weights = None if slab.weights is None else slab.weights[:edges]
         return request.view((slab.neighbors[:edges], weights))
@@ -170,9 +178,11 @@ class Unpacked(Transfer):
         target = slab.weights[e0 - request.e0 : e1 - request.e0]
         self._staging.device.copy_within(target, piece[table.weights(number, first, last)], packing.stream)
 
-    def _release_pieces(self) -> None:
+    def _release_pieces(self, free: Any = None) -> None:
+        """Give the buffers of the pieces back; free: the event after which they are unpacked."""
         pieces, self._pieces = self._pieces, []
         for _, _, transfer in pieces:
+            transfer.slab_free = free
             transfer.release()
 
     def release(self) -> None:
