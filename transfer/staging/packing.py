@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.packed_layout import PackedLayout, PieceTable
 from penstock.transfer.devices.device import Device, DeviceArray, Stream
 from penstock.transfer.devices.unpacking import Unpacker
@@ -38,6 +39,7 @@ class DevicePacking:
         self.device, self.unpacker, self.vertices = device, unpacker, vertices
         self.stream: Stream = device.stream()
         self._starts: dict[tuple[str, bool], DeviceArray] = {}
+        self._marks: dict[str, DeviceArray] = {}
         for layout in layouts:
             self._starts[layout.direction, False] = device.to_device(np.ascontiguousarray(layout.neighbors))
             if layout.weights is not None and not layout.raw_weights:
@@ -47,8 +49,20 @@ class DevicePacking:
         """Return where the payloads of neighbors, or of weights, of an adjacency begin: int64[chunks + 1], there."""
         return self._starts[direction, weights]
 
+    def marks(self, direction: str, edges: int) -> DeviceArray:
+        """Return the bitmap for wanted blocks of an adjacency, uint32 words; one demand at a time has it."""
+        if direction not in self._marks:
+            self._marks[direction] = self.device.array(mark_words(edges), np.dtype(np.uint32))
+        return self._marks[direction]
+
     def close(self) -> None:
         """Free what was placed on the device."""
-        for array in self._starts.values():
+        for array in (*self._starts.values(), *self._marks.values()):
             self.device.free(array)
         self._starts.clear()
+        self._marks.clear()
+
+
+def mark_words(edges: int) -> int:
+    """Return the words of a bitmap with a bit for each block of an adjacency."""
+    return max(1, -(-edges // (BLOCK * 32)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.payload import BLOCK as BLOCK_EDGES
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import contiguous
 from penstock.storage.read.partition_records import needed
@@ -30,8 +31,6 @@ from penstock.transfer.values.task import (
 
 BLOCKS = "blocks"
 """The route whose bytes over the link are those of wanted blocks, not known from a copy."""
-BLOCK_EDGES = 256
-"""Edges of a block, the unit in which packed edges are unpacked (`storage/encoding/bitpack.py`)."""
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 
@@ -217,7 +216,7 @@ class PartitionDirectory:
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
             unpacked_edges=self._unpacked(demand) if self._linked and self.pieces is not None else None,
-            block_bytes=self._block_bytes(demand) if self._linked and self.pieces is not None else None,
+            block_bytes=self._block_bytes(demand) if self._linked and demand.blocks is not None else None,
         )
 
     def _places(self) -> Ints:
