@@ -159,14 +159,14 @@ class PrefetchQueue:
         """Wait for what was started for nothing, and free it; returns what it moved, in records of no partitions."""
         found = []
         try:
-            for _, transfer in self._coming:
+            while self._coming:
+                transfer = self._coming.popleft()[1]
                 try:
-                    record = transfer.view().record
-                    transfer.release()
+                    found.append(transfer.view().record.apart())
                 except RunError as error:
                     _log.debug("what was read ahead and is not wanted any more could not be read: %s", error)
-                else:
-                    found.append(record.apart())
+                finally:
+                    transfer.release()
         finally:
             self.release()
         return found
