@@ -85,6 +85,9 @@ class AdvanceKernels(Protocol[S]):
     def pull(self, view: View, state: S, frontier: Frontier, indices: Indices, scalars: Scalars, skip: int = 0) -> None:
         """Gather along the in-edges that the view holds, less the first `skip` of each row (early exit only)."""
 
+    def relax_unsettled(self, view: View, state: S, index: Index, scalars: Scalars) -> None:
+        """Relax the view's rows of unsettled vertices both ways; a vertex that has sent so is pending no more."""
+
     def record_matched(self, state: S) -> None:
         """Remember the vertices that have a message now; `skip` then passes over them."""
 
@@ -144,6 +147,17 @@ class DemandKernels(Protocol[S]):
         skip: int = 0,
     ) -> None:
         """Demand of a pull, likewise; skip as in `pull`."""
+
+    def count_unsettled(
+        self,
+        state: S,
+        index: Index,
+        scalars: Scalars,
+        sizes: tuple[int, int, int],
+        table: NDArray[np.int64],
+        chunks: NDArray[np.uint8],
+    ) -> None:
+        """Demand of `relax_unsettled`, likewise."""
 
     def add_pending(
         self, state: S, index: Index, scalars: Scalars, partition_edges: int, values: NDArray[np.float64]

@@ -126,18 +126,22 @@ class EdgeStream:
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
+        rows: Demand | None = None,
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
-        However the block ends, nothing stays in flight. If it ends without an exception, the walk's records correct the
-        rates (`Feedback`).
+        rows: what is wanted in place of the frontier's rows (`unsettled`). However the block ends, nothing stays in
+        flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
         """
         began = time.perf_counter()
         queue, self._started = self._started, None
         if queue is None or not self.pipeline.has_started(queue):
             queue = None
-            rates = self._begin(frontier)
-            demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            rates = self._begin(frontier if rows is None else None)
+            if rows is None:
+                demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            else:
+                demand, plan = rows, self.pipeline.plan(rows, rates)
             self.plan_seconds = time.perf_counter() - began
         else:
             demand, plan = queue.demand, queue.plan
@@ -157,8 +161,11 @@ class EdgeStream:
         """The records of the pipeline's last walk; another stream with the same pipeline may have walked since."""
         return self.pipeline.records
 
-    def _begin(self, frontier: Frontier) -> Rates:
-        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`."""
+    def _begin(self, frontier: Frontier | None) -> Rates:
+        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`.
+
+        frontier: None where the rows of unsettled vertices are walked.
+        """
         rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
         self._basis = self.feedback.basis
         return rates
@@ -232,9 +239,7 @@ class EdgeStream:
         if frontier.everything:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
-        counts = np.zeros(len(table) * 3, dtype=np.int64)
-        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
-        sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
+        counts, chunks, sizes = self._tables()
         if self.direction == "push":
             kernels.count_active(state, self.index, sizes, counts, chunks)
         else:
@@ -252,6 +257,21 @@ class EdgeStream:
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _tables(self) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
+        """Room for what kernels count of every partition and of every chunk, and the sizes by which they do."""
+        table = self.directory.table
+        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
+        return counts, chunks, (table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes))
+
+    def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand:
+        """What reading the rows of all unsettled vertices needs, of edges that are not all in memory."""
+        counts, chunks, sizes = self._tables()
+        kernels.count_unsettled(state, self.index, scalars, sizes, counts, chunks)
+        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+        pending = edges.astype(np.float64)
+        return Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
 
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
@@ -275,8 +295,10 @@ class EdgeStream:
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 
-    def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
+    def _kind(self, frontier: Frontier | None) -> tuple[Direction, bool, bool]:
         """The kind of a walk: `Feedback` fits the seconds of kernels for each kind apart."""
+        if frontier is None:
+            return "pull", False, False
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
     def _early_exit_reads(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
