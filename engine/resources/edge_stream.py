@@ -130,6 +130,7 @@ class EdgeStream:
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
+        A task may reach over partitions that are not wanted, and may not be there: what is not of `only` is cut off.
         rows: what is wanted in place of the frontier's rows (`unsettled`). However the block ends, nothing stays in
         flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
         """
@@ -146,12 +147,10 @@ class EdgeStream:
         else:
             demand, plan = queue.demand, queue.plan
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            if self.mine is not None:
-                yield chain.from_iterable(map(self._narrowed, arrivals))
-            elif plan.whole or self.pipeline.device.kind != "cuda":
-                yield arrivals
-            else:
-                yield self._timed(arrivals, kernels)
+            timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.whole
+            views = self._timed(arrivals, kernels) if timed else arrivals
+            mine = only if self.mine is None else self.mine
+            yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
         self.pipeline.check()
         if not plan.whole:
             self.feedback.note(self.records, self._basis)
@@ -239,12 +238,13 @@ class EdgeStream:
         if frontier.everything:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
-        counts, chunks, sizes = self._tables()
+        blocks = self._block_marks()
+        counts, chunks, sizes = self._tables(blocks)
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts, chunks)
+            kernels.count_active(state, self.index, sizes, counts.reshape(-1), chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
-        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+            kernels.count_cond(state, self.index, scalars, sizes, counts.reshape(-1), chunks, self.skip, blocks)
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
@@ -256,22 +256,37 @@ class EdgeStream:
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
+        if touched:
+            demand = replace(demand, blocks=touched[0], block_marks=blocks)
         return demand if self.mine is None else self._only_mine(demand)
 
-    def _tables(self) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
-        """Room for what kernels count of every partition and of every chunk, and the sizes by which they do."""
+    def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
+        """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.
+
+        blocks: marks of wanted blocks, which are counted too; None: they are not.
+        """
         table = self.directory.table
-        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        counts = np.zeros((len(table), 3 if blocks is None else 4), dtype=np.int64)
         chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
         return counts, chunks, (table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes))
 
     def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand:
         """What reading the rows of all unsettled vertices needs, of edges that are not all in memory."""
-        counts, chunks, sizes = self._tables()
-        kernels.count_unsettled(state, self.index, scalars, sizes, counts, chunks)
-        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+        blocks = self._block_marks()
+        counts, chunks, sizes = self._tables(blocks)
+        table = counts.reshape(-1)
+        kernels.count_cond(state, self.index, scalars, sizes, table, chunks, blocks=blocks, function="unsettled")
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         pending = edges.astype(np.float64)
-        return Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
+        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
+        return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
+
+    def _block_marks(self) -> Any:
+        """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
+        unpacking = self.pipeline.staging.unpacking
+        if unpacking is None or self.complete:
+            return None
+        return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
@@ -322,10 +337,9 @@ class EdgeStream:
         edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
         return replace(demand, active_edges=edges, whole=False)
 
-    def _narrowed(self, view: View) -> Iterator[View]:
-        """The parts of a view that are this device's, as views of their own."""
-        table, mine = self.directory.table, self.mine
-        assert mine is not None
+    def _narrowed(self, view: View, mine: NDArray[np.bool_]) -> Iterator[View]:
+        """The parts of a view that are of these partitions, as views of their own."""
+        table = self.directory.table
         owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
         for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
             e0, e1 = max(view.e0, int(table.e0[run[0]])), min(view.e1, int(table.e1[run[-1]]))
