@@ -34,7 +34,7 @@ RUN_BYTES = 64 << 20
 Files = Mapping[int, DirectFile]
 
 
-class Blocks(Sequence[ReadRange]):
+class DiskBlocks(Sequence[ReadRange]):
     """Reads of ``block_bytes`` each (the last of a stretch may be shorter) that cover stretches of files.
 
     Every file has its turn: block k of each comes before block k + 1 of any.

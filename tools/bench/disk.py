@@ -16,7 +16,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import ReadRange
-from penstock.storage.read.disk_probe import RUN_BYTES, Blocks, DiskProbe, Files, edge_stretches, spread
+from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, Files, edge_stretches, spread
 from penstock.storage.read.reader import Reader
 from penstock.storage.read.sweep_probe import SweepProbe
 
@@ -75,7 +75,7 @@ def verdict(parts: Mapping[str, SweepPart]) -> str:
 
 def raw_reads(files: Files, stretches: Sequence[ReadRange], seconds: float, advance: Advance) -> list[RawRead]:
     """Read stretches of files in every one of CASES, `seconds` in all."""
-    disk, blocks = DiskProbe(files, MOST_BUFFERS), {size: Blocks(stretches, size) for size in SIZES}
+    disk, blocks = DiskProbe(files, MOST_BUFFERS), {size: DiskBlocks(stretches, size) for size in SIZES}
     found: list[RawRead] = []
     for number, (order, size, depth) in enumerate(CASES):
         ranges = blocks[size]
@@ -102,7 +102,7 @@ def sweep_parts(
     reads = [read for number in range(partitions) for read in probes[DECODED].reads(number, threads)]
     mean = sum(one.needed for one in reads) / len(reads)
     sizes = {BEST: float(best.block_bytes), RAW: mean} | dict.fromkeys((n for n in PARTS if n in probes), mean)
-    blocks = Blocks(edge_stretches(graph), best.block_bytes)
+    blocks = DiskBlocks(edge_stretches(graph), best.block_bytes)
     with Reader(graph, decode_threads=threads, direct_io=True) as reader:
         longest = reader.threads * max(read.length for read in reads)
         disk = DiskProbe(files, max(longest, best.sample.at * best.block_bytes))

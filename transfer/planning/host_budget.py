@@ -13,6 +13,7 @@ from math import ceil
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
+from penstock.storage.format.read_plan import read_threads
 from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
@@ -111,7 +112,7 @@ def reader_bytes(budget: HostBudgetRequest, reads: int) -> int:
 
     This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
     """
-    threads = budget.stripes * (reads + -(-budget.workers // budget.stripes))
+    threads = read_threads(budget.stripes, budget.workers, reads)
     return threads * READ_BYTES + budget.workers * DECODE_BYTES
 
 
