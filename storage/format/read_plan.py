@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAGE = 4096
-MOST_BYTES = 4 << 20
+MOST_BYTES = 2 << 20
 LEAST_SPLIT = 1 << 20
 READS_IN_FLIGHT = 8
 """Of each stripe, by default."""

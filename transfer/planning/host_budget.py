@@ -17,7 +17,8 @@ from penstock.storage.format.read_plan import read_threads
 from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
-READ_BYTES = (4 << 20) + (8 << 10)
+READ_BYTES = 5 << 19
+"""Of a reading thread's buffer: a merged read, or the longest frame there can be (2.3 MiB)."""
 DECODE_BYTES = 3 << 20
 SLABS = (4, 3, 2)
 READS = (8, 4, 2, 1)

@@ -50,7 +50,7 @@ def test_neighbors_merge_up_to_the_limit() -> None:
     offsets = np.arange(20, dtype=np.int64) * step + PAGE
     shard = np.zeros(20, np.int64)
     reads = plan_reads(shard, offsets, np.full(20, size, np.int64))
-    assert [len(read.members) for read in reads] == [6, 6, 6, 2]
+    assert [len(read.members) for read in reads] == [3, 3, 3, 3, 3, 3, 2]
     apart = plan_reads(shard[::2], offsets[::2], np.full(10, size, np.int64))
     assert [len(read.members) for read in apart] == [1] * 10
 
