@@ -65,7 +65,9 @@ class SweepPart:
 def verdict(parts: Mapping[str, SweepPart]) -> str:
     """Return what limits a sweep from a disk, by the parts named in PARTS."""
     best, raw, decoded = (parts[name].read.rate for name in (BEST, RAW, DECODED))
-    taken = f"a sweep takes {decoded / best:.0%} of what the disk gives at its best"
+    packed = parts[PAYLOADS].read.rate if PAYLOADS in parts else 0.0
+    beside = f" ({packed / best:.0%} where edges stay packed)" if packed else ""
+    taken = f"a sweep takes {decoded / best:.0%}{beside} of what the disk gives at its best"
     if decoded >= LIMITED * best:
         return f"the disk limits: {taken}"
     if decoded >= LIMITED * raw:
