@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format import direct_io
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.read_plan import PAGE, ReadRange
+from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
 from penstock.storage.read.disk_probe import (
     DiskBlocks,
     DiskProbe,
@@ -121,3 +122,10 @@ def test_the_stretches_of_a_graph_hold_its_frames(tmp_path: Path, stripes: int) 
 
 def test_a_graph_in_memory_has_no_stretches() -> None:
     assert edge_stretches(Graph.from_arrays([0, 1], np.array([0], np.uint32))) == []
+
+
+def test_stretches_are_merged_as_reads_are(tmp_path: Path) -> None:
+    graph = on_disk(shape("skewed", weights="uint16"), tmp_path / "g.h5")
+    arrays = [frames for a in graph.adjacencies for frames in (a.neighbors, a.weights) if frames is not None]
+    places = (np.concatenate([getattr(frames, name) for frames in arrays]) for name in ("shard", "offsets", "lengths"))
+    assert edge_stretches(graph) == [replace(read, members=()) for read in plan_reads(*places, most_bytes=1 << 62)]
