@@ -76,8 +76,9 @@ def edge_stretches(graph: Graph) -> list[ReadRange]:
     firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(order)), np.bool_), apart]))
     lasts = np.append(firsts, len(order))[1:] - 1
     pages = -(-(end[lasts] - start[firsts]) // PAGE) * PAGE
-    found = (shard[firsts], start[firsts], pages, end[lasts] - start[firsts])
-    return [ReadRange(*item, ()) for item in zip(*(column.tolist() for column in found), strict=True)]
+    columns = (shard[firsts], start[firsts], pages, end[lasts] - start[firsts])
+    found = np.stack(columns, axis=1).tolist()
+    return [ReadRange(file, first, length, needed, ()) for file, first, length, needed in found]
 
 
 def whole_file(number: int, size_bytes: int) -> ReadRange:
