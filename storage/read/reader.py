@@ -122,7 +122,7 @@ class Reader:
         check_stacks(count, "penstock-read")
         try:
             room = aligned_empty(count * self._buffer_bytes, np.uint8, HUGE_PAGE)
-            return np.split(room, count)
+            return list(room.reshape(count, self._buffer_bytes))
         except MemoryError as error:
             size = format_bytes(self._buffer_bytes)
             raise RunError(
