@@ -18,7 +18,7 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
-from penstock.storage.convert.renumber.name_table import NameStore
+from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport

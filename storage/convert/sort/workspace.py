@@ -35,7 +35,7 @@ _RECORDED = (
     "drop_self_loops",
     "renumber",
     "bipartite",
-    "hub_sort",
+    "order",
     "vertices_file",
 )
 LARGEST_RUN = 1 << 20
@@ -124,7 +124,7 @@ class Workspace:
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
         listed = options.vertices_file is not None
-        self.renames = options.renumber or options.hub_sort or options.bipartite or listed or self.named
+        self.renames = options.renumber or options.order != "none" or options.bipartite or listed or self.named
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
@@ -208,7 +208,7 @@ class Workspace:
         needed = vertices * VERTEX_BYTES
         if needed > self.options.host_memory // 2:
             raise InputError(
-                f"--hub-sort of {vertices} vertices needs {format_bytes(needed)} for degrees and "
+                f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for degrees and "
                 f"order, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
             )
 
@@ -241,7 +241,7 @@ class Workspace:
     def provenance(self) -> dict[str, Any]:
         """Where the graph comes from, for its file."""
         options = self.options
-        changed = {name: value for name in _RECORDED if (value := getattr(options, name))}
+        changed = {name: value for name in _RECORDED if (value := getattr(options, name)) not in (None, False, "none")}
         return {
             "source": self.source.name,
             "source_bytes": self.source.total_bytes or self.source.bytes_done,

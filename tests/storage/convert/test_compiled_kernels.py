@@ -1,4 +1,4 @@
-"""The compiled steps of a conversion, each against plain numpy: packing, sorting, ids, degrees, hubs."""
+"""The compiled steps of a conversion, each against plain numpy: packing, sorting, ids, degrees, orders."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.renumber import hub_order, id_sets
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.convert.renumber import degree_count, id_sets, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
 from penstock.storage.convert.sort import radix, run
 from penstock.storage.convert.sort import weights as weighing
@@ -189,14 +190,47 @@ def test_too_many_ids_for_the_memory() -> None:
 def test_hubs_in_front(degrees: list[tuple[int, int]]) -> None:
     out = np.array([pair[0] for pair in degrees], np.uint32)
     into = np.array([pair[1] for pair in degrees], np.uint32)
-    order = hub_order.hub_order(out, into).tolist()
+    new = vertex_order.hubs_first(out, into)
+    order = vertex_order.inverse(new).tolist()
     assert sorted(order) == list(range(len(degrees)))
     score = [a * b for a, b in degrees]
     count = min(-(-8 * len(degrees) // 100), sum(value > 0 for value in score))
     best = sorted(range(len(degrees)), key=lambda v: (-score[v], v))[:count]
     assert order == best + [v for v in range(len(degrees)) if v not in set(best)]
-    new = hub_order.inverse(np.array(order, np.uint32))
     assert new[order].tolist() == list(range(len(order)))
+
+
+@given(degrees=st.lists(st.one_of(st.integers(0, 5), st.integers((1 << 16) - 2, (1 << 32) - 1)), max_size=60))
+def test_falling_degrees(degrees: list[int]) -> None:
+    new = vertex_order.by_degree(np.array(degrees, np.uint32))
+    assert new.dtype == np.uint32
+    assert vertex_order.inverse(new).tolist() == sorted(range(len(degrees)), key=lambda v: (-degrees[v], v))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_degrees_are_counted_in_several_threads(apart: bool, copies: int) -> None:
+    vertices = degree_count.RANGE + 77
+    ends = np.random.default_rng(4).integers(0, vertices, (2, 5, 3000), np.uint32)
+    with ThreadPool(3, "count") as pool:
+        found = degree_count.count_degrees(
+            [EdgeBatch(*pair) for pair in zip(*ends, strict=True)],
+            lambda batch: EdgeBatch(batch.sources, np.uint32(vertices - 1) - batch.targets),
+            vertices,
+            apart=apart,
+            pool=pool,
+            copies=copies,
+        )
+    out = np.bincount(ends[0].ravel(), minlength=vertices)
+    into = np.bincount(ends[1].ravel(), minlength=vertices)[::-1]
+    assert found.tolist() == ([out.tolist(), into.tolist()] if apart else [(out + into).tolist()])
+
+
+def test_a_count_stops_where_it_does_not_fit() -> None:
+    counts = np.array([(1 << 32) - 2], np.uint32)
+    degree_count.count_ids(np.zeros(3, np.uint64), counts)
+    degree_count.add_counts(counts, np.array([5], np.uint32))
+    assert counts.tolist() == [(1 << 32) - 1]
 
 
 @given(

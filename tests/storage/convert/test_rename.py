@@ -52,15 +52,17 @@ def file_of(folder: Path, edges: Pairs) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", [{}, {"hub_sort": True}, {"direction": "both", "host_memory": 32 << 20}])
+@pytest.mark.parametrize(
+    "options", [{}, {"order": "hubs"}, {"order": "degree"}, {"direction": "both", "host_memory": 32 << 20}]
+)
 def test_strings_are_numbered_by_their_bytes(tmp_path: Path, options: dict[str, Any]) -> None:
     edges = texts(4000, 700, 1)
     graph = converted(file_of(tmp_path, edges), **options)
     names, found = named_edges(graph)
     assert found == sorted(edges)
     assert sorted(names) == sorted({name for edge in edges for name in edge})
-    assert (names == sorted(names)) == (not options.get("hub_sort"))
-    if options.get("hub_sort"):
+    assert (names == sorted(names)) == ("order" not in options)
+    if "order" in options:
         degree = np.diff([0, *np.cumsum(np.bincount([names.index(u) for u, _ in edges], minlength=len(names)))])
         assert degree[: len(names) // 20].mean() > degree.mean()
 
@@ -92,7 +94,7 @@ def test_vertices_without_neighbors_exist(tmp_path: Path) -> None:
     assert converted(path).vertices == 21
     names, found = named_edges(converted(path, renumber=True))
     assert (names, found) == ([5, 7, 9, 20], [(5, 7)])
-    assert converted(path, hub_sort=True).vertices == 21
+    assert converted(path, order="degree").vertices == 21
 
 
 def test_listed_strings_are_vertices(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_the_record_of_an_edge_that_is_not_listed_is_named(tmp_path: Path) -> No
         convert(source, tmp_path / "graph.h5", ConvertOptions(vertices_file=tmp_path / "listed"))
 
 
-@pytest.mark.parametrize("options", [{"hub_sort": True}, {"vertices_file": Path("ids")}])
+@pytest.mark.parametrize("options", [{"order": "hubs"}, {"order": "degree"}, {"vertices_file": Path("ids")}])
 def test_what_two_sides_exclude(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--bipartite: --"):
         ConvertOptions(bipartite=True, **options)
