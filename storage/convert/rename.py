@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.renumber.degree_count import count_degrees
 from penstock.storage.convert.renumber.id_mapping import (
@@ -27,6 +28,7 @@ from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, 
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import SpillFiller, Steps
+from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns
@@ -59,11 +61,7 @@ def read_and_rename(space: Workspace) -> InputEdges:
             original.new_ids = new
         else:
             original = inverse(new) if original is None else original[inverse(new)]
-    spill = space.spill()
-    done = 0
-    for count in SpillFiller(spill, steps, space.pool).fill(log.drain()):
-        done += count
-        space.say("map", done, log.edges)
+    spill = _spilled(space, log, steps)
     return InputEdges(
         store=spill,
         vertices=assigned.vertices,
@@ -72,6 +70,19 @@ def read_and_rename(space: Workspace) -> InputEdges:
         original=original,
         left=assigned.left,
     )
+
+
+def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
+    """Spill the log's edges in new ids, and forget the log."""
+    spill = space.spill()
+    done = 0
+    # The C library keeps the memory that a thread freed for that thread, or for one that starts when it has ended: new
+    # threads take what the log leaves, and those of `space.pool` take fresh pages, which the system must clear.
+    with ThreadPool(space.options.workers, "renumber") as pool:
+        for count in SpillFiller(spill, steps, pool).fill(log.drain()):
+            done += count
+            space.say("map", done, log.edges)
+    return spill
 
 
 def _mapping(space: Workspace) -> IdMapping:

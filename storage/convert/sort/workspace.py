@@ -50,7 +50,8 @@ SORTED_EDGE_BYTES = 24
 BUCKETS_PER_GROUP = 2
 LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
-VERTEX_BYTES = 24
+VERTEX_BYTES = {"degree": 12, "hubs": 24}
+"""What an order takes a vertex: degrees and both directions of the new ids, and the score of hubs."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
@@ -205,7 +206,7 @@ class Workspace:
         Raises:
             InputError: naming ``--host-memory``.
         """
-        needed = vertices * VERTEX_BYTES
+        needed = vertices * VERTEX_BYTES[self.options.order]
         if needed > self.options.host_memory // 2:
             raise InputError(
                 f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for degrees and "

@@ -311,9 +311,15 @@ def test_a_failure_while_reading_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("stage", ["read", "out", "in"])
+@pytest.mark.parametrize(
+    ("stage", "order"),
+    [
+        *((stage, "none") for stage in ("read", "out", "in")),
+        *((stage, "degree") for stage in ("read", "map", "out", "in")),
+    ],
+)
 def test_an_interrupt_anywhere_leaves_nothing(
-    tiny: dict[str, int], tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
+    tiny: dict[str, int], tmp_path: Path, stage: str, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
     seen = []
@@ -324,8 +330,9 @@ def test_an_interrupt_anywhere_leaves_nothing(
             raise KeyboardInterrupt
 
     edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
+    options = ConvertOptions(direction="both", order=order)
     with pytest.raises(KeyboardInterrupt):
-        convert(Given(edges, [50] * 5), tmp_path / "graph.h5", ConvertOptions(direction="both"), interrupt)
+        convert(Given(edges, [50] * 5), tmp_path / "graph.h5", options, interrupt)
     assert seen[-1] == stage
     assert list(tmp_path.iterdir()) == []
     assert open_files(tmp_path) == []
