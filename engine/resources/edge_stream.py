@@ -148,6 +148,7 @@ class EdgeStream:
                 yield arrivals
             else:
                 yield self._timed(arrivals, kernels)
+        self.pipeline.check()
         if not plan.whole:
             self.feedback.note(self.records, self._basis)
 

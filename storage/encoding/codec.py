@@ -14,12 +14,16 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
-from penstock.storage.encoding.payload import payload_words
+from penstock.storage.encoding.payload import LANES, PAYLOADS, VALUES, payload_words
 
 LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
 """zstd level of each encoding: see measurements.md."""
 PLAIN_WEIGHT_LEVEL = -1
 """For weights that cannot be bit-packed: coding their bytes by entropy would decode at 1.5 GB/s."""
+
+
+MALFORMED = "its blocks are malformed"
+"""What is wrong with a payload whose sizes do not agree."""
 
 
 class FrameError(Exception):
@@ -55,7 +59,7 @@ class Coding:
 
 def payload_bytes(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
     """Return the bytes that every frame of an array decompresses to."""
-    if encoding in ("packed", "bits"):
+    if encoding in PAYLOADS:
         return 4 * payload_words(chunk_items, kind.itemsize)
     return chunk_items * kind.itemsize
 
@@ -96,9 +100,16 @@ def _sums(deltas: Any, out: Any) -> int:
 
 
 class Encoder:
-    """Turns arrays into frames; belongs to one thread, which its buffers and contexts require."""
+    """Turns arrays into frames; belongs to one thread, which its buffers and contexts require.
+
+    Attributes
+    ----------
+    words : int
+        32-bit words of the last frame's payload, without the zeros after it; 0 where the encoding has no payload.
+    """
 
     def __init__(self, coding: Coding) -> None:
+        self.words = 0
         self._coding = coding
         self._compressor = zstandard.ZstdCompressor(level=coding.level)
         self._payload = np.zeros(payload_bytes(coding.encoding, coding.kind, coding.chunk_items), np.uint8)
@@ -112,11 +123,12 @@ class Encoder:
     def _fill(self, items: NDArray[Any]) -> int:
         """Write the payload; return its bytes."""
         encoding = self._coding.encoding
-        if encoding in ("packed", "bits"):
+        if encoding in PAYLOADS:
             from penstock.storage.encoding import bitpack  # the compiler, only where something is packed
 
             words = self._payload.view(np.uint32)
-            return 4 * int(bitpack.pack(items, words, encoding == "packed"))
+            self.words = int(bitpack.pack(items, words, encoding == "packed"))
+            return 4 * self.words
         target = self._payload.view(self._coding.kind)[: len(items)]
         if encoding == "delta":
             _differences(items, target)
@@ -132,7 +144,15 @@ class Decoder:
         self._decompressor = zstandard.ZstdDecompressor()
         self._scratch = np.empty(0, np.uint8)
 
-    def decode(self, frame: Any, encoding: str, out: NDArray[Any], chunk_items: int, limit: int | None) -> None:
+    def decode(
+        self,
+        frame: Any,
+        encoding: str,
+        out: NDArray[Any],
+        chunk_items: int,
+        limit: int | None,
+        words: int | None = None,
+    ) -> None:
         """Decode a frame whose checksum was verified.
 
         Parameters
@@ -147,6 +167,8 @@ class Decoder:
             Items of a full frame.
         limit : int or None
             One more than the largest value allowed; None: any.
+        words : int or None
+            32-bit words of its payload; None: unknown.
 
         Raises
         ------
@@ -154,13 +176,12 @@ class Decoder:
             The frame does not hold exactly one chunk of such items.
         """
         size = payload_bytes(encoding, out.dtype, chunk_items)
-        if encoding in ("packed", "bits"):
+        if encoding in PAYLOADS:
             from penstock.storage.encoding import unpack  # the compiler, only where something is unpacked
 
-            words = self._buffer(size).view(np.uint32)
-            self.decompress(frame, words)
+            payload = self._payload(frame, size, words)
             decode = unpack.unpack if encoding == "packed" else unpack.unpack_values
-            largest = decode(words, out)
+            largest = decode(payload, out)
             if encoding == "bits" and limit is not None and largest == -1 and len(out):
                 largest = int(out.max())
         elif encoding == "delta":
@@ -169,15 +190,56 @@ class Decoder:
             largest = _sums(deltas, out)
         else:
             whole = out.nbytes == size
-            payload = out if whole else self._buffer(size)
-            self.decompress(frame, payload)
+            place = out if whole else self._buffer(size)
+            self.decompress(frame, place)
             if not whole:
-                out[:] = payload[: out.nbytes].view(out.dtype)
+                out[:] = place[: out.nbytes].view(out.dtype)
             largest = int(out.max()) if limit is not None and len(out) else -1
-        if largest < -1 and (limit is not None or encoding in ("packed", "bits")):
-            raise FrameError("its blocks are malformed")
+        if largest < -1 and (limit is not None or encoding in PAYLOADS):
+            raise FrameError(MALFORMED)
         if limit is not None and largest >= limit:
             raise FrameError(f"it holds the value {largest}, and {limit - 1} is the largest allowed")
+
+    def copy_payload(
+        self, frame: Any, encoding: str, kind: np.dtype[Any], items: int, chunk_items: int, out: NDArray[np.uint32]
+    ) -> None:
+        """Copy the payload of a frame whose checksum was verified.
+
+        Parameters
+        ----------
+        frame : bytes-like
+            One zstd frame.
+        encoding : {"packed", "bits"}
+            What its payload holds.
+        kind : dtype
+            Of the items.
+        items, chunk_items : int
+            Items of this frame, and of a full one.
+        out : ndarray of uint32, (words,)
+            Contiguous, as long as the payload; is filled with it.
+
+        Raises
+        ------
+        FrameError
+            The frame does not hold a payload of so many items and words whose blocks fit it.
+        """
+        from penstock.storage.encoding import unpack  # the compiler, only where something is checked
+
+        payload = self._payload(frame, payload_bytes(encoding, kind, chunk_items), len(out))
+        width = 2 if kind.itemsize == 8 else 1
+        if not unpack.sound(payload, items, width, 0 if encoding == "packed" else VALUES):
+            raise FrameError(MALFORMED)
+        out[:] = payload
+
+    def _payload(self, frame: Any, size: int, words: int | None) -> NDArray[np.uint32]:
+        """Decompress a frame into this decoder's buffer; return its payload, of ``words`` words where that is known."""
+        whole = self._buffer(size).view(np.uint32)
+        self.decompress(frame, whole)
+        if words is None:
+            return whole
+        if int(whole[3]) + LANES != words:
+            raise FrameError(f"its payload has {int(whole[3]) + LANES} words, and its chunk table says {words}")
+        return whole[:words]
 
     def _buffer(self, size: int) -> NDArray[np.uint8]:
         if len(self._scratch) < size:

@@ -8,6 +8,10 @@ VALUES = 256
 """Added to id_bits in the header of a payload of values instead of differences."""
 
 
+PAYLOADS = ("packed", "bits")
+"""Encodings whose frames hold a payload of 32-bit words."""
+
+
 def payload_words(edges: int, item_bytes: int) -> int:
     """Return the most 32-bit words that a payload of so many edges can take."""
     blocks = -(-edges // BLOCK)

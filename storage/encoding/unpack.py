@@ -39,6 +39,13 @@ def _patch(words: Any, at: int, width: int, high_width: int, count: int, residua
 
 
 @jit_part
+def _block_words(description: Any) -> Any:
+    """Return the 32-bit words of a block."""
+    exceptions = description >> 12
+    return LANES * (description & 63) + (exceptions + 3) // 4 + (exceptions * ((description >> 6) & 63) + 31) // 32
+
+
+@jit_part
 def _sound(words: Any, edges: int, w: int, values: int) -> Any:
     """Whether every length in the payload agrees with the payload's own length."""
     blocks = (edges + BLOCK - 1) // BLOCK
@@ -54,8 +61,26 @@ def _sound(words: Any, edges: int, w: int, values: int) -> Any:
         exceptions = description >> 12
         if width > 32 or high_width > 32 or exceptions > BLOCK:
             return False
-        at += LANES * width + (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+        at += _block_words(description)
     return at == words[3] and at + LANES <= len(words)
+
+
+@jit
+def sound(words: Any, items: int, id_words: int, values: int) -> bool:
+    """Whether a payload is one of so many items whose blocks fit it.
+
+    Parameters
+    ----------
+    words : ndarray of uint32
+        The payload.
+    items : int
+        How many it must hold.
+    id_words : int
+        Words of an item: 2 for uint64 ids, else 1.
+    values : {0, VALUES}
+        Whether it must hold differences or values.
+    """
+    return bool(_sound(words, items, id_words, values))
 
 
 @jit
@@ -74,6 +99,18 @@ def unpack(words: Any, out: Any) -> Any:
     int
         The largest id (-1 for no edges), or -2 for a malformed payload; ids are below 2^63.
     """
+    return unpack_marked(words, out, np.empty(0, np.uint32), 0)
+
+
+@jit_part
+def is_wanted(marks: Any, block: int) -> bool:
+    """Return whether a bitmap wants a block; one without words wants all."""
+    return len(marks) == 0 or (marks[block >> 5] >> np.uint32(block & 31)) & np.uint32(1) != 0
+
+
+@jit
+def unpack_marked(words: Any, out: Any, marks: Any, first_block: int) -> Any:
+    """As `unpack`, but only of blocks that ``marks`` wants; block 0 of the payload has bit ``first_block`` there."""
     edges = len(out)
     wide = out.itemsize == 8
     w = 2 if wide else 1
@@ -91,6 +128,9 @@ def unpack(words: Any, out: Any) -> Any:
         width = description & 63
         high_width = (description >> 6) & 63
         exceptions = description >> 12
+        if not is_wanted(marks, first_block + k):
+            at += _block_words(description)
+            continue
         start = kind(_get(words, HEADER_WORDS + k * w, wide))
         step = kind(_get(words, HEADER_WORDS + (blocks + k) * w, wide))
         unpack_block(words, at, width, residuals)
@@ -127,6 +167,12 @@ def unpack_values(words: Any, out: Any) -> Any:
     int
         -1, or -2 for a malformed payload.
     """
+    return unpack_marked_values(words, out, np.empty(0, np.uint32), 0)
+
+
+@jit
+def unpack_marked_values(words: Any, out: Any, marks: Any, first_block: int) -> Any:
+    """As `unpack_values`, but of wanted blocks only; see `unpack_marked`."""
     edges = len(out)
     if not _sound(words, edges, 1, VALUES):
         return -2
@@ -139,6 +185,9 @@ def unpack_values(words: Any, out: Any) -> Any:
         width = description & 63
         high_width = (description >> 6) & 63
         exceptions = description >> 12
+        if not is_wanted(marks, first_block + k):
+            at += _block_words(description)
+            continue
         step = words[HEADER_WORDS + blocks + k]
         unpack_block(words, at, width, residuals)
         at += LANES * width

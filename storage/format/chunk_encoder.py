@@ -16,11 +16,12 @@ _encoders = threading.local()
 
 
 class EncodedFrame(NamedTuple):
-    """One chunk ready for the file: its bytes, their checksum, and how many items it holds."""
+    """One chunk ready for the file: its bytes, their checksum, how many items and words of payload it holds."""
 
     data: bytes
     checksum: int
     items: int
+    words: int
 
 
 def _encode(pieces: list[NDArray[Any]], coding: Coding) -> EncodedFrame:
@@ -30,8 +31,9 @@ def _encode(pieces: list[NDArray[Any]], coding: Coding) -> EncodedFrame:
         known[coding] = Encoder(coding)
     items = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     pieces.clear()
-    data = known[coding].encode(items)
-    return EncodedFrame(data, checksum(data), len(items))
+    encoder = known[coding]
+    data = encoder.encode(items)
+    return EncodedFrame(data, checksum(data), len(items), encoder.words)
 
 
 class ChunkEncoder:

@@ -29,7 +29,7 @@ from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import FrameWriter
 from penstock.storage.format.frames import assemble, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
-from penstock.storage.format.schema import ArraySpec, Header, ShardEntry
+from penstock.storage.format.schema import ArraySpec, Header, ShardEntry, table_columns
 
 READ_BACK_BYTES = 64 << 20
 """Files of so many bytes in all are read back to their last frame."""
@@ -70,7 +70,7 @@ class FileSet:
         self._force = False
         self._tag = ""
         self._superseded: dict[Path, int] = {}
-        self._rows: dict[str, list[tuple[int, int]]] = {}
+        self._rows: dict[str, list[tuple[int, int, int]]] = {}
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
         self._stack = ExitStack()
@@ -120,7 +120,7 @@ class FileSet:
 
     def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
         """Append the next frame of an array to one of the files, soon. Raises RunError for this or an earlier one."""
-        self._rows.setdefault(array, []).append((len(frame.data), frame.checksum))
+        self._rows.setdefault(array, []).append((len(frame.data), frame.checksum, frame.words))
 
         def write() -> None:
             with writing(self.path):
@@ -131,7 +131,8 @@ class FileSet:
 
     def add(self, path: str, coding: Coding, items: int) -> None:
         """Add a finished array, all of whose frames were placed in order, to the header and its table to the file."""
-        table = np.array(self._rows.pop(path, []), np.uint64).reshape(-1, 2)
+        rows = np.array(self._rows.pop(path, []), np.uint64).reshape(-1, 3)
+        table = np.ascontiguousarray(rows[:, : table_columns(coding.encoding)])
         self.specs.append(
             ArraySpec(
                 path, coding.kind.name, items, coding.chunk_items, coding.encoding, table_checksum=checksum(table)

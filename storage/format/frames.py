@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.base.parallel_map import map_ranges
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
+from penstock.storage.encoding.payload import payload_words
 from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid
 from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import DirectFile, OpenFile
@@ -67,7 +68,8 @@ class Frames:
     """The frames of one array, in chunk order.
 
     ``shard`` int64 (chunks,) numbers ``open_files``; ``offsets`` and ``lengths`` int64 are bytes in that file;
-    ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any.
+    ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any. ``payload_words`` int64
+    are the 32-bit words of each frame's payload; None where frames hold none, or where the file does not say.
     """
 
     spec: ArraySpec
@@ -77,6 +79,7 @@ class Frames:
     lengths: NDArray[np.int64]
     checksums: NDArray[np.uint64]
     limit: int | None
+    payload_words: NDArray[np.int64] | None = None
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -100,16 +103,40 @@ class Frames:
 
     def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
         """Verify and decode one frame into ``out``, its items. Raises RunError naming the chunk."""
-        flaw = self.flaw(chunk, frame, decoder, out)
+        self._raise(chunk, self.flaw(chunk, frame, decoder, out))
+
+    def copy_payload(self, chunk: int, frame: Any, decoder: Decoder, words: NDArray[np.uint32]) -> None:
+        """Verify one frame and copy its payload into ``words``, as many as it has. Raises RunError naming the chunk."""
+        spec = self.spec
+        self._raise(
+            chunk,
+            self._flaw(
+                chunk,
+                frame,
+                lambda: decoder.copy_payload(
+                    frame, spec.encoding, spec.kind, spec.chunk_length(chunk), spec.chunk_items, words
+                ),
+            ),
+        )
+
+    def _raise(self, chunk: int, flaw: str | None) -> None:
         if flaw is not None:
             raise RunError(f"{self.name(chunk)} is damaged: {flaw}; {WAY_OUT}")
 
     def flaw(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> str | None:
         """Verify and decode one frame into ``out``, its items; return what is wrong with it, if anything is."""
+        spec = self.spec
+        words = None if self.payload_words is None else int(self.payload_words[chunk])
+        return self._flaw(
+            chunk, frame, lambda: decoder.decode(frame, spec.encoding, out, spec.chunk_items, self.limit, words)
+        )
+
+    def _flaw(self, chunk: int, frame: Any, use: Callable[[], None]) -> str | None:
+        """Verify one frame and use it; return what is wrong with it, if anything is."""
         if checksum(frame) != int(self.checksums[chunk]):
             return "its checksum does not match"
         try:
-            decoder.decode(frame, self.spec.encoding, out, self.spec.chunk_items, self.limit)
+            use()
         except FrameError as error:
             return str(error)
         return None
@@ -324,7 +351,20 @@ def _assemble(
     _check_inside(files, spec, shard, offsets, lengths)
     limits = {NEIGHBORS: header.vertices, DEGREES: header.edges + 1}
     limit = limits.get(spec.path.rpartition("/")[2])
-    return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit)
+    words = _payload_words(files[0], spec, table)
+    return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit, words)
+
+
+def _payload_words(file: OpenFile, spec: ArraySpec, table: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+    """The words of every payload, as the chunk table has them; None where it does not."""
+    if table.shape[1] < 3:
+        return None
+    words = table[:, 2]
+    sound = (words > 0) & (words <= payload_words(spec.chunk_items, spec.kind.itemsize))
+    if not sound.all():
+        chunk = int(np.argmin(sound))
+        raise _damaged(file, f"chunk {chunk} of {spec.path} cannot have a payload of {int(words[chunk])} words")
+    return words.astype(np.int64)
 
 
 def _check_inside(

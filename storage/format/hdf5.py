@@ -23,7 +23,7 @@ from penstock.storage.base.budget import LIBRARY_BYTES, check_room
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
 from penstock.storage.format.direct_io import OpenFile, SeekableFile
 from penstock.storage.format.driver_file import DriverFile
-from penstock.storage.format.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError
+from penstock.storage.format.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError, table_columns
 
 ZSTD_FILTER = 32015
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -69,7 +69,8 @@ class Blocks:
 class Manifest:
     """What a manifest file holds: the header, the chunk tables, the places of its own frames.
 
-    ``tables[path]`` is uint64 (chunks, 2): length and checksum of every frame.
+    ``tables[path]`` is uint64 (chunks, 2 or 3): length and checksum of every frame, and the words of its payload where
+    frames hold payloads and the file says (`schema.table_columns`).
     """
 
     header: Header
@@ -281,7 +282,8 @@ def _read_manifest(file: Any) -> Manifest:
         header = Header.from_json(text.decode())
     except HeaderError as error:
         raise FileError(f"it is damaged: {error}") from error
-    tables = {spec.path: _table(file, spec) for spec in header.arrays}
+    version = int(_attribute(file, _FORMAT))
+    tables = {spec.path: _table(file, spec, table_columns(spec.encoding, version)) for spec in header.arrays}
     here = [spec for spec in header.arrays if _is_here(file, spec.path)]
     return Manifest(header, tables, {spec.path: _places(file, spec) for spec in here})
 
@@ -322,11 +324,11 @@ def _table_path(path: str) -> str:
     return f"{path}_chunks"
 
 
-def _table(file: Any, spec: ArraySpec) -> NDArray[np.uint64]:
+def _table(file: Any, spec: ArraySpec, columns: int) -> NDArray[np.uint64]:
     if spec.chunks == 0:
-        return np.empty((0, 2), np.uint64)
+        return np.empty((0, columns), np.uint64)
     dataset = _whole(file, _table_path(spec.path), "u")
-    if dataset.shape != (spec.chunks, 2) or dataset.dtype != np.uint64:
+    if dataset.shape != (spec.chunks, columns) or dataset.dtype != np.uint64:
         raise FileError(f"it is damaged: the chunk table of {spec.path} has shape {dataset.shape}")
     table: NDArray[np.uint64] = np.ascontiguousarray(dataset[()])
     if checksum(table) != spec.table_checksum:

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.encoding.payload import PAYLOADS
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+UNSIZED_PAYLOADS = 1
+"""The version whose chunk tables have no sizes of payloads."""
 CHUNK_EDGES = 1 << 18
 """Edges of a chunk (the last may hold fewer): 1 MiB of 4-byte ids."""
 CHUNK_VERTICES = 1 << 18
@@ -111,6 +114,11 @@ def narrow_weights(weights: NDArray[Any], name: str) -> NDArray[Any]:
 def values_encoding(kind: np.dtype[Any]) -> str:
     """Return the encoding of weights and degrees: bit-packed where they are short integers."""
     return "bits" if kind.kind == "u" and kind.itemsize <= 4 else "plain"
+
+
+def table_columns(encoding: str, version: int = FORMAT_VERSION) -> int:
+    """Return the columns of a chunk table: length, checksum, and where frames hold payloads the words of each."""
+    return 3 if encoding in PAYLOADS and version > UNSIZED_PAYLOADS else 2
 
 
 class HeaderError(ValueError):

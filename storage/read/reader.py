@@ -1,15 +1,15 @@
-"""Threads that read chunks from disk into the caller's slabs: `Reader.fetch`, `_submit`, `_work`, `_perform`.
+"""Threads that read chunks from disk into the caller's memory: `Reader.fetch`, `_submit`, `_work`, `_perform`.
 
 A stripe is one file with edges: a shard, or the manifest of a graph without shards. A fetch becomes a few merged reads
 (read_plan.py); each is one job: a thread of its stripe reads it into the thread's buffer, verifies and decodes every
-chunk in it straight into the slab, and reports to the `PendingRead`. Reads of a stripe overlap each other and all
-decoding, of which at most ``decode_threads`` run at once.
+chunk in it straight into the slab (`fetch_payloads`: copies its payload), and reports to the `PendingRead`. Reads of a
+stripe overlap each other and all decoding, of which at most ``decode_threads`` run at once.
 """
 
 import queue
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
+from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""
@@ -40,12 +41,13 @@ _LOST = RunError("a reading thread ended in the middle of a read; run again")
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One chunk of a job: its frame begins at byte ``first`` of the thread's buffer and is decoded into ``out``."""
+    """One chunk of a job: its frame begins at byte ``first`` of the thread's buffer; ``fill`` fills ``out`` from it."""
 
     frames: Frames
     chunk: int
     first: int
     out: NDArray[Any]
+    fill: Fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +155,38 @@ class Reader:
         contiguous and of the adjacency's dtypes, and must not be touched before ``result``
         or ``cancel`` returned. Without ``weights`` none are read.
         """
-        wanted = [(adjacency.neighbors, neighbors)]
-        if weights is not None:
-            wanted.append((adjacency.weights, weights))
-        pieces: list[tuple[Frames, int, NDArray[Any]]] = []
-        for frames, slab in wanted:
+        slabs = SlabTarget(neighbors, first_edge), None if weights is None else SlabTarget(weights, first_edge)
+        return self._fetch(adjacency, chunks, slabs)
+
+    def fetch_payloads(
+        self,
+        adjacency: Adjacency,
+        chunks: NDArray[np.int64],
+        neighbors: PayloadTarget,
+        weights: PayloadTarget | SlabTarget | None = None,
+    ) -> PendingRead:
+        """Begin to fetch the payloads of chunks, ascending numbers, as `fetch`, but without unpacking them.
+
+        Every payload is verified and checked to be sound: of its chunk's items and words, its blocks inside it. Weights
+        go to words where their encoding is ``bits``, else decoded into a slab.
+        """
+        return self._fetch(adjacency, chunks, (neighbors, weights))
+
+    def _fetch(
+        self,
+        adjacency: Adjacency,
+        chunks: NDArray[np.int64],
+        targets: tuple[SlabTarget | PayloadTarget, SlabTarget | PayloadTarget | None],
+    ) -> PendingRead:
+        """Begin to fetch chunks of neighbors, and of weights where they have a target."""
+        pieces: list[_Piece] = []
+        for frames, target in zip((adjacency.neighbors, adjacency.weights), targets, strict=True):
+            if target is None:
+                continue
             assert frames is not None, "the graph is in memory, or has no weights"
-            _check_slab(frames, chunks, first_edge, slab)
-            size, items = frames.spec.chunk_items, frames.spec.items
-            for chunk in chunks.tolist():
-                first, last = chunk * size, min((chunk + 1) * size, items)
-                pieces.append((frames, chunk, slab[first - first_edge : last - first_edge]))
+            target.check(frames, chunks)
+            fill = target.fill(frames)
+            pieces += [_Piece(frames, chunk, 0, target.place(frames, chunk), fill) for chunk in chunks.tolist()]
         return self._submit(pieces)
 
     def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
@@ -174,9 +197,9 @@ class Reader:
                 chunks = np.arange(first, min(first + BATCH_CHUNKS, adjacency.chunks))
                 meter.bytes += self.fetch(adjacency, chunks, 0, neighbors, weights).result().bytes
 
-    def _submit(self, pieces: list[tuple[Frames, int, NDArray[Any]]]) -> PendingRead:
+    def _submit(self, pieces: list[_Piece]) -> PendingRead:
         shard, offsets, lengths = (
-            np.array([getattr(frames, name)[chunk] for frames, chunk, _ in pieces], np.int64)
+            np.array([getattr(piece.frames, name)[piece.chunk] for piece in pieces], np.int64)
             for name in ("shard", "offsets", "lengths")
         )
         most = split_bytes(int(lengths.sum()), self._decode_threads)
@@ -184,10 +207,7 @@ class Reader:
         pending = PendingRead(len(reads))
         try:
             for wanted in reads:
-                parts = tuple(
-                    _Piece(pieces[i][0], pieces[i][1], int(offsets[i]) - wanted.start, pieces[i][2])
-                    for i in wanted.members
-                )
+                parts = tuple(replace(pieces[i], first=int(offsets[i]) - wanted.start) for i in wanted.members)
                 self._queues[wanted.shard].put(_Job(pending, wanted, parts))
         except BaseException:
             pending.cancel()
@@ -241,7 +261,7 @@ class Reader:
             for piece in job.pieces:
                 length = int(piece.frames.lengths[piece.chunk])
                 frame = buffer[piece.first : piece.first + length]
-                piece.frames.decode(piece.chunk, frame, decoder, piece.out)
+                piece.fill(piece.chunk, frame, decoder, piece.out)
             decoded = time.perf_counter()
         finally:
             self._decoders.put(decoder)
@@ -272,18 +292,3 @@ def _longest_read(graph: Graph) -> int:
             if frames is not None and len(frames.lengths):
                 longest = max(longest, int(frames.lengths.max()))
     return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
-
-
-def _check_slab(frames: Frames, chunks: NDArray[np.int64], first_edge: int, slab: NDArray[Any]) -> None:
-    """Refuse, before a thread writes, a slab that the chunks would not fit."""
-    if slab.dtype != frames.spec.dtype or not slab.flags.c_contiguous:
-        raise ValueError(f"a slab of {slab.dtype} for {frames.spec.path} of {frames.spec.dtype}")
-    if len(chunks) == 0:
-        return
-    size, items = frames.spec.chunk_items, frames.spec.items
-    first, last = int(chunks.min()), int(chunks.max())
-    end = min((last + 1) * size, items)
-    if first < 0 or last * size >= items or first * size < first_edge:
-        raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {first_edge}")
-    if end - first_edge > len(slab):
-        raise ValueError(f"a slab of {len(slab)} edges for edges {first_edge}..{end}")

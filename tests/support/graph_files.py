@@ -6,13 +6,15 @@ Owns how they are made and where in the file each kind of dataset lies, so that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.codec import checksum
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
@@ -113,7 +115,31 @@ def table_places(path: Path) -> dict[str, int]:
     for frames in (graph.out.neighbors, graph.out.weights, graph.out.degrees, graph.original):
         assert frames is not None
         found[f"table of {frames.spec.path}"] = data.index(frames.checksums[1].tobytes())
+        if frames.payload_words is not None:
+            found[f"payload sizes of {frames.spec.path}"] = data.index(frames.checksums[1].tobytes()) + 8
     return found
+
+
+def forge_tables(path: Path, change: Callable[[str, NDArray[np.uint64]], NDArray[np.uint64]], version: int) -> None:
+    """Change every chunk table, the checksums above it and the version of the format, as someone might by intent."""
+    with h5py.File(path, "r+") as file:
+        header = json.loads(bytes(file["penstock_header"][()]))
+        for spec in header["arrays"]:
+            name = f"{spec['path']}_chunks"
+            table = np.ascontiguousarray(change(spec["path"], file[name][()]))
+            spec["table_checksum"] = checksum(table)
+            del file[name]
+            file.create_dataset(name, data=table)
+        text = json.dumps(header).encode()
+        del file["penstock_header"]
+        file.create_dataset("penstock_header", data=np.bytes_(text))
+        file.attrs["penstock_header_checksum"] = np.uint64(checksum(text))
+        file.attrs["penstock_format"] = version
+
+
+def as_version_1(path: Path) -> None:
+    """Make a graph file what version 1 wrote: chunk tables without the sizes of payloads."""
+    forge_tables(path, lambda name, table: table[:, :2], 1)
 
 
 def header_of(path: Path) -> dict[str, Any]:

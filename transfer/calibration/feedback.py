@@ -16,7 +16,7 @@ from typing import Protocol
 from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.timestamps import DeviceTimestamps
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
 
@@ -220,6 +220,7 @@ def take_times(records: Sequence[TaskRecord], device: Device) -> list[float]:
         kernels = [device.seconds(first, last) for at, first, last in record.spans if at == KERNEL]
         if kernels:
             record.kernel_seconds = sum(kernels)
+        record.unpack_seconds += sum(device.seconds(first, last) for at, first, last in record.spans if at == UNPACK)
         position, behind, record.spans = position + len(events), bool(events), ()
     return found
 
@@ -241,6 +242,7 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
         record.gather_seconds / threads.gather,
         link + gap,
         kernel,
+        record.unpack_seconds,
     )
 
 
@@ -296,7 +298,7 @@ def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: Cos
 
     Kernels, and what they read in place, take what their laws say.
     """
-    disk, decode, gather, copy, _ = factor
+    disk, decode, gather, copy, _, unpack = factor
     return replace(
         rates,
         disk_bytes=rates.disk_bytes / disk,
@@ -307,6 +309,8 @@ def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: Cos
         kernel_edges=rates.kernel_edges / kernel.slope,
         kernel_latency=kernel.launch,
         kernel_rows=_rate(kernel.row),
+        unpack_edges=rates.unpack_edges / unpack,
+        unpack_latency=rates.unpack_latency * unpack,
         line_rate=rates.line_rate / lines.slope,
         sector_rate=rates.sector_rate / lines.slope,
         line_runs=tuple((length, rate / lines.slope) for length, rate in rates.line_runs),

@@ -10,8 +10,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import PartitionRecords
+from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
 from penstock.transfer.values.residency import Bools, Residency
@@ -29,7 +31,7 @@ class EdgeSource(Protocol):
         """Whether edges come from disk by way of host memory that does not hold all of them."""
 
     @property
-    def cache(self) -> HostCache | None:
+    def cache(self) -> PartitionRecords | None:
         """The cache in host memory by way of which edges come, None where there is none."""
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:
@@ -88,6 +90,11 @@ class ChunkReader(Protocol):
     ) -> CopyHandle:
         """Start bringing chunks into arrays whose first item is edge `first_edge`."""
 
+    def fetch_payloads(
+        self, adjacency: Any, chunks: Ints, neighbors: PayloadTarget, weights: PayloadTarget | SlabTarget | None
+    ) -> CopyHandle:
+        """Start bringing the payloads of chunks into words; weights that are not packed into a slab."""
+
 
 class LocalReader:
     """Edges of a device that reads host memory: they are read from disk or, without a reader, all in memory."""
@@ -102,7 +109,10 @@ class LocalReader:
         """Start reading and decoding chunks. Raises RuntimeError for a graph that is in memory."""
         if self._reader is None:
             raise RuntimeError(f"{len(chunks)} chunks of a graph in memory are to be read")
-        handle = self._reader.fetch(request.adjacency, chunks, request.e0, *arrays)
+        if request.pieces is None:
+            handle = self._reader.fetch(request.adjacency, chunks, request.e0, *arrays)
+        else:
+            handle = self._reader.fetch_payloads(request.adjacency, chunks, *_targets(request, arrays[0]))
         request.record.chunks_read += len(chunks)
         return handle
 
@@ -115,3 +125,20 @@ class LocalReader:
 
     def close(self) -> None:
         """Do nothing: the reader is closed by its owner."""
+
+
+def _targets(request: EdgeRequest, piece: NDArray[Any]) -> tuple[PayloadTarget, PayloadTarget | SlabTarget | None]:
+    """Return where in a partition's piece the payloads of its neighbors go, and its weights where they are wanted."""
+    table, number = request.pieces, request.first
+    assert table is not None, "the request is of packed edges"
+    first, last = int(table.firsts[number]), int(table.firsts[number + 1])
+    layout, place = table.layout, table.neighbors(number, first, last)
+    neighbors = PayloadTarget(piece[place], int(layout.neighbors[first]), layout.neighbors)
+    if not request.with_weights:
+        return neighbors, None
+    words = piece[table.weights(number, first, last)]
+    assert layout.weights is not None, "a layout for weights has them"
+    if not layout.raw_weights:
+        return neighbors, PayloadTarget(words, int(layout.weights[first]), layout.weights)
+    dtype = np.dtype(request.adjacency.weight_dtype)
+    return neighbors, SlabTarget(words.view(dtype), request.e0)

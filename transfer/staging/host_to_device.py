@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSpan
@@ -21,6 +22,9 @@ from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
+
+PayloadRange = Callable[[int, int, bool], NDArray[Any]]
+"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights, in host memory."""
 
 
 class Link:
@@ -70,6 +74,23 @@ class Link:
         events around. free: as in `copy_async`.
         """
         return self._between_events(lambda: self._copy_runs(wanted, source, target), free)
+
+    def copy_piece(
+        self, request: EdgeRequest, chunks: Ints, source: PayloadRange, target: DeviceArray, free: Event
+    ) -> tuple[int, LinkSpan]:
+        """Start copying the payloads of chunks, ascending, to a partition's piece.
+
+        Returns the bytes, and the events around. free: as in `copy_async`.
+        """
+        table, number = request.pieces, request.first
+        assert table is not None, "the request is of packed edges"
+        pairs = []
+        for run in consecutive(chunks):
+            first, last = int(run[0]), int(run[-1]) + 1
+            pairs.append((target[table.neighbors(number, first, last)], source(first, last, False)))
+            if request.with_weights:
+                pairs.append((target[table.weights(number, first, last)], source(first, last, True)))
+        return self.copy_async(pairs, free)
 
     def _copy_runs(
         self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int]
@@ -144,25 +165,110 @@ class PinnedReader(Link):
         return InPlace(request.view(_part(self._mapped[key], request)), self.device)
 
 
+def in_piece(request: EdgeRequest, piece: NDArray[Any]) -> PayloadRange:
+    """Return where in a partition's piece payloads are."""
+    table, number = request.pieces, request.first
+    assert table is not None, "the request is of packed edges"
+
+    def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
+        where = table.weights if of_weights else table.neighbors
+        return piece[where(number, first, last)]
+
+    return payloads
+
+
+class PackedReader(Link):
+    """Packed edges of a graph in memory: the payloads of each adjacency, all of them page-locked.
+
+    stores: by direction, the words of the payloads of neighbors and of weights, or None, one after another.
+    """
+
+    staged = False
+    cache = None
+
+    def __init__(self, device: Device, stores: Mapping[str, Arrays]) -> None:
+        super().__init__(device)
+        self._stores = dict(stores)
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
+        """Start copying the payloads of chunks of one partition to its piece on the device."""
+        return self.bring(request, chunks, self._payloads(request), arrays[0])
+
+    def _payloads(self, request: EdgeRequest) -> PayloadRange:
+        assert request.pieces is not None, "the request is of packed edges"
+        layout, (neighbors, weights) = request.pieces.layout, self._stores[request.adjacency.direction]
+
+        def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
+            words, starts = (weights, layout.weights) if of_weights else (neighbors, layout.neighbors)
+            assert starts is not None and words is not None, "a layout for weights has them"  # noqa: PT018
+            return np.asarray(words[int(starts[first]) : int(starts[last])])
+
+        return payloads
+
+    def bring(self, request: EdgeRequest, chunks: Ints, source: PayloadRange, target: DeviceArray) -> _PinnedCopy:
+        """Start copying payloads that are in host memory, and note it in the request's record."""
+        size, span = self.copy_piece(request, chunks, source, target, self.free)
+        request.record.bytes_link += size
+        request.record.chunks_read += len(chunks)
+        request.record.spans += ((LINK, *span),)
+        return _PinnedCopy(self.device, span[1])
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+        """Return None: nothing is staged."""
+
+    def close(self) -> None:
+        """Do nothing: the owner of the payloads releases them."""
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return that every chunk is in host memory, bool[chunks]."""
+        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+
+    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> None:
+        """Return None: no plain edges are here."""
+
+    def hold(self, request: EdgeRequest) -> Transfer:
+        """Refuse: rows are gathered from plain edges, and read in place there."""
+        raise RuntimeError(f"partitions {request.first}..{request.last} are packed, and are wanted plain")
+
+    def in_place(self, request: EdgeRequest) -> Transfer:
+        """Refuse as `hold`."""
+        return self.hold(request)
+
+
+class PiecesReader(PackedReader):
+    """Packed edges of a graph on disk that are all in page-locked host memory; cache: of the host, complete."""
+
+    def __init__(self, device: Device, cache: PackedCache) -> None:
+        super().__init__(device, {})
+        self._cache = cache
+
+    def _payloads(self, request: EdgeRequest) -> PayloadRange:
+        return in_piece(request, self._cache.piece(request.adjacency.direction, request.first))
+
+    def hold(self, request: EdgeRequest) -> Transfer:
+        """Return the piece as the host reads it."""
+        return request.transfer((self._cache.piece(request.adjacency.direction, request.first), None))
+
+
 class _PinnedCopy:
     """Copies under way; the host does not wait for them."""
 
     def __init__(self, device: Device, end: Event) -> None:
-        self._device, self._end = device, end
+        self._device, self.end = device, end
 
     @property
     def done(self) -> bool:
         """Whether the copies are complete."""
-        return self._device.done(self._end)
+        return self._device.done(self.end)
 
     def result(self) -> ReadRecord:
         """Order the device's kernels behind the copies."""
-        self._device.follow(self._end)
+        self._device.follow(self.end)
         return NOTHING_READ
 
     def cancel(self) -> None:
         """Wait until nothing is written any more: a copy that has started cannot be stopped."""
-        self._device.wait(self._end)
+        self._device.wait(self.end)
 
 
 class InPlace(Transfer):

@@ -18,8 +18,8 @@ from penstock.transfer.values.rates import Rates
 Floats = NDArray[np.float64]
 _Some = Floats | np.float64
 
-RESOURCES = ("disk", "decode", "gather", "link", "kernel")
-DISK, DECODE, GATHER, LINK, KERNEL = range(5)
+RESOURCES = ("disk", "decode", "gather", "link", "kernel", "unpack")
+DISK, DECODE, GATHER, LINK, KERNEL, UNPACK = range(6)
 
 REQUESTS = 256  # HyTGraph's MR: outstanding memory requests in one round trip
 REQUEST_BYTES = 128  # its m: bytes of one request
@@ -37,6 +37,7 @@ class Cost(NamedTuple):
     gather: float = 0.0
     link: float = 0.0
     kernel: float = 0.0
+    unpack: float = 0.0
 
     @property
     def busiest(self) -> float:
@@ -52,7 +53,8 @@ class Counts:
     rows over every edge array read); `read_edges`: those a kernel is expected to read (fewer than
     a where pulls leave early); `disk_bytes`, `decode_bytes`: still to be read from disk, and what
     they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
-    brings, its wanted chunks that are not on the device yet; None for all of its edges.
+    brings, its wanted chunks that are not on the device yet; None for all of its edges. `unpacked_edges`: what a device
+    unpacks of a partition that it holds, or that is copied, packed; None for plain edges.
     """
 
     edges: Floats
@@ -64,6 +66,7 @@ class Counts:
     decode_bytes: Floats
     edge_bytes: int
     copied_bytes: Floats | None = None
+    unpacked_edges: Floats | None = None
 
 
 def published(counts: Counts) -> dict[str, Floats]:
@@ -97,7 +100,7 @@ def _round_trips(size: Floats) -> Floats:
 
 
 def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Floats]:
-    """Return, by route name, seconds as float64[p, 5] in the order of RESOURCES.
+    """Return, by route name, seconds as float64[p, 6] in the order of RESOURCES.
 
     `together`: partitions that share a copy, and with it the copy's latency, where they are copied whole. Every route
     but `resident` also carries the disk and decode seconds of what the host cache lacks.
@@ -109,7 +112,11 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     base = _base(counts, rates)
     resident = base.copy()
     resident[:, [DISK, DECODE]] = 0.0
-    filtered, compacted, in_place = base.copy(), base.copy(), base.copy()
+    compacted, in_place = base.copy(), base.copy()
+    if counts.unpacked_edges is not None:
+        unpacked = counts.unpacked_edges
+        base[:, UNPACK] = resident[:, UNPACK] = (unpacked > 0) * rates.unpack_latency + unpacked / rates.unpack_edges
+    filtered = base.copy()
     filtered[:, LINK] = copy_seconds(full, rates, together)
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 from support.faults import break_disk, cut_short, flip_bit
-from support.graph_files import Rows, frame_places, table_places, whole, write_rows
+from support.graph_files import Rows, as_version_1, forge_tables, frame_places, table_places, whole, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,49 @@ def test_a_newer_version_is_refused(path: Path) -> None:
         Graph.open(path)
 
 
+def test_version_1_is_read_and_knows_no_sizes_of_payloads(path: Path) -> None:
+    expected = whole(Graph.open(path).out.neighbors)
+    as_version_1(path)
+    graph = Graph.open(path)
+    assert graph.out.payload_words(weights=False) is None
+    assert graph.out.payload_words(weights=True) is None
+    assert np.array_equal(whole(graph.out.neighbors), expected)
+    assert graph.out.index().vertices == graph.vertices
+
+
+def test_a_version_1_table_in_a_file_of_version_2_is_refused(path: Path) -> None:
+    forge_tables(path, lambda name, table: table[:, :2], 2)
+    with pytest.raises(InputError, match=r"web\.h5 .*chunk table of \S+ has shape"):
+        Graph.open(path)
+
+
+@pytest.mark.parametrize("words", [0, 1 << 20, 1 << 63])
+@pytest.mark.parametrize("name", ["out/neighbors", "in/weights", "out/degrees"])
+def test_an_impossible_size_of_a_payload_is_refused(path: Path, name: str, words: int) -> None:
+    forge_tables(path, resized(name, words), 2)
+    with pytest.raises(InputError, match=rf"web\.h5 .*chunk 1 of {name} cannot have a payload of {words} words"):
+        Graph.open(path)
+
+
+@pytest.mark.parametrize("name", ["out/neighbors", "out/weights"])
+def test_a_wrong_size_of_a_payload_is_refused_when_it_is_decoded(path: Path, name: str) -> None:
+    forge_tables(path, resized(name, 77), 2)
+    adjacency = Graph.open(path).out
+    with pytest.raises(RunError, match=rf"chunk 1 of {name} in .*payload has \d+ words, and its chunk table says 77"):
+        whole(getattr(adjacency, name[4:]))
+
+
+def resized(name: str, words: int) -> Callable[[str, NDArray[np.uint64]], NDArray[np.uint64]]:
+    """Give the second payload of an array another size in the table."""
+
+    def change(path: str, table: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        if path == name:
+            table[1, 2] = words
+        return table
+
+    return change
+
+
 def test_a_half_written_file_is_refused(path: Path) -> None:
     with h5py.File(path, "r+") as file:
         del file.attrs["penstock_complete"]
@@ -104,10 +149,10 @@ def test_a_flipped_bit_in_a_chunk_names_chunk_and_file(path: Path, name: str) ->
         reads[name]()
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(8))
 def test_a_flipped_bit_in_a_table_or_the_header_is_refused(path: Path, number: int) -> None:
     places = table_places(path)
-    assert len(places) == 5
+    assert len(places) == 8
     name, offset = list(places.items())[number]
     flip_bit(path, offset, 1)
     with pytest.raises(InputError, match=r"web\.h5 .*checksum of (its header|the chunk table)"):

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base import atomic
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.encoding import bitpack
+from penstock.storage.encoding.payload import PAYLOADS, payload_words
 from penstock.storage.format import file_set
-from penstock.storage.format.graph import Graph
+from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.hdf5 import FrameFile
 from penstock.storage.format.writer import GraphWriter
 from support.faults import flip_bit, python
@@ -33,11 +35,25 @@ def check(graph: Graph, rows: Rows, directions: tuple[str, ...] = ("out", "in"))
             assert np.array_equal(whole(adjacency.weights), rows.weights)
         else:
             assert adjacency.weights is None
+        check_payload_sizes(adjacency)
         assert np.array_equal(adjacency.index().starts(0, VERTICES + 1), rows.offsets)
         assert adjacency.chunk_bytes(True).sum() < graph.file_bytes
     original = graph.original_ids()
     assert original is not None
     assert np.array_equal(original, rows.original)
+
+
+def check_payload_sizes(adjacency: Adjacency) -> None:
+    """The file has the size of every payload, and of nothing else."""
+    for frames, weights in ((adjacency.neighbors, False), (adjacency.weights, True)):
+        words = adjacency.payload_words(weights)
+        if frames is None or frames.spec.encoding not in PAYLOADS:
+            assert words is None
+            continue
+        room = np.empty(payload_words(frames.spec.chunk_items, frames.kind.itemsize), np.uint32)
+        expected = [bitpack.pack(items, room, frames.spec.encoding == "packed") for items in frames.load()]
+        assert words is not None
+        assert words.tolist() == expected
 
 
 @pytest.mark.parametrize("encoding", ["packed", "delta", "plain"])

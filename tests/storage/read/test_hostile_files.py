@@ -146,15 +146,15 @@ def test_bytes_in_other_files_are_not_read(path: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(bytes(64))
 
     def outside(file: h5py.File) -> None:
-        file.create_dataset("out/degrees_chunks", (1, 2), "u8", external=[(str(tmp_path / "secret"), 0, 16)])
+        file.create_dataset("out/degrees_chunks", (1, 3), "u8", external=[(str(tmp_path / "secret"), 0, 24)])
 
     replaced(path, "out/degrees_chunks", outside)
     refused(path, "not a dataset of its own")
 
 
 def test_virtual_datasets_are_refused(path: Path) -> None:
-    layout = h5py.VirtualLayout((1, 2), "u8")
-    layout[:] = h5py.VirtualSource(str(path), "in/degrees_chunks", (1, 2))
+    layout = h5py.VirtualLayout((1, 3), "u8")
+    layout[:] = h5py.VirtualSource(str(path), "in/degrees_chunks", (1, 3))
     replaced(path, "out/degrees_chunks", lambda file: file.create_virtual_dataset("out/degrees_chunks", layout))
     refused(path, "not a dataset of its own")
 

@@ -1,0 +1,205 @@
+"""The packed store: payloads of all chunks of an array, one after another without padding, in one array of words.
+
+`pack_arrays` makes one of an array in memory; `unpack_wanted` decodes chunks of one, or only those of their blocks that
+are wanted. A bitmap of wanted blocks has bit b & 31 of word b >> 5 for block b, which holds items 256 * b and on.
+Nothing in a store is trusted: a forged payload is neither read outside of its words nor written outside of its items.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit, jit_part
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.encoding.bitpack import pack
+from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, payload_words
+from penstock.storage.encoding.unpack import is_wanted, unpack_marked, unpack_marked_values
+
+MALFORMED, BEYOND = 1, 2
+"""Flags of a chunk's status: its payload is malformed; it holds an id that is not below the limit."""
+ALL: NDArray[np.uint32] = np.empty(0, np.uint32)
+"""The bitmap that wants every block."""
+
+
+class PackedStore(NamedTuple):
+    """Payloads, or a range of them: that of chunk c is ``words[starts[c] - first_word : starts[c + 1] - first_word]``.
+
+    ``words`` uint32; ``starts`` int64 (chunks + 1,). Every chunk has ``chunk_items`` of the array's ``items`` items,
+    the last what is left.
+    """
+
+    words: NDArray[np.uint32]
+    first_word: int
+    starts: NDArray[np.int64]
+    chunk_items: int
+    items: int
+
+
+class UnpackTarget(NamedTuple):
+    """Where items go: item i to ``out[i - first_item]``; ids must be below ``limit`` (0: any).
+
+    ``marks`` is the bitmap of wanted blocks, `ALL` without one. What is not wanted is not touched.
+    """
+
+    out: NDArray[Any]
+    first_item: int
+    limit: int
+    marks: NDArray[np.uint32]
+
+
+def pack_arrays(
+    items: NDArray[Any], chunk_items: int, differences: bool, threads: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Pack an array in memory, in threads.
+
+    Parameters
+    ----------
+    items : ndarray of uint8, uint16, uint32 or uint64, (items,)
+        Ids, or values of at most 32 bits.
+    chunk_items : int
+        Items of every payload but the last.
+    differences : bool
+        Whether to pack differences (ids) or the items themselves (weights).
+    threads : int
+        How many pack.
+
+    Returns
+    -------
+    words : ndarray of uint32
+        The payloads, one after another.
+    starts : ndarray of int64, (chunks + 1,)
+        Where each begins, and the end.
+
+    Raises
+    ------
+    RunError
+        A thread cannot be started.
+    """
+    chunks = -(-len(items) // chunk_items)
+    most = payload_words(chunk_items, items.itemsize)
+    words = np.empty(chunks * most, np.uint32)  # as far as it is used: memory that is not written is not there
+    starts = np.zeros(chunks + 1, np.int64)
+
+    def work(chunk: int) -> NDArray[np.uint32]:
+        room = np.empty(most, np.uint32)
+        used = pack(items[chunk * chunk_items : (chunk + 1) * chunk_items], room, differences)
+        return room[:used]
+
+    with ThreadPool(max(1, threads), "penstock-pack") as pool:
+        for chunk, payload in enumerate(ordered_map(pool, work, range(chunks), 2 * threads + 1)):
+            starts[chunk + 1] = starts[chunk] + len(payload)
+            words[starts[chunk] : starts[chunk + 1]] = payload
+    words.resize(int(starts[-1]), refcheck=False)
+    return words, starts
+
+
+def unpack_wanted(
+    store: PackedStore, target: UnpackTarget, first_chunk: int, last_chunk: int, values: bool
+) -> NDArray[np.uint8]:
+    """Decode chunks first_chunk..last_chunk-1 of a store, or their wanted blocks. Runs without Python's lock.
+
+    Several threads may decode different chunks of one store at once.
+
+    Parameters
+    ----------
+    store : PackedStore
+        The payloads.
+    target : UnpackTarget
+        Where their items go.
+    first_chunk, last_chunk : int
+        The chunks.
+    values : bool
+        Whether payloads hold values (weights), not differences of ids.
+
+    Returns
+    -------
+    ndarray of uint8, (last_chunk - first_chunk,)
+        0 for a chunk that is sound, else flags. The wanted blocks of a `MALFORMED` one are filled with zeros, and ids
+        that are `BEYOND` the limit are written as 0. A chunk without wanted blocks is not looked at.
+
+    Raises
+    ------
+    ValueError
+        The items do not fit ``out``, or the bitmap has too few words.
+    """
+    _check(store, target, first_chunk, last_chunk)
+    status = np.zeros(last_chunk - first_chunk, np.uint8)
+    decode = _decode_values if values else _decode_ids
+    decode(store, target, first_chunk, last_chunk, status)
+    return status
+
+
+def _check(store: PackedStore, target: UnpackTarget, first_chunk: int, last_chunk: int) -> None:
+    size, chunks = store.chunk_items, len(store.starts) - 1
+    if not 0 <= first_chunk <= last_chunk <= chunks or chunks != -(-store.items // size):
+        raise ValueError(f"chunks {first_chunk}..{last_chunk} of {chunks}, {store.items} items of {size} a chunk")
+    if first_chunk == last_chunk:
+        return
+    first, last = first_chunk * size - target.first_item, min(last_chunk * size, store.items) - target.first_item
+    if first < 0 or last > len(target.out):
+        raise ValueError(f"items {first}..{last} for room of {len(target.out)}")
+    if len(target.marks) and (size % BLOCK or len(target.marks) * 32 * BLOCK < store.items):
+        raise ValueError(f"a bitmap of {len(target.marks)} words for {store.items} items, {size} a chunk")
+
+
+@jit_part
+def _any_wanted(marks: Any, first: int, last: int) -> bool:
+    found = False
+    for block in range(first, last):
+        found |= is_wanted(marks, block)
+    return found
+
+
+@jit_part
+def _payload(store: Any, chunk: int) -> Any:
+    """The words of a payload; none where its starts are not inside the words, or are not its own length apart."""
+    first = store.starts[chunk] - store.first_word
+    last = store.starts[chunk + 1] - store.first_word
+    inside = first >= 0 and last - first >= HEADER_WORDS + LANES and last <= len(store.words)
+    if not inside or np.int64(store.words[first + 3]) + LANES != last - first:
+        return store.words[:0]
+    return store.words[first:last]
+
+
+@jit_part
+def _clear(items: Any, least: Any, marks: Any, first_block: int) -> None:
+    """Write 0 for items of wanted blocks that are at least ``least``."""
+    for block in range((len(items) + BLOCK - 1) // BLOCK):
+        if is_wanted(marks, first_block + block):
+            for i in range(block * BLOCK, min((block + 1) * BLOCK, len(items))):
+                if items[i] >= least:
+                    items[i] = 0
+
+
+@jit
+def _decode_ids(store: Any, target: Any, first_chunk: int, last_chunk: int, status: Any) -> None:
+    size = store.chunk_items
+    kind = target.out.dtype.type
+    for chunk in range(first_chunk, last_chunk):
+        first, last = chunk * size, min((chunk + 1) * size, store.items)
+        block = first // BLOCK
+        if not _any_wanted(target.marks, block, (last + BLOCK - 1) // BLOCK):
+            continue
+        items = target.out[first - target.first_item : last - target.first_item]
+        largest = unpack_marked(_payload(store, chunk), items, target.marks, block)
+        if largest == -2:
+            status[chunk - first_chunk] = MALFORMED
+            _clear(items, kind(0), target.marks, block)
+        elif target.limit > 0 and largest >= target.limit:
+            status[chunk - first_chunk] = BEYOND
+            _clear(items, kind(target.limit), target.marks, block)
+
+
+@jit
+def _decode_values(store: Any, target: Any, first_chunk: int, last_chunk: int, status: Any) -> None:
+    size = store.chunk_items
+    for chunk in range(first_chunk, last_chunk):
+        first, last = chunk * size, min((chunk + 1) * size, store.items)
+        block = first // BLOCK
+        if not _any_wanted(target.marks, block, (last + BLOCK - 1) // BLOCK):
+            continue
+        items = target.out[first - target.first_item : last - target.first_item]
+        if unpack_marked_values(_payload(store, chunk), items, target.marks, block) == -2:
+            status[chunk - first_chunk] = MALFORMED
+            _clear(items, target.out.dtype.type(0), target.marks, block)
