@@ -102,7 +102,7 @@ def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) 
     # with reverse, the other half packs the exchanged edges (`Workspace.reverse_steps`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
-    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.steps.packing.buckets)
+    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.buckets)
     if isinstance(store, Spill):
         yield from sorter.rows(store, ordering)
         store.free()

@@ -56,7 +56,8 @@ def read_and_rename(space: Workspace) -> InputEdges:
     steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
     if space.options.order != "none":
         new = _new_order(space, log, steps, assigned.vertices)
-        steps = replace(steps, new_ids=Permuted(new, assigned.sources), new_targets=Permuted(new, assigned.targets))
+        sources, targets = Permuted(new, assigned.sources), Permuted(new, assigned.targets)
+        steps = replace(space.steps, new_ids=sources, new_targets=targets)
         if isinstance(original, NameStore):
             original.new_ids = new
         else:
@@ -151,4 +152,6 @@ def _new_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> N
         pool=space.pool,
         copies=max(1, min(space.options.workers, room)),
     )
-    return hubs_first(degrees[0], degrees[-1]) if space.options.order == "hubs" else by_degree(degrees[0])
+    new = hubs_first(degrees[0], degrees[-1]) if space.options.order == "hubs" else by_degree(degrees[0])
+    space.balance_buckets(new, degrees, log.edges)
+    return new

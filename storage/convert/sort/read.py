@@ -102,10 +102,9 @@ def _joined(batches: list[EdgeBatch], steps: Steps) -> EdgeBatch:
         sources = np.concatenate([part.sources for part in batches])
         return EdgeBatch(sources, np.concatenate([part.targets for part in batches]), joined)
     edges, at = sum(map(len, batches)), 0
-    ends: list[NDArray[Any]] = []
+    ends = np.empty((2, 0), np.uint32)
     for part in map(steps.renamed, batches):
-        ends = ends or [np.empty(edges, part.sources.dtype) for _ in range(2)]
-        for end, ids in zip(ends, (part.sources, part.targets), strict=True):
-            end[at : at + len(part)] = ids
+        ends = np.empty((2, edges), part.sources.dtype) if at == 0 else ends
+        ends[:, at : at + len(part)] = part.sources, part.targets
         at += len(part)
-    return EdgeBatch(*ends, joined)
+    return EdgeBatch(ends[0], ends[1], joined)
