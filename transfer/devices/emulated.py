@@ -83,7 +83,9 @@ class EmulatedDevice(HostDevice):
 
     def wait(self, event: float) -> None:
         """Sleep until that time."""
-        time.sleep(max(0.0, event - time.perf_counter()))
+        left = event - time.perf_counter()
+        if left > 0:
+            time.sleep(left)
 
     def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a counted copy."""

@@ -6,6 +6,8 @@ needs no further copy; over a link to a device with memory of its own. Refuses m
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -65,8 +67,9 @@ def _into_slab(request: EdgeRequest, directory: PartitionDirectory) -> Transfer 
     arrays = slab.neighbors[:items], None if slab.weights is None else slab.weights[:items]
     copy = None
     try:
-        copy = source.fetch(request, request.chunks, arrays)
+        with nullcontext() if slab.free is None else source.freed(slab.free):
+            copy = source.fetch(request, request.chunks, arrays)
     finally:
         if copy is None:
-            slabs.give(slab)
+            slabs.give(slab, slab.free)
     return None if copy is None else request.transfer(arrays, copy, slab, advances=source.staged)

@@ -83,7 +83,8 @@ class Transfer:
 
     copy: what brings them, None where they are there. slab: the buffer that they lie in. joined: other transfers that
     fill a part of the same place. advances: whether asking for readiness may still start a next step. is_ready: what
-    `ready` returned last. with_weights: whether the weights are on their way too.
+    `ready` returned last. with_weights: whether the weights are on their way too. slab_free: the device's event after
+    which its slab may be written again, None: after all kernels launched until then.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Transfer:
         self._released = False
         self._error: BaseException | None = None
         self._read = NOTHING_READ
+        self.slab_free: Any = None
         self._place: tuple[PartitionRecords, str, Ints, list[int]] | None = None
 
     def fill(self, cache: PartitionRecords, direction: str, chunks: Ints, entries: list[int]) -> None:
@@ -140,6 +142,9 @@ class Transfer:
         if not self.is_ready and self._arrived() and all(other._arrived() for other in self._joined):
             self.is_ready, self.advances = True, False
         return self.is_ready
+
+    def begin(self) -> None:
+        """Start what may run on the device while kernels are at work on another view."""
 
     def _arrived(self) -> bool:
         return self._landed or self._error is not None or (self._copy is not None and self._copy.done)
@@ -186,7 +191,7 @@ class Transfer:
             self.drop()
         finally:
             if self._slab is not None:
-                self._slab.pool.give(self._slab)
+                self._slab.pool.give(self._slab, self.slab_free)
 
     def drop(self) -> None:
         """Be one user less; the last one cancels what has not landed."""

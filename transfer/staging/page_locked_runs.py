@@ -101,5 +101,7 @@ def consecutive(chunks: Ints, ends: NDArray[np.bool_] | None = None) -> list[Int
     """Split ascending numbers into runs of neighbors; ends: where a run ends besides, bool[len(chunks) - 1]."""
     if not len(chunks):
         return []
+    if ends is None and int(chunks[-1]) - int(chunks[0]) + 1 == len(chunks):
+        return [chunks]
     gaps = np.diff(chunks) != 1
     return np.split(chunks, np.flatnonzero(gaps if ends is None else gaps | ends) + 1)

@@ -49,7 +49,7 @@ class Staging:
             self.slabs = self.places = SlabPool(device, options.slabs, edges, *dtypes)
         else:
             buffers = options.slabs * options.combine
-            self.places = SlabPool(device, buffers, packing.longest, np.uint32, None)
+            self.places = SlabPool(device, buffers, packing.longest, np.uint32, None, in_turn=True)
             self.slabs = SlabPool(device, UNPACKED_SLABS if options.slabs else 0, edges, *dtypes, in_turn=True)
         self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
         self._pinned: Ints | None = None
@@ -60,6 +60,12 @@ class Staging:
         if self.device.reads_host:
             raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
         return self.plain or self.source  # type: ignore[return-value]  # whoever made it chose the source by the device
+
+    @property
+    def packed_link(self) -> LinkSource:
+        """The source of packed edges of a device behind a link."""
+        assert self.unpacking is not None, "only a device that is fed packed edges has one"
+        return self.source  # type: ignore[return-value]  # as `link`
 
     def pieces(self, direction: str) -> PieceTable | None:
         """Return the pieces of an adjacency, None where its edges are staged plain."""

@@ -16,7 +16,7 @@ from penstock.storage.convert.sort import octaves, radix, run
 from penstock.storage.convert.sort import weights as weighing
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, check_density, group_buckets, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.run import KeyRange, Packing, pack_edges, pack_keys
+from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
@@ -68,7 +68,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     batches = edges_of(([5, 3, 5, 70000], [1, 9, 0, 4]), ([big, 5, big - 1, big], [7, big, 2, 3]), ([0], [0]))
     spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
     for batch in batches:
-        spill.add(pack_edges(batch, Packing(buckets=64)))
+        spill.add(pack_edges(batch, KeyPacking(buckets=64)))
     assert spill.wide
     vertices = big + 1
     ordering = Ordering(vertices=vertices, vertex_dtype=np.dtype(np.uint64), weight_dtype=None, rule=None, wide=True)
@@ -91,7 +91,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
 def test_ids_beyond_any_index_are_refused() -> None:
     (batch,) = edges_of(([1, run.MAX_VERTICES], [2, 3]))
     with pytest.raises(InputError, match=f"vertex id {run.MAX_VERTICES} .*--renumber"):
-        pack_edges(batch, Packing(buckets=64))
+        pack_edges(batch, KeyPacking(buckets=64))
 
 
 @given(keys=KEYS, bits=st.integers(1, 6))
@@ -139,7 +139,7 @@ def test_octaves_are_chosen_where_buckets_of_equal_width_are_too_heavy() -> None
 def test_runs_of_octaves_sort_like_others(tmp_path: Any, mirror: bool) -> None:
     vertices, bits = 3000, 2
     ends = (np.random.default_rng(2).pareto(0.5, (2, 4000)).clip(max=vertices - 1)).astype(np.uint32)
-    packing = Packing(buckets=octaves.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
+    packing = KeyPacking(buckets=octaves.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
     spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
     for first in range(0, 4000, 700):
         spill.add(pack_edges(EdgeBatch(*ends[:, first : first + 700]), packing))
