@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast
 
 _log = logging.getLogger("penstock.engine.session")
-LINKED_BUCKET = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
 
 
 class Session:
@@ -373,9 +372,7 @@ class Session:
             start = program.start(self.graph, taken)
             first.take(taken)
         check_start(program, start)
-        if program.bucket_is_free and any(stream.linked for stream in loop.workers[0].streams.values()):
-            program.bucket *= LINKED_BUCKET
-        loop.limit = program.bucket or float("inf")
+        loop.begin_buckets()
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
         marked = start.everything and loop.asynchronous and not program.everywhere
         for worker in loop.workers:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.planning.plan import make_plan
@@ -50,14 +51,21 @@ class Pipeline:
 
     source: where the edges come from that are not in `cache`, which may be None. Pipelines of several devices may share
     the cache and what the source reads with. `records`: the records of the last plan's views, in the order in which
-    they were yielded. One thread uses a pipeline.
+    they were yielded. staging: given where edges travel packed. One thread uses a pipeline.
     """
 
     def __init__(
-        self, graph: GraphLike, source: EdgeSource, device: Device, cache: HostCache | None, options: TransferOptions
+        self,
+        graph: GraphLike,
+        source: EdgeSource,
+        device: Device,
+        cache: HostCache | PackedCache | None,
+        options: TransferOptions,
+        staging: Staging | None = None,
     ) -> None:
         self.device, self.source, self.cache, self.options = device, source, cache, options
-        self.staging = Staging(device, source, cache, options, (graph.out.neighbor_dtype, graph.out.weight_dtype))
+        dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+        self.staging = staging or Staging(device, source, cache, options, dtypes)
         self.records: list[TaskRecord] = []
         self._graph = graph
         self._directories: dict[Direction, PartitionDirectory] = {}
@@ -141,6 +149,11 @@ class Pipeline:
         """
         self.records = []
         return self._whole(plan, demand) if plan.whole else self._walk(plan, demand, started)
+
+    def check(self) -> None:
+        """Raise RunError where packed edges that the device has unpacked so far were malformed."""
+        if self.staging.unpacking is not None:
+            self.staging.unpacking.unpacker.check()
 
     def close(self) -> None:
         """Release a started queue, unpin what the caches keep, free the gather buffers, and close the source."""

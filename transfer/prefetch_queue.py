@@ -61,6 +61,7 @@ class PrefetchQueue:
             self._shown = arrived[1]
         elif self._here:
             self._shown = self._start(self._here.popleft()[1])
+            assert self._shown is not None, "what is resident needs no place"
         return self._shown
 
     def read_ahead(self) -> None:
@@ -93,7 +94,7 @@ class PrefetchQueue:
 
     def _has_room(self, task: Task) -> bool:
         """Whether there is a slab for a task that needs one, or the cache has a place for it."""
-        if self._directory.staging.slabs.free or not ROUTES[task.route].uses_slabs:
+        if self._directory.staging.places.free or not ROUTES[task.route].uses_slabs:
             return True
         return self._directory.is_cached(task.partitions[0], task.partitions[-1])
 

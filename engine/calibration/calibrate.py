@@ -20,9 +20,11 @@ from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.kernels.host.probes import HostProbes, Probes
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.rate_sample import doublings
+from penstock.storage.base.rate_sample import RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
-from penstock.storage.read.probes import BLOCK_BYTES, PLACES, decode_rates, disk_rate, made_chunks, stored_chunks
+from penstock.storage.read.disk_probe import RUN_BYTES, Blocks, DiskProbe, direct_files, spread
+from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks
+from penstock.storage.read.reader import read_threads
 from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
 from penstock.transfer.calibration.copy_probe import copy_rates
 from penstock.transfer.devices import cuda
@@ -44,9 +46,15 @@ DECODE_SECONDS = 1.0
 MOST_VERTICES = 1 << 24
 """Those that a pull reads from: 8 bytes each, more than caches hold."""
 CHUNKS = 8
-QUEUES = (1, 2, 4, 8, 16)
-LEAST_BLOCKS = 16
-"""Files of fewer blocks say nothing about their disk."""
+CHUNK_BYTES = 1 << 20
+"""Of a decoded chunk."""
+QUEUES = (1, 2, 4, 8)
+"""Reads in flight, beside as many as a reader has."""
+READ_BYTES = 2 << 20
+LEAST_BYTES = 16 << 20
+"""Shorter files say nothing about their disk."""
+DISK_SHARES = 2
+"""Probes' shares of the time that the disk has: half of it for as many reads as a reader has."""
 LEFT_OUT = "no time left"
 
 
@@ -196,22 +204,29 @@ def _measure_storage(material: Material, effort: Effort, found: _Found) -> None:
 
 
 def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples:
-    """Bytes per second of direct reads of a block each, by reads in flight.
+    """Bytes per second of direct reads by reads in flight, the last as many as a reader has under way.
 
-    Raises InputError where no files are named, they are too short, or their file system takes no direct reads.
+    They are spread over the files that hold the edges, in order for RUN_BYTES, as those of a sweep. Raises InputError
+    where no files are named, they are too short, or their file system takes no direct reads.
     """
     if not material.files:
         raise InputError("no file or folder on the disk is named")
-    size = sum(file.stat().st_size // BLOCK_BYTES * BLOCK_BYTES for file in material.files)
-    if size < LEAST_BLOCKS * BLOCK_BYTES:
-        raise InputError(f"{material.files[0]} is too short to tell: {LEAST_BLOCKS} MiB are needed")
-    share, samples = effort.each * 2 / len(QUEUES), []
-    for in_flight in QUEUES:
-        if in_flight > 1 and in_flight * BLOCK_BYTES > effort.arena_bytes:
-            break
-        rate = disk_rate(material.files, BLOCK_BYTES, in_flight, size, min(share, clock.left))
-        if rate.amount:
-            samples.append(rate)
+    opened, stretches = material.reads()
+    blocks = Blocks(stretches, READ_BYTES)
+    if blocks.nbytes < LEAST_BYTES:
+        raise InputError(f"{material.files[0]} is too short to tell: {LEAST_BYTES >> 20} MiB are needed")
+    most = read_threads(len(material.files), cores())
+    depths = [depth for depth in QUEUES if depth < most] + [most]
+    depths = [depth for depth in depths if depth == 1 or depth * READ_BYTES <= effort.arena_bytes]
+    samples: list[RateSample] = []
+    with direct_files(opened) as files:
+        disk = DiskProbe(files, depths[-1] * READ_BYTES)
+        for depth in depths:
+            share = effort.each * (DISK_SHARES / 2 if depth == depths[-1] else DISK_SHARES / 2 / len(QUEUES))
+            order = spread(len(blocks), RUN_BYTES // READ_BYTES, depth)
+            sample = disk.rate(blocks, order, depth, min(share, clock.left))
+            if sample.amount:
+                samples.append(sample)
     return tuple(samples)
 
 
@@ -223,6 +238,6 @@ def decode_rates_of(material: Material, effort: Effort, clock: TimeBudget) -> Sa
     chunks = [] if material.graph is None else stored_chunks(material.graph, CHUNKS)
     if not chunks and effort.seconds is not None:
         raise InputError("no graph file is named whose chunks could be decoded")
-    held = PLACES * BLOCK_BYTES  # what a thread decodes into
+    held = PLACES * CHUNK_BYTES  # what a thread decodes into
     threads = [count for count in doublings(cores()) if count * held <= effort.arena_bytes]
     return decode_rates(chunks or made_chunks(CHUNKS), threads or [1], effort.each / 2, clock)

@@ -8,16 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from penstock.storage.base import hardware_info
+from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.read_plan import ReadRange
+from penstock.storage.read.disk_probe import edge_stretches, whole_file
+from penstock.transfer.calibration.calibration import NEW_FILE
 from penstock.transfer.devices.device import Device
 
 
 @dataclass(frozen=True)
 class Material:
-    """What to measure besides the device: a graph whose frames are decoded, files whose disk is read; both optional."""
+    """What to measure besides the device: a graph whose frames are decoded, files whose disk is read; both optional.
+
+    Files without a graph have just been written.
+    """
 
     graph: Graph | None = None
     files: Sequence[Path] = ()
+
+    def reads(self) -> tuple[Sequence[OpenFile], list[ReadRange]]:
+        """Return the files to read, open, and the stretches of them: of a graph file those that hold edges."""
+        if self.graph is not None:
+            return self.graph.open_files, edge_stretches(self.graph)
+        files = [OpenFile(path) for path in self.files]
+        return files, [whole_file(number, file.size) for number, file in enumerate(files)]
 
     @classmethod
     def of(cls, graph: Graph) -> Material:
@@ -27,7 +41,8 @@ class Material:
     @property
     def disk(self) -> str:
         """The name under which the files' disk is measured: several disks that are read at once count as one."""
-        return "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
+        name = "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
+        return name if self.graph is not None else name + NEW_FILE
 
 
 def machine_facts(device: Device) -> dict[str, Any]:

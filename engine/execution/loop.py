@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from penstock.engine.execution import cel
+from penstock.engine.execution.bucket_width import bucket_width
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
@@ -101,8 +101,8 @@ class Loop:
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
         self.unvisited = self.graph.vertices
-        self.limit = self.program.bucket or math.inf
         self.iteration = 0
+        self.begin_buckets()
         self._bucket_limit = math.nan
         self._bucket_began_small = False
 
@@ -115,6 +115,12 @@ class Loop:
                 for stream in worker.streams.values():
                     stream.release()
 
+    def begin_buckets(self) -> None:
+        """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
+        program = self.program
+        self.bucket = bucket_width(program.bucket, program.narrowest_bucket, self.graph.edges, self._linked)
+        self.limit = self.bucket.width or math.inf
+
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
             self.reduce()
@@ -125,6 +131,7 @@ class Loop:
                 self.converged = True
                 return
             self._note_bucket_size(frontier)
+            self.bucket.work += frontier.edges
             growing = frontier.vertices > self.before.vertices
             situation = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
@@ -182,7 +189,7 @@ class Loop:
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
-        bucket = self.program.bucket if self._bucket_began_small else 0.0
+        bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
             left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
         )
@@ -192,6 +199,9 @@ class Loop:
             for view in views:
                 done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
                 view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
+        self.bucket.work += sum(edges for _, edges in done.frontiers[1:])
+        if done.limit != self.limit:
+            self.bucket.forget()
         self.limit = done.limit
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for at, (vertices, edges) in enumerate(done.frontiers):
@@ -231,10 +241,7 @@ class Loop:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
         frontier = self._select()
         while frontier.empty and frontier.rest < math.inf:
-            bucket = self.program.bucket
-            number = frontier.rest / bucket
-            above = (math.floor(number) + 1.0) * bucket if math.isfinite(number) else math.inf
-            self.limit = max(above, float(np.nextafter(frontier.rest, math.inf)))
+            self.limit = self.bucket.limit_above(frontier.rest)
             frontier = self._select()
         return frontier
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
+from penstock.transfer.staging.unpacked import sample_neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,9 +110,7 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
     numbers = np.flatnonzero(here)
     found = []
     for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
-        neighbors = stream.directory.cached_arrays(number, 1, False)[0]
-        middle = int(table.lengths[number]) // 2
-        found.append(stream.pipeline.device.to_host(neighbors[middle : middle + edges]).astype(np.int64))
+        found.append(sample_neighbors(stream.directory, number, edges).astype(np.int64))
     targets = np.concatenate(found)
     starts = bases[targets >> int(shift)] + offsets[targets]
     away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]

@@ -130,8 +130,14 @@ class DemandKernels(Protocol[S]):
         sizes: tuple[int, int, int],
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
+        blocks: Any = None,
     ) -> None:
-        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8; of the host, zero."""
+        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8; of the host, zero.
+
+        blocks: a bitmap of the kernels' device, uint32[ceil(blocks of 256 edges / 32)]; None: not asked for. Bit b & 31
+        of word b >> 5 is set where an active row has edges of block b, and no other. The table is then
+        int64[partitions * 4], with the marked blocks that begin in the partition.
+        """
 
     def count_cond(
         self,
@@ -142,6 +148,7 @@ class DemandKernels(Protocol[S]):
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
         skip: int = 0,
+        blocks: Any = None,
     ) -> None:
         """Demand of a pull, likewise; skip as in `pull`."""
 

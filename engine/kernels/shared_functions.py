@@ -14,6 +14,12 @@ from typing import Any
 import numpy as np
 
 ONE = np.uint64(1)
+INT_ONE = np.int64(1)
+FIVE = np.int64(5)
+EIGHT = np.int64(8)
+LOW = np.int64(31)
+ALL = np.uint64(0xFFFFFFFF)
+EMPTY = np.uint32(0)
 
 
 def row_start(index, v):  # type: ignore[no-untyped-def]
@@ -45,6 +51,32 @@ def make_find_row(row_start: Callable[..., Any]) -> Callable[..., Any]:
         return low
 
     return find_row
+
+
+def make_mark_blocks(add: Any, or_: Any, lowest_bit: Any, pop_count: Any) -> Callable[..., Any]:
+    """Return a function that marks the blocks of 256 edges that row [start, end) touches, in a bitmap of 32-bit words.
+
+    What was not marked before is added to the partitions in which these blocks begin: table[4 * partition + 3]. add,
+    or_: atomics; lowest_bit, pop_count: of a uint32, as uint64 and int64.
+    """
+
+    def mark_blocks(start, end, partition_edges, table, blocks):  # type: ignore[no-untyped-def]
+        first, last = start >> EIGHT, (end - INT_ONE) >> EIGHT
+        for word in range(first >> FIVE, (last >> FIVE) + INT_ONE):
+            begin = np.int64(word) << FIVE
+            low, high = max(first, begin) - begin, min(last, begin + LOW) - begin
+            wanted = np.uint32((ALL >> np.uint64(LOW - (high - low))) << np.uint64(low))
+            new = np.uint32(wanted & ~blocks[np.uint64(word)])
+            if new != EMPTY:
+                new = np.uint32(new & ~or_(blocks, np.uint64(word), new))
+            while new != EMPTY:
+                partition = ((begin + np.int64(lowest_bit(new))) << EIGHT) // partition_edges
+                after = (((partition + INT_ONE) * partition_edges - INT_ONE) >> EIGHT) - begin
+                here = np.uint32(new & np.uint32(ALL >> np.uint64(LOW - min(LOW, after))))
+                add(table, np.uint64(partition * np.int64(4) + np.int64(3)), pop_count(here))
+                new = np.uint32(new ^ here)
+
+    return mark_blocks
 
 
 def find_part(offsets, first, last, edge):  # type: ignore[no-untyped-def]

@@ -178,7 +178,7 @@ def _host(graph: Graph, config: Config, needs: MemoryRequest) -> _Paper:
 
 
 def _linked(graph: Graph, config: Config, asks: RunRequirements, needs: MemoryRequest, device: Device) -> _Paper:
-    placed = plan_device_memory(graph, config, needs, device.memory_bytes)
+    placed = plan_device_memory(graph, replace(config, packed="never"), needs, device.memory_bytes)
     divided, parts = placed.divided, placed.parts
     host = _host_memory(graph, config, needs, divided)
     source: LinkSource

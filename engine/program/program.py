@@ -211,8 +211,9 @@ class Program:
         Whether negative weights are refused.
     bucket : float
         Width of a bucket of `priority`, in its unit; 0: no buckets.
-    bucket_is_free : bool
-        Whether the user did not choose the bucket, so that a device behind a link may use a narrower one.
+    narrowest_bucket : float
+        Width down to which a run may narrow buckets where many edges are relaxed; 0: `bucket` is kept, for instance
+        because the user chose it.
     max_iter : int
         Largest number of iterations.
     converged : bool
@@ -244,7 +245,7 @@ class Program:
     along: ClassVar[str] = "out"
     message_shape: ClassVar[tuple[int, ...]] = ()
     bucket: float = 0.0
-    bucket_is_free: bool = False
+    narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
     working_bytes: int = 0

@@ -27,9 +27,9 @@ FARTHEST = float(np.finfo(np.float64).max)
 class SSSP(Program):
     """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
-    delta: width of a bucket, default from the weights and the mean degree. weight: whether edges count by their weights
-    where the graph has some (False or None: each counts 1). Integer weights give uint32 distances (uint64 where
-    those do not suffice), float weights float64.
+    delta: width of a bucket; by default the run chooses each (`execution/bucket_width.py`), within bounds from the
+    weights and the mean degree. weight: whether edges count by their weights where the graph has some (False or None:
+    each counts 1). Integer weights give uint32 distances (uint64 where those do not suffice), float weights float64.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
@@ -60,7 +60,7 @@ class SSSP(Program):
         state["distance"][first] = 0
         usual = default_delta(graph) if self.needs_weights else 1.0
         self.bucket = self.delta if self.delta is not None else usual
-        self.bucket_is_free = self.delta is None
+        self.narrowest_bucket = narrowest_delta(graph) if self.needs_weights and self.delta is None else 0.0
         return Start(active=first)
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]
@@ -141,3 +141,11 @@ def default_delta(graph: Graph) -> float:
         raise RunError(f"{graph.path}: the largest weight is {high}; SSSP needs finite weights")
     degree = max(1.0, graph.edges / max(1, graph.vertices))
     return max(float(mean) * max(1.0, 32.0 / degree), float(low), np.finfo(np.float64).tiny)
+
+
+def narrowest_delta(graph: Graph) -> float:
+    """The narrowest bucket: one that no edge leads back into, or a 32nd of the mean weight if wider; 0: none."""
+    if graph.weight_range is None:
+        return 0.0
+    low, mean, _ = graph.weight_range
+    return max(float(low), float(mean) / 32.0)

@@ -13,7 +13,7 @@ from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import Rates
 
-_OVER_A_LINK = ("route", "model", "combine", "residency", "device_memory", "device_edge_memory", "link_rate")
+_OVER_A_LINK = ("route", "model", "combine", "residency", "packed", "device_memory", "device_edge_memory", "link_rate")
 _IDLE = {
     "host": (_OVER_A_LINK, "the CPU reads edges where they are", "emulated or cuda:0"),
     "cuda": (("link_rate",), "a GPU's link is as fast as it is", "emulated"),
@@ -61,6 +61,8 @@ class Config:
         Further rounds on the edges of a loaded view (asynchronous programs).
     residency : {"value", "none"}
         Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
+    packed : {"auto", "never"}
+        Whether edges that a device cannot all hold travel to it, and stay there, packed, or never.
     rates : Rates, optional
         What this machine moves per second; None: built-in figures.
 
@@ -81,7 +83,7 @@ class Config:
     device: str = "auto"
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel"] = "auto"
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
     feedback: bool = True
@@ -89,6 +91,7 @@ class Config:
     priority: bool = True
     local_rounds: int = 0
     residency: Literal["value", "none"] = "value"
+    packed: Literal["auto", "never"] = "auto"
     rates: Rates | None = None
 
     def __post_init__(self) -> None:

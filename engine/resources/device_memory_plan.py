@@ -6,13 +6,15 @@ sizes out. Refuses, through `share` and `layout`, budgets that cannot work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.host_resources import divide_host_memory, host_division, spare_of
+from penstock.engine.resources.packed_edges import PackedPlan, plan_packed
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.planning.device_budget import (
     DeviceBudget,
@@ -41,7 +43,7 @@ class DeviceMemoryPlan:
 
     head_edges, head_index: the longest head and where heads lie (None: there are none). divided: how the host's memory
     is divided (None: the graph is in memory); parts: the device's. spare: bytes that nothing takes, neither here nor
-    there.
+    there. packed: how edges travel packed, None where they travel plain; `parts` is then the same in terms of slabs.
     """
 
     head_edges: int
@@ -49,6 +51,7 @@ class DeviceMemoryPlan:
     divided: HostBudget | None
     parts: DeviceBudget
     spare: int = 0
+    packed: PackedPlan | None = None
 
 
 def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memory_bytes: int) -> DeviceMemoryPlan:
@@ -57,9 +60,31 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
     each, index = _row_prefixes(graph, config, needs, wish, budget)
     held = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
     divided, parts = _divisions(graph, config, needs, wish, budget - held)
+    packed = None if parts.whole else plan_packed(graph, config, needs, wish, budget - held, divided)
+    if packed is not None:
+        return _packed_plan((each, index), config, needs, packed, divided)
     spare = spare_of(config, needs, divided)
     free = memory_bytes - needs.device_bytes - needs.edge_bytes if parts.whole else 0
     return DeviceMemoryPlan(each, index, divided, parts, max(0, min(spare, free)))
+
+
+def _packed_plan(
+    heads: tuple[int, Index | None],
+    config: Config,
+    needs: MemoryRequest,
+    packed: PackedPlan,
+    divided: HostBudget | None,
+) -> DeviceMemoryPlan:
+    """The plan of a device whose edges travel packed, and of a host that has them so, and plain if there is room."""
+    budget, host = packed.budget, packed.budget.host
+    parts = DeviceBudget(budget.partition_edges, budget.buffers, 0, whole=False)
+    if divided is not None and host is not None and not packed.plain:
+        plain = HostBudget(budget.partition_edges, 0, 0, host.reads_in_flight, False, 0, host.spare)
+        return DeviceMemoryPlan(*heads, plain, parts, packed=packed)
+    if divided is not None and host is not None:
+        spare = host.spare - needs.edge_bytes
+        divided = replace(divided, partition_edges=budget.partition_edges, spare=spare)
+    return DeviceMemoryPlan(*heads, divided, parts, packed=packed)
 
 
 def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:
@@ -131,8 +156,15 @@ def memory_for(graph: Graph, config: Config, needs: MemoryRequest, device_bytes:
     return 3 if parts.whole else 2 if parts.slabs else 1
 
 
-def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> TransferOptions:
-    """What follows from a division for a device's pipeline; ahead: tasks that the host reads at once from disk."""
+def link_options(
+    config: Config, kind: str, parts: DeviceBudget, ahead: int, packed: PackedPlan | None = None
+) -> TransferOptions:
+    """What follows from a division for a device's pipeline; ahead: tasks that the host reads at once from disk.
+
+    Rows are gathered from plain edges only, and read in place only where host memory has them.
+    """
+    plain = packed is None or packed.plain
+    routes = serving(kind, slabs=parts.slabs > 0, packed=packed is not None, plain=plain)
     return TransferOptions(
         partition_edges=parts.partition_edges,
         slabs=parts.slabs,
@@ -140,7 +172,7 @@ def link_options(config: Config, kind: str, parts: DeviceBudget, ahead: int) -> 
         combine=parts.combine,
         priority=config.priority,
         gather_threads=config.thread_count,
-        routes=serving(kind, slabs=parts.slabs > 0),
+        routes=routes,
         route=config.route,
         model=config.model,
     )
@@ -155,7 +187,7 @@ def initial_residents(
     needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
 ) -> NDArray[np.int64]:
     """The `count` partitions that go to the device before anything is known of the demand, ascending."""
-    values = prior(table.lengths, table.v1 - table.v0, adjacency.edge_bytes(needs.weighted))
+    values = _values(needs, adjacency, table)
     return np.sort(np.argsort(-values, kind="stable")[:count])
 
 
@@ -168,6 +200,23 @@ def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int
     if shares:
         shares[0] += min(places - sum(shares), counts[0] - shares[0])
     return shares
+
+
+def packed_residents(
+    cache: PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+) -> NDArray[np.int64]:
+    """The entries whose pieces go to the device before anything is known of the demand, most value first.
+
+    tables: the partitions of each adjacency.
+    """
+    values = np.concatenate([_values(needs, adjacency, tables[adjacency.direction]) for adjacency in needs.adjacencies])
+    order = np.argsort(-values, kind="stable")
+    fits = np.cumsum(cache.sizes[order]) <= cache.words
+    return np.sort(order[fits])
+
+
+def _values(needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable) -> NDArray[np.float64]:
+    return prior(table.lengths, table.v1 - table.v0, adjacency.edge_bytes(needs.weighted))
 
 
 def link_rates(config: Config, kind: str) -> Rates:

@@ -11,31 +11,37 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.resources.device_memory_plan import (
     cache_shares,
     initial_residents,
     link_options,
     link_rates,
+    packed_residents,
     plan_device_memory,
 )
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.host_edge_source import HostEdgeSource
+from penstock.engine.resources.host_edge_source import HostEdgeSource, packed_cache
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, spare_of
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
+from penstock.transfer.staging.packing import DevicePacking, Packing
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
+    from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.read.partition_cache import HostCache
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
+    from penstock.transfer.values.options import TransferOptions
 
 
 LOADED_AT_ONCE = 4
@@ -91,13 +98,20 @@ class DeviceResources(HostResources):
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines = []
-        self.host = HostEdgeSource(graph, config, needs, device, placed.divided, timeline)
+        self.host = HostEdgeSource(graph, config, needs, device, placed, timeline)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
             staging = self.host.staging
-            options = link_options(config, device.kind, parts, 0 if staging is None else staging.options.ahead)
-            cache = make_cache(graph, needs, parts, self._allocate)
-            self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
+            ahead = 0 if staging is None else staging.options.ahead
+            options = link_options(config, device.kind, parts, ahead, placed.packed)
+            cache: HostCache | PackedCache | None
+            if placed.packed is None:
+                cache = make_cache(graph, needs, parts, self._allocate)
+                self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
+            else:
+                cache = packed_cache(placed.packed, placed.packed.budget.words, self._allocate)
+                staged = self._packed_staging(placed.packed, cache, options)
+                self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options, staged))
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
             if cache is not None:
@@ -106,17 +120,33 @@ class DeviceResources(HostResources):
             self.close()
             raise
 
-    def _place(self, cache: HostCache) -> None:
+    def _packed_staging(self, packed: PackedPlan, cache: PackedCache | None, options: TransferOptions) -> Staging:
+        """What packed edges are staged in on the device, and unpacked with."""
+        graph, device, source = self.graph, self._device, self.host
+        dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+        unpacker = unpacker_of(device, cuda_kernels=self.config.kernels == "cuda")
+        unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
+        packing = Packing.of(packed.layouts, options.partition_edges)
+        return Staging(device, source.source, cache, options, dtypes, packing, unpacking, source.plain)
+
+    def _place(self, cache: HostCache | PackedCache) -> None:
         """Choose what is to stay on the device; bring it now unless it comes from disk and there are slabs.
 
         Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
         """
         adjacencies = self.needs.adjacencies
-        for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
-            directory = self._directory(adjacency)
-            entries = cache.entry(directory.key, 0) + initial_residents(self.needs, adjacency, directory.table, count)
+        if isinstance(cache, PackedCache):
+            tables = {one.direction: self._directory(one).table for one in adjacencies}
+            entries = packed_residents(cache, self.needs, tables)
             cache.replace((), entries)
             cache.use[entries] = 1.0
+        else:
+            for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
+                directory = self._directory(adjacency)
+                numbers = initial_residents(self.needs, adjacency, directory.table, count)
+                entries = cache.entry(directory.key, 0) + numbers
+                cache.replace((), entries)
+                cache.use[entries] = 1.0
         if not (self.host.loading and self.pipelines[0].options.slabs):
             self.bring_residents()
 

@@ -148,6 +148,7 @@ class EdgeStream:
                 yield arrivals
             else:
                 yield self._timed(arrivals, kernels)
+        self.pipeline.check()
         if not plan.whole:
             self.feedback.note(self.records, self._basis)
 
@@ -231,14 +232,16 @@ class EdgeStream:
         if frontier.everything:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
-        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        blocks = self._block_marks()
+        columns = 3 if blocks is None else 4
+        counts = np.zeros(len(table) * columns, dtype=np.int64)
         chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
         sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts, chunks)
+            kernels.count_active(state, self.index, sizes, counts, chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
-        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip, blocks)
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.reshape(-1, columns).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
@@ -250,7 +253,16 @@ class EdgeStream:
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
+        if touched:
+            demand = replace(demand, blocks=touched[0], block_marks=blocks)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _block_marks(self) -> Any:
+        """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
+        unpacking = self.pipeline.staging.unpacking
+        if unpacking is None or self.complete:
+            return None
+        return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""

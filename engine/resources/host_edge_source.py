@@ -9,24 +9,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.engine.resources.device_memory_plan import edge_source_options
 from penstock.engine.resources.host_resources import make_cache, open_reader
 from penstock.storage.base.timeline import Timeline
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
-from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.host_to_device import PackedReader, PinnedReader
 from penstock.transfer.staging.loading_reader import LoadingReader
-from penstock.transfer.staging.page_locked_runs import PageLockedRuns
+from penstock.transfer.staging.packing import Packing
+from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
+from penstock.transfer.values.options import TransferOptions
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_memory_plan import DeviceMemoryPlan
+    from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.storage.read.partition_cache import HostCache
+    from penstock.storage.read.partition_cache import Allocate, HostCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
     from penstock.transfer.staging.edge_source import ChunkReader, LinkSource
@@ -64,8 +70,9 @@ class PinnedHost(HostDevice):
 class HostEdgeSource:
     """What host memory holds for a device behind a link.
 
-    source: brings edges to the device. staging, disk: what the host stages edges in and reads them with, None for a
-    graph in memory. loading: whether the host keeps all that is read from disk.
+    source: brings edges to the device, packed ones where they travel so. plain: where it then reads plain edges in
+    place, None where host memory has none. staging, disk: what the host stages the edges of `source` in and reads them
+    with, None for a graph in memory. loading: whether the host keeps all that is read from disk.
     """
 
     def __init__(
@@ -74,38 +81,77 @@ class HostEdgeSource:
         config: Config,
         needs: MemoryRequest,
         device: Device,
-        divided: HostBudget | None,
+        placed: DeviceMemoryPlan,
         timeline: Timeline | None = None,
     ) -> None:
         for adjacency in needs.adjacencies:
             adjacency.index(config.thread_count)  # what fails here leaves no thread behind
+        self._graph, self._needs, self._device = graph, needs, device
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
         self.staging: Staging | None = None
-        self.loading = divided is not None and divided.whole
+        self.plain: LinkSource | None = None
         self.source: LinkSource
+        divided, packed = placed.divided, placed.packed
+        self.loading = divided is not None and (divided.whole if packed is None else packed.loading)
         try:
-            if divided is None:
-                self.source = PinnedReader(device, {a.direction: self._pinned(a, needs) for a in needs.adjacencies})
+            if divided is not None:
+                self.disk = open_reader(graph, config, divided, timeline)
+            if packed is None:
+                self.source, self.staging = self._plain_source(divided)
                 return
-            self.disk = open_reader(graph, config, divided, timeline)
-            allocate = self._host.plain_array if divided.whole else self._host.host_array
-            cache = make_cache(graph, needs, divided, allocate, apart=divided.whole)
-            self.staging = host_staging(graph, divided, self._host, self.disk, cache)
-            if cache is not None and divided.whole:
-                locked = PageLockedRuns(self._host, cache)
-                self.source = LoadingReader(device, self.staging, needs.adjacencies, locked)
-            else:
-                self.source = StagedReader(device, self.staging, needs.adjacencies)
+            if packed.plain:
+                self.plain, _ = self._plain_source(divided)
+            self.source, self.staging = self._packed_source(packed, config.thread_count)
         except BaseException:
             self.close()
             raise
 
-    def _pinned(self, adjacency: Adjacency, needs: MemoryRequest) -> tuple[Any, Any]:
+    def _plain_source(self, divided: HostBudget | None) -> tuple[LinkSource, Staging | None]:
+        """What brings plain edges, and what they are staged in."""
+        adjacencies, device = self._needs.adjacencies, self._device
+        if divided is None:
+            return PinnedReader(device, {one.direction: self._pinned(one) for one in adjacencies}), None
+        allocate = self._host.plain_array if divided.whole else self._host.host_array
+        cache = make_cache(self._graph, self._needs, divided, allocate, apart=divided.whole)
+        staging = host_staging(self._graph, divided, self._host, self.disk, cache)
+        if cache is not None and divided.whole:
+            return LoadingReader(device, staging, adjacencies, PageLockedRuns(self._host, cache)), staging
+        return StagedReader(device, staging, adjacencies), staging
+
+    def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkSource, Staging | None]:
+        """What brings packed edges, and what they are staged in."""
+        adjacencies, device, budget = self._needs.adjacencies, self._device, packed.budget
+        if budget.host is None:
+            return PackedReader(device, {one.direction: self._packed(one, threads) for one in adjacencies}), None
+        whole = budget.host.whole
+        allocate = self._host.plain_array if whole else self._host.host_array
+        cache = packed_cache(packed, None if whole else budget.host.words, allocate)
+        staging = packed_staging(self._graph, packed, self._host, self.disk, cache)
+        if whole and cache is not None:
+            return LoadingReader(device, staging, adjacencies, PageLockedPieces(self._host, cache)), staging
+        return StagedReader(device, staging, adjacencies), staging
+
+    def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:
+        """The payloads of an adjacency in memory, page-locked: of neighbors, and of weights or None."""
+        found: list[NDArray[Any] | None] = []
+        for weights in (False, True):
+            if weights and not self._needs.weighted:
+                found.append(None)
+                continue
+            store = adjacency.pack(weights, threads)
+            raw = None if adjacency.arrays is None else adjacency.arrays[weights]
+            words = raw.view(np.uint32) if store is None and raw is not None else None if store is None else store[0]
+            assert words is not None, "a graph that is packed has payloads"
+            self._host.register(words)
+            found.append(words)
+        return found[0], found[1]
+
+    def _pinned(self, adjacency: Adjacency) -> tuple[Any, Any]:
         """The arrays of an adjacency in memory, page-locked: neighbors, and weights or None."""
         assert adjacency.arrays is not None, "only a graph on disk has its host's memory divided"
         neighbors, weights = adjacency.arrays
-        found = neighbors, weights if needs.weighted else None
+        found = neighbors, weights if self._needs.weighted else None
         for array in found:
             if array is not None:
                 self._host.register(array)
@@ -124,3 +170,22 @@ def host_staging(
     """What a host stages edges in for a device behind a link, by a division of its memory."""
     dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
     return Staging(host, LocalReader(reader), cache, edge_source_options(divided), dtypes)
+
+
+def packed_cache(packed: PackedPlan, words: int | None, allocate: Allocate) -> PackedCache | None:
+    """A cache of so many words of pieces, None: all of them; None where it has no room for any."""
+    if words == 0:
+        return None
+    return PackedCache(packed.layouts, packed.budget.partition_edges, words, allocate)
+
+
+def packed_staging(
+    graph: Graph, packed: PackedPlan, host: HostDevice, reader: ChunkReader | None, cache: PackedCache | None
+) -> Staging:
+    """What a host stages pieces in for a device behind a link, by a division of its memory."""
+    budget = packed.budget
+    assert budget.host is not None, "a graph on disk has its host's memory divided"
+    options = TransferOptions(budget.partition_edges, budget.host.buffers, budget.host.ahead)
+    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+    packing = Packing.of(packed.layouts, budget.partition_edges)
+    return Staging(host, LocalReader(reader), cache, options, dtypes, packing)

@@ -18,7 +18,8 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.format.frames import READS
-from penstock.storage.read.partition_cache import Allocate, Extent, HostCache
+from penstock.storage.read.partition_cache import Allocate, HostCache
+from penstock.storage.read.partition_records import Extent
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
@@ -153,6 +154,7 @@ class HostResources:
     def settle(self) -> None:
         """Complete the records of the last walk, once the devices have done."""
         self.feedback.settle(self.pipelines[0].device)
+        self.pipelines[0].check()
 
     def close(self) -> None:
         """Stop the reader and forget the caches."""

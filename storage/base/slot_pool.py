@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 ALIGNMENT = 4096
+HUGE_PAGE = 2 << 20
+"""A larger array that begins at a multiple of this can be in huge pages from its first byte."""
 
 
 def aligned_empty(count: int, dtype: DTypeLike, alignment: int = ALIGNMENT) -> NDArray[Any]:

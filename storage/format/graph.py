@@ -5,7 +5,7 @@ arrays. reader.py fetches the chunks into the caller's slabs. The in-edges' fiel
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
+from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import read_index
@@ -69,6 +70,7 @@ class Adjacency:
     weights: Frames | None = None
     degrees: Frames | None = None
     _index: Index | None = None
+    _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
 
     @property
     def chunks(self) -> int:
@@ -93,11 +95,29 @@ class Adjacency:
     def payload_words(self, weights: bool) -> NDArray[np.int64] | None:
         """Return the 32-bit words of every chunk's payload of neighbors, or of weights, int64 (chunks,).
 
-        None where there is no payload (other encodings, floating-point weights, no weights, a graph in memory) or where
-        the file does not say (format version 1).
+        None where there is no payload (other encodings, floating-point weights, no weights, a graph in memory that was
+        not given to `pack`) or where the file does not say (format version 1).
         """
+        if weights in self._packed:
+            return np.diff(self._packed[weights][1])
         frames = self.weights if weights else self.neighbors
         return None if frames is None else frames.payload_words
+
+    def pack(self, weights: bool, threads: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
+        """Return the payloads of neighbors, or of weights, of a graph in memory: words, and where each begins.
+
+        They are made when they are first asked for, and kept. None where there are none: floating-point weights.
+        """
+        assert self.arrays is not None, "a graph on disk has its payloads there"
+        items = self.arrays[1] if weights else self.arrays[0]
+        if items is None or items.dtype.kind != "u":
+            return None
+        if weights not in self._packed:
+            from penstock.storage.encoding.packed_store import pack_arrays  # the compiler
+
+            with stage("packing"):
+                self._packed[weights] = pack_arrays(items, self.chunk_edges, not weights, threads)
+        return self._packed[weights]
 
     def index(self, threads: int | None = None) -> Index:
         """Return the row index; the first call reads the degrees. Raises RunError if damaged.

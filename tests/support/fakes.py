@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.storage.read.partition_cache import Extent, HostCache
+from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import Extent
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader

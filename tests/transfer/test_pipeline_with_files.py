@@ -5,7 +5,8 @@ import pytest
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.read.partition_cache import Extent, HostCache
+from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import Extent
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.atomic import scratch_folder
-from penstock.storage.base.budget import format_bytes
-from penstock.tools.base.options import ANY, FOLDER, SIZE, console_options
-from penstock.tools.base.output import Console, seconds, table
+from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.output import Console, table
 from penstock.tools.base.progress import progress
 from penstock.tools.commands.bench_compare import command as compare
+from penstock.tools.commands.bench_disk import command as disk
 from penstock.tools.commands.bench_routes import command as routes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.storage.base.rate_sample import RateSample
 
 DEPTHS = (1, 2, 4, 8, 16)
 BLOCKS = (128 << 10, 1 << 20, 4 << 20)
@@ -30,7 +29,7 @@ def command() -> None:
 
     \b
     Examples:
-      penstock bench disk
+      penstock bench disk web.h5
       penstock bench encodings web.h5
       penstock bench compare --scale 20
       penstock bench compare web.h5
@@ -39,51 +38,8 @@ def command() -> None:
 
 
 command.add_command(compare)
+command.add_command(disk)
 command.add_command(routes)
-
-
-@command.command()
-@click.option("--folder", type=FOLDER, default=".", show_default=True, help="On the disk to measure.")
-@click.option("--size", type=SIZE, default="1GiB", show_default=True, help="Size of the test file.")
-@console_options
-def disk(folder: Path, size: int, console: Console) -> None:
-    """How fast the disk gives data: direct reads, by block size and reads in flight.
-
-    \b
-    Examples:
-      penstock bench disk
-      penstock bench disk --folder /mnt/ssd --size 8GiB --json
-    """
-    from penstock.storage.read.probes import disk_rate, write_probe_file
-
-    size = max(size, BLOCKS[-1])
-    with scratch_folder(folder) as scratch, progress(quiet=console.silent) as update:
-        probe = scratch / "probe"
-        written = write_probe_file(probe, size, lambda done: update("writing", done, size, "bytes"))
-        rates: list[tuple[int, RateSample]] = []
-        for block, depth in ((b, d) for b in BLOCKS for d in DEPTHS):
-            rates.append((block, disk_rate([probe], block, depth, size)))
-            update("measuring", len(rates), len(BLOCKS) * len(DEPTHS), "measurements")
-    facts = {
-        "command": "bench disk",
-        "write_bytes_per_second": size / written,
-        "read_bytes_per_second": max(rate.rate for _, rate in rates),
-        "reads": [
-            {
-                "block_bytes": block,
-                "in_flight": rate.at,
-                "bytes": rate.amount,
-                "seconds": rate.seconds,
-                "bytes_per_second": rate.rate,
-            }
-            for block, rate in rates
-        ],
-    }
-    by_depth = {depth: [_gigabytes(rate.rate) for _, rate in rates if rate.at == depth] for depth in DEPTHS}
-    heads = ["reads in flight", *(f"{format_bytes(block)} blocks" for block in BLOCKS)]
-    lines = table(heads, [[depth, *cells] for depth, cells in by_depth.items()])
-    lines.append(f"writing {format_bytes(size)} took {seconds(written)}")
-    console.answer(facts, lines)
 
 
 @command.command()

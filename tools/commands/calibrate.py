@@ -35,8 +35,10 @@ PROBE_BYTES = 512 << 20
 def command(device: str, place: Path | None, quick: bool, force: bool, console: Console) -> None:
     """Measure this machine's rates, for the cost model: link, kernels, memory, decoding, disk.
 
-    Rates that are stored are shown, not measured again (but those of a quick measurement, and a disk that is new);
-    --force measures everything. Runs use what is stored, and measure quickly themselves where they need to.
+    Rates that are stored are shown, not measured again (but those of a quick measurement, a disk that is new, and that
+    of a graph that is named); --force measures everything. Runs use what is stored, and measure quickly themselves
+    where they need to. The disk is measured as a sweep reads it: on the file of the graph that is named, spread over
+    it. In a folder a new file is written, which may be faster than a large old one; runs prefer what a graph gave.
 
     \b
     Examples:
@@ -70,14 +72,14 @@ def _stored(path: Path, *, quick: bool) -> Calibration | None:
 
 
 def _measure(device: Device, known: Calibration | None, material: Material, *, quick: bool) -> Calibration:
-    """New rates; or the known ones, with those of a disk that is new to them."""
+    """New rates; or the known ones, with those of a disk that is new to them, or of which a graph file is named."""
     from penstock.engine.calibration.calibrate import Effort, calibrate, disk_rates
     from penstock.storage.base.time_budget import TimeBudget
 
     effort = Effort.quick() if quick else Effort.full()
     if known is None:
         return calibrate(device, effort, material)
-    if not material.files or material.disk in known.disks:
+    if not material.files or (material.graph is None and material.disk in known.disks):
         return known
     return replace(
         known, disks={**known.disks, material.disk: disk_rates(material, effort, TimeBudget(effort.seconds))}
@@ -89,7 +91,7 @@ def _material(place: Path | None, *, quick: bool) -> Iterator[Material]:
     """The graph that is named, or a file to read in the folder that is; by default this one, if there is time."""
     from penstock.engine.calibration.material import Material
     from penstock.storage.format.graph import Graph
-    from penstock.storage.read.probes import write_probe_file
+    from penstock.storage.read.disk_probe import write_probe_file
 
     if place is not None and not place.is_dir():
         yield Material.of(Graph.open(place))

@@ -113,7 +113,7 @@ def rates_for(
         linked = device_of(config, graph)
         device: Device = linked or HostDevice(threads=config.thread_count)
         stack.callback(device.close)
-        streamed = linked is None and not fits(graph, config.memory_bytes)
+        streamed = not fits(graph, config.memory_bytes)
         try:
             place = place_of(fingerprint(machine_facts(device)))
             found = _stored(place, note)

@@ -20,6 +20,8 @@ from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
 FORMAT = 1
 MARK = "penstock_rates"
 Samples = tuple[RateSample, ...]
+NEW_FILE = ", new file"
+"""After the name of a disk of which a file was measured that had just been written: it may be faster than old ones."""
 LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
 THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
@@ -57,8 +59,9 @@ class Calibration:
                 samples = self.tables.get(table, ())
                 if samples and samples[0].at > 0:
                     changed[name] = with_threads(samples, threads)
-        if disk is not None and disk in self.disks:
-            changed["disk_bytes"] = fastest(self.disks[disk])
+        for name in () if disk is None else (disk + NEW_FILE, disk):
+            if name in self.disks:
+                changed["disk_bytes"] = in_flight_rate(self.disks[name])
         return replace(self.rates, **changed)
 
     def facts(self) -> dict[str, Any]:
@@ -130,13 +133,18 @@ def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: i
         if samples := tables.get(table):
             found[name] = with_threads(samples, threads)
     if disk:
-        found["disk_bytes"] = fastest(disk)
+        found["disk_bytes"] = in_flight_rate(disk)
     return replace(base, **found)
 
 
 def fastest(samples: Sequence[RateSample]) -> float:
     """Return the highest rate among samples."""
     return max(sample.rate for sample in samples)
+
+
+def in_flight_rate(samples: Sequence[RateSample]) -> float:
+    """Return the rate with the most reads in flight: as many as a reader has, where that was measured."""
+    return max(samples, key=lambda sample: sample.at).rate
 
 
 def with_threads(samples: Sequence[RateSample], threads: int) -> float:

@@ -16,7 +16,7 @@ from typing import Protocol
 from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.timestamps import DeviceTimestamps
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
 
@@ -220,6 +220,7 @@ def take_times(records: Sequence[TaskRecord], device: Device) -> list[float]:
         kernels = [device.seconds(first, last) for at, first, last in record.spans if at == KERNEL]
         if kernels:
             record.kernel_seconds = sum(kernels)
+        record.unpack_seconds += sum(device.seconds(first, last) for at, first, last in record.spans if at == UNPACK)
         position, behind, record.spans = position + len(events), bool(events), ()
     return found
 
@@ -241,6 +242,7 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
         record.gather_seconds / threads.gather,
         link + gap,
         kernel,
+        record.unpack_seconds,
     )
 
 
@@ -251,7 +253,7 @@ def observed(records: Iterable[TaskRecord]) -> Sums:
         if record.predicted is None or record.measured is None:
             continue
         for at, (before, after) in enumerate(zip(record.predicted, record.measured, strict=True)):
-            by_law = at == KERNEL or (at == LINK and record.route == "zero-copy")
+            by_law = at in (KERNEL, UNPACK) or (at == LINK and record.route == "zero-copy")
             if not by_law and before > 0 and after > 0:
                 sums[at] = sums[at][0] + before, sums[at][1] + after
     return sums
@@ -294,9 +296,10 @@ def factors(sums: Sums) -> list[float]:
 def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: CostLaw) -> Rates:
     """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long.
 
-    Kernels, and what they read in place, take what their laws say.
+    Kernels, and what they read in place, take what their laws say. What unpacks is not corrected: its latency is mostly
+    the host's, who has a task more to start, and not between events.
     """
-    disk, decode, gather, copy, _ = factor
+    disk, decode, gather, copy, *_ = factor
     return replace(
         rates,
         disk_bytes=rates.disk_bytes / disk,

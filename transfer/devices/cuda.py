@@ -158,10 +158,21 @@ class CudaDevice:
     def free(self, array: Any) -> None:
         """Forget an array: its memory returns to the pool with its last user."""
 
-    def stream(self) -> Any:
-        """Make a stream for copies, which waits for kernels only where `behind` orders it."""
+    def stream(self, *, of_kernels: bool = False) -> Any:
+        """Make a stream, which waits for kernels of the default stream only where `behind` orders it.
+
+        Kernels on it start before those of the default stream that wait for a free processor.
+        """
         with self._device:
-            return self._cupy.cuda.Stream(non_blocking=True)
+            return self._cupy.cuda.Stream(non_blocking=True, priority=-1 if of_kernels else None)
+
+    def launched(self) -> Any:
+        """Mark the kernels launched so far on the default stream."""
+        return self.event(None)
+
+    def copy_within(self, target: Any, source: Any, stream: Any) -> None:
+        """Start copying bytes of the device on a stream."""
+        self._copy(target.data.ptr, source.data.ptr, target.nbytes, 3, stream)
 
     def copy_in(self, target: Any, source: NDArray[Any], stream: Any) -> None:
         """Start copying to the device; page-locked sources run at the link's speed."""

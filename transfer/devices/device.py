@@ -61,8 +61,14 @@ class Device(Protocol):
     def free(self, array: DeviceArray) -> None:
         """Return an array made by `array`; it may not be used again."""
 
-    def stream(self) -> Stream:
-        """Make a stream: work given to it happens in order."""
+    def stream(self, *, of_kernels: bool = False) -> Stream:
+        """Make a stream: work given to it happens in order. of_kernels: kernels run on it, beside the other ones."""
+
+    def launched(self) -> Event:
+        """Mark the kernels launched so far, those on streams of their own apart."""
+
+    def copy_within(self, target: DeviceArray, source: DeviceArray, stream: Stream) -> None:
+        """Start copying the bytes of `source` to `target`, both on the device and of one size."""
 
     def copy_in(self, target: DeviceArray, source: NDArray[Any], stream: Stream) -> None:
         """Start copying `source` (host) to `target` (device, same length and dtype)."""

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from penstock.transfer.devices.device import Kind
 from penstock.transfer.devices.host import HostDevice
 
+KERNELS = "kernels"
+"""A stream of kernels: they run when they are given to it, after what they wait for, so its events are past."""
+
 
 class EmulatedDevice(HostDevice):
     """The CPU cores as a device with `memory_bytes` of its own behind a link.
@@ -43,13 +46,22 @@ class EmulatedDevice(HostDevice):
         """Return that it is emulated, and its link's rate."""
         return {"kind": self.kind, "link_bytes": self._link_bytes}
 
-    def copy_in(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+    def stream(self, *, of_kernels: bool = False) -> Any:
+        """Return a stream of copies, or of kernels."""
+        return KERNELS if of_kernels else None
+
+    def behind(self, stream: Any, event: float | None = None) -> None:
+        """Wait for the event before kernels run; copies are modelled by the link's time."""
+        if stream == KERNELS and event is not None:
+            self.wait(event)
+
+    def copy_in(self, target: NDArray[Any], source: NDArray[Any], stream: Any) -> None:
         """Copy now; the link is busy for as long as so many bytes take."""
         np.copyto(target, source)
         self.bytes_in += source.nbytes
         self._travel(source.nbytes)
 
-    def copy_out(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+    def copy_out(self, target: NDArray[Any], source: NDArray[Any], stream: Any) -> None:
         """Copy now; the link is busy for as long as so many bytes take."""
         super().copy_out(target, source, stream)
         self.bytes_out += source.nbytes
@@ -59,8 +71,10 @@ class EmulatedDevice(HostDevice):
         if self._link_bytes is not None:
             self._busy_until = max(self._busy_until, time.perf_counter()) + size / self._link_bytes
 
-    def event(self, stream: None) -> float:
-        """Return when the link will have carried what was given to it so far."""
+    def event(self, stream: Any) -> float:
+        """Return when the link will have carried what was given to it so far; of kernels: now."""
+        if stream == KERNELS:
+            return time.perf_counter()
         return max(self._busy_until, time.perf_counter())
 
     def done(self, event: float) -> bool:
@@ -69,7 +83,9 @@ class EmulatedDevice(HostDevice):
 
     def wait(self, event: float) -> None:
         """Sleep until that time."""
-        time.sleep(max(0.0, event - time.perf_counter()))
+        left = event - time.perf_counter()
+        if left > 0:
+            time.sleep(left)
 
     def to_device(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a counted copy."""

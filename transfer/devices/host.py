@@ -65,18 +65,27 @@ class HostDevice:
         """Forget an array made by `array`."""
         self._sizes.pop(array.ctypes.data, None)
 
-    def stream(self) -> None:
+    def stream(self, *, of_kernels: bool = False) -> Any:
         """Return None: the host does everything at once and in order."""
+        return None
 
-    def copy_in(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+    def launched(self) -> float:
+        """Return the clock: kernels are done when their call returns."""
+        return time.perf_counter()
+
+    def copy_within(self, target: NDArray[Any], source: NDArray[Any], stream: Any) -> None:
+        """Copy now."""
+        np.copyto(target.view(np.uint8), source.view(np.uint8))
+
+    def copy_in(self, target: NDArray[Any], source: NDArray[Any], stream: Any) -> None:
         """Copy now."""
         np.copyto(target, source)
 
-    def copy_out(self, target: NDArray[Any], source: NDArray[Any], stream: None) -> None:
+    def copy_out(self, target: NDArray[Any], source: NDArray[Any], stream: Any) -> None:
         """Copy now."""
         np.copyto(target, source)
 
-    def event(self, stream: None) -> float:
+    def event(self, stream: Any) -> float:
         """Return the clock: what was asked for before it is done."""
         return time.perf_counter()
 
@@ -105,7 +114,7 @@ class HostDevice:
         """Wait, for kernels run when they are called."""
         self.wait(event)
 
-    def behind(self, stream: None, event: float | None = None) -> None:
+    def behind(self, stream: Any, event: float | None = None) -> None:
         """Do nothing: kernels are done when their call returns."""
 
     def shared_array(self, count: int, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -39,7 +39,7 @@ class Rules:
     between them: a device behind a link reads resident partitions, and those in host memory, in one launch.
     host_places: given where the host does not hold every edge: what is read in place joins only if it is stored in one
     run there, what is compacted only if it is kept there. words, capacity: what each wanted partition takes of a slab
-    when compacted, and what a slab holds.
+    when compacted, and what a slab holds. unpacked: whether what is resident is packed, and so passes through a slab.
     """
 
     k: int = 1
@@ -47,6 +47,7 @@ class Rules:
     host_places: Ints | None = None
     words: Ints | None = None
     capacity: int = 0
+    unpacked: bool = False
 
 
 def combine(
@@ -100,7 +101,8 @@ def _freely(wanted: Ints, names: NDArray[np.str_], runs: Ints, step: int, rules:
     """Whether each joins the one before it however many there are, and reaches over what is between."""
     in_one_run = (runs[1:] == runs[:-1]) & (runs[1:] != NOWHERE)
     at_rest = bool(np.all(names == "resident"))
-    joined = _pairs(names, "resident") & in_one_run & (at_rest or "resident" in rules.unbounded)
+    free = not rules.unpacked and (at_rest or "resident" in rules.unbounded)
+    joined = _pairs(names, "resident") & in_one_run & free
     if "zero-copy" in rules.unbounded:
         in_place = _pairs(names, "zero-copy")
         if rules.host_places is not None:
@@ -114,7 +116,8 @@ def _counted(wanted: Ints, names: NDArray[np.str_], runs: Ints) -> Bools:
     """Whether each may join its neighbor as one of `k`: what is resident only where it has a place."""
     neighbors = (np.diff(wanted) == 1) & (runs[1:] == runs[:-1])
     nowhere = (runs[1:] == NOWHERE) & (names[1:] == "resident")
-    return np.asarray((_pairs(names, "resident") | _pairs(names, "filter")) & neighbors & ~nowhere)
+    alike = _pairs(names, "resident") | _pairs(names, "filter") | _pairs(names, "blocks")
+    return np.asarray(alike & neighbors & ~nowhere)
 
 
 def _by_capacity(first: int, last: int, rules: Rules) -> Iterator[tuple[int, int]]:

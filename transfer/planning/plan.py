@@ -7,11 +7,13 @@ while the disk starts; then what needs no disk; then the rest, ascending or by p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, Cost, Counts, measured, published_routes
+from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost, Counts, measured, published_routes
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import DENSE, Residency
@@ -48,6 +50,8 @@ def make_plan(
         routes = np.where(staying & _is_dense(costs), "filter", routes)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
+    if residency.unpacked_edges is not None:
+        rules = replace(rules, unpacked=True)
     groups = combine(numbers, routes, residency.places, table.partition_edges, rules)
     chosen = np.empty((len(numbers), len(RESOURCES)))
     for route in costs:
@@ -96,6 +100,8 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
         decode_bytes=of(residency.decode_bytes),
         edge_bytes=residency.edge_bytes,
         copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
+        unpacked_edges=None if residency.unpacked_edges is None else of(residency.unpacked_edges),
+        block_bytes=None if residency.block_bytes is None else of(residency.block_bytes),
     )
 
 
@@ -104,6 +110,7 @@ def _routes(
 ) -> NDArray[np.str_]:
     """Name the route of every wanted partition: what is resident stays so, whatever is forced.
 
+    What is resident but packed may rather be read in place in host memory: a few rows are not worth unpacking.
     models: the counts for HyTGraph's model (`published`), the costs and the rates of ours (`measured`). packable: which
     partitions may be compacted; of the others those for which compaction was chosen take `filter`.
     """
@@ -118,6 +125,8 @@ def _routes(
     else:
         chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
+    if counts.unpacked_edges is not None and options.route == "auto":
+        resident = resident & (chosen != "zero-copy")
     return np.where(resident, "resident", chosen)
 
 
@@ -141,7 +150,9 @@ def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bool
     """The routes by `balance`; compaction only if the busiest resource takes below GATHER_GAIN of its time without."""
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
     seconds = np.stack([costs[name] for name in carried])
-    seconds[:, resident] = costs["resident"][resident]
+    stays = [name for name in carried if name != "zero-copy" or not costs["resident"][:, UNPACK].any()]
+    for name in stays:
+        seconds[carried.index(name), resident] = costs["resident"][resident]
     gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
     without = balance(seconds, allowed)
@@ -164,9 +175,9 @@ def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:
 
 
 def _task_seconds(groups: list[PartitionGroup], rows: Floats, rates: Rates, together: int) -> Floats:
-    """Return the seconds of every task, float64[groups, 5]: its partitions' sums, with one launch and one copy.
+    """Return the seconds of every task, float64[groups, 6]: its partitions' sums, with one launch and one copy.
 
-    rows: seconds of each wanted partition, float64[p, 5]. together: partitions that fill a slab (`options.combine`);
+    rows: seconds of each wanted partition, float64[p, 6]. together: partitions that fill a slab (`options.combine`);
     each filter partition has only that part of a copy's latency in its seconds, and a task has all of it.
     """
     firsts = np.array([group.first for group in groups])

@@ -7,15 +7,22 @@ holds every edge, and `StagedReader` (staged_reader.py), where edges come from d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import PartitionRecords
+from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.view import View
+
+PayloadRange = Callable[[int, int, bool], NDArray[Any]]
+"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights, in host memory."""
 
 LinkSpan = tuple[Event, Event]
 """The device's events before and after a copy."""
@@ -29,7 +36,7 @@ class EdgeSource(Protocol):
         """Whether edges come from disk by way of host memory that does not hold all of them."""
 
     @property
-    def cache(self) -> HostCache | None:
+    def cache(self) -> PartitionRecords | None:
         """The cache in host memory by way of which edges come, None where there is none."""
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:
@@ -70,6 +77,15 @@ class LinkSource(EdgeSource, Protocol):
     def in_place(self, request: EdgeRequest) -> Transfer | None:
         """The same, in arrays by which kernels of the device read host memory over the link."""
 
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in host memory that kernels may read; held: the view of `hold`.
+
+        RuntimeError for a source of plain edges.
+        """
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
+
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""
 
@@ -88,6 +104,11 @@ class ChunkReader(Protocol):
     ) -> CopyHandle:
         """Start bringing chunks into arrays whose first item is edge `first_edge`."""
 
+    def fetch_payloads(
+        self, adjacency: Any, chunks: Ints, neighbors: PayloadTarget, weights: PayloadTarget | SlabTarget | None
+    ) -> CopyHandle:
+        """Start bringing the payloads of chunks into words; weights that are not packed into a slab."""
+
 
 class LocalReader:
     """Edges of a device that reads host memory: they are read from disk or, without a reader, all in memory."""
@@ -102,7 +123,10 @@ class LocalReader:
         """Start reading and decoding chunks. Raises RuntimeError for a graph that is in memory."""
         if self._reader is None:
             raise RuntimeError(f"{len(chunks)} chunks of a graph in memory are to be read")
-        handle = self._reader.fetch(request.adjacency, chunks, request.e0, *arrays)
+        if request.pieces is None:
+            handle = self._reader.fetch(request.adjacency, chunks, request.e0, *arrays)
+        else:
+            handle = self._reader.fetch_payloads(request.adjacency, chunks, *_targets(request, arrays[0]))
         request.record.chunks_read += len(chunks)
         return handle
 
@@ -115,3 +139,20 @@ class LocalReader:
 
     def close(self) -> None:
         """Do nothing: the reader is closed by its owner."""
+
+
+def _targets(request: EdgeRequest, piece: NDArray[Any]) -> tuple[PayloadTarget, PayloadTarget | SlabTarget | None]:
+    """Return where in a partition's piece the payloads of its neighbors go, and its weights where they are wanted."""
+    table, number = request.pieces, request.first
+    assert table is not None, "the request is of packed edges"
+    first, last = int(table.firsts[number]), int(table.firsts[number + 1])
+    layout, place = table.layout, table.neighbors(number, first, last)
+    neighbors = PayloadTarget(piece[place], int(layout.neighbors[first]), layout.neighbors)
+    if not request.with_weights:
+        return neighbors, None
+    words = piece[table.weights(number, first, last)]
+    assert layout.weights is not None, "a layout for weights has them"
+    if not layout.raw_weights:
+        return neighbors, PayloadTarget(words, int(layout.weights[first]), layout.weights)
+    dtype = np.dtype(request.adjacency.weight_dtype)
+    return neighbors, SlabTarget(words.view(dtype), request.e0)

@@ -1,10 +1,12 @@
 """Fetching a request's edges to where a device reads them: into their place of the cache, or into a slab.
 
-Only missing chunks are brought: from disk to a host, which needs no further copy; over a link to a device with memory
-of its own. Refuses more partitions than a slab holds.
+Places are of plain edges, or of pieces of packed ones. Only missing chunks are brought: from disk to a host, which
+needs no further copy; over a link to a device with memory of its own. Refuses more partitions than a slab holds.
 """
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import numpy as np
 from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
@@ -55,18 +57,19 @@ def _in_flight(flights: dict[int, list[Transfer]], entries: list[int], *, with_w
 
 
 def _into_slab(request: EdgeRequest, directory: PartitionDirectory) -> Transfer | None:
-    slabs, source = directory.staging.slabs, directory.staging.source
-    edges = request.e1 - request.e0
-    if edges > slabs.edges:
-        raise RuntimeError(f"partitions {request.first}..{request.last} hold {edges} edges, a slab {slabs.edges}")
-    slab = slabs.take(request.with_weights)
+    slabs, source, pieces = directory.staging.places, directory.staging.source, request.pieces
+    items = request.e1 - request.e0 if pieces is None else int(pieces.sizes[request.first])
+    if items > slabs.edges:
+        raise RuntimeError(f"partitions {request.first}..{request.last} take {items} items, a slab has {slabs.edges}")
+    slab = slabs.take(request.with_weights and pieces is None)
     if slab is None:
         return None
-    arrays = slab.neighbors[:edges], None if slab.weights is None else slab.weights[:edges]
+    arrays = slab.neighbors[:items], None if slab.weights is None else slab.weights[:items]
     copy = None
     try:
-        copy = source.fetch(request, request.chunks, arrays)
+        with nullcontext() if slab.free is None else source.freed(slab.free):
+            copy = source.fetch(request, request.chunks, arrays)
     finally:
         if copy is None:
-            slabs.give(slab)
+            slabs.give(slab, slab.free)
     return None if copy is None else request.transfer(arrays, copy, slab, advances=source.staged)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import LinkSpan
+from penstock.transfer.staging.edge_source import LinkSpan, PayloadRange
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, consecutive
 from penstock.transfer.values.cost import LINK
@@ -70,6 +71,23 @@ class Link:
         events around. free: as in `copy_async`.
         """
         return self._between_events(lambda: self._copy_runs(wanted, source, target), free)
+
+    def copy_piece(
+        self, request: EdgeRequest, chunks: Ints, source: PayloadRange, target: DeviceArray, free: Event
+    ) -> tuple[int, LinkSpan]:
+        """Start copying the payloads of chunks, ascending, to a partition's piece.
+
+        Returns the bytes, and the events around. free: as in `copy_async`.
+        """
+        table, number = request.pieces, request.first
+        assert table is not None, "the request is of packed edges"
+        pairs = []
+        for run in consecutive(chunks):
+            first, last = int(run[0]), int(run[-1]) + 1
+            pairs.append((target[table.neighbors(number, first, last)], source(first, last, False)))
+            if request.with_weights:
+                pairs.append((target[table.weights(number, first, last)], source(first, last, True)))
+        return self.copy_async(pairs, free)
 
     def _copy_runs(
         self, wanted: tuple[AdjacencyArrays, Ints], source: tuple[Arrays, int], target: tuple[Arrays, int]
@@ -134,6 +152,14 @@ class PinnedReader(Link):
         """Return the edges as the host reads them."""
         return request.transfer(_part(self._arrays[request.adjacency.direction], request))
 
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Refuse: these edges are plain."""
+        raise RuntimeError(f"partitions {request.first}..{request.last} are plain, and are wanted packed")
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release it: what it shows stays."""
+        held.release()
+
     def in_place(self, request: EdgeRequest) -> InPlace:
         """Return the edges as kernels of the device read them over the link."""
         key = request.adjacency.direction
@@ -144,25 +170,116 @@ class PinnedReader(Link):
         return InPlace(request.view(_part(self._mapped[key], request)), self.device)
 
 
+def in_piece(request: EdgeRequest, piece: NDArray[Any]) -> PayloadRange:
+    """Return where in a partition's piece payloads are."""
+    table, number = request.pieces, request.first
+    assert table is not None, "the request is of packed edges"
+
+    def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
+        where = table.weights if of_weights else table.neighbors
+        return piece[where(number, first, last)]
+
+    return payloads
+
+
+class PackedReader(Link):
+    """Packed edges of a graph in memory: the payloads of each adjacency, all of them page-locked.
+
+    stores: by direction, the words of the payloads of neighbors and of weights, or None, one after another.
+    """
+
+    staged = False
+    cache = None
+
+    def __init__(self, device: Device, stores: Mapping[str, Arrays]) -> None:
+        super().__init__(device)
+        self._stores = dict(stores)
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
+        """Start copying the payloads of chunks of one partition to its piece on the device."""
+        return self.bring(request, chunks, self.payloads(request), arrays[0])
+
+    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
+        """Return where the payloads of a partition are."""
+        assert request.pieces is not None, "the request is of packed edges"
+        layout, (neighbors, weights) = request.pieces.layout, self._stores[request.adjacency.direction]
+
+        def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
+            words, starts = (weights, layout.weights) if of_weights else (neighbors, layout.neighbors)
+            assert starts is not None and words is not None, "a layout for weights has them"  # noqa: PT018
+            return np.asarray(words[int(starts[first]) : int(starts[last])])
+
+        return payloads
+
+    def bring(self, request: EdgeRequest, chunks: Ints, source: PayloadRange, target: DeviceArray) -> _PinnedCopy:
+        """Start copying payloads that are in host memory, and note it in the request's record."""
+        size, span = self.copy_piece(request, chunks, source, target, self.free)
+        request.record.bytes_link += size
+        request.record.chunks_read += len(chunks)
+        request.record.spans += ((LINK, *span),)
+        return _PinnedCopy(self.device, span[1])
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+        """Return None: nothing is staged."""
+
+    def close(self) -> None:
+        """Do nothing: the owner of the payloads releases them."""
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return that every chunk is in host memory, bool[chunks]."""
+        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+
+    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> None:
+        """Return None: no plain edges are here."""
+
+    def hold(self, request: EdgeRequest) -> Transfer:
+        """Return all payloads of the adjacency, as the host reads them."""
+        return request.transfer(self._stores[request.adjacency.direction])
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release it: what it shows stays."""
+        held.release()
+
+    def in_place(self, request: EdgeRequest) -> Transfer:
+        """Refuse: only plain edges are read in place."""
+        raise RuntimeError(f"partitions {request.first}..{request.last} are packed, and are wanted plain")
+
+
+class PiecesReader(PackedReader):
+    """Packed edges of a graph on disk that are all in page-locked host memory; cache: of the host, complete."""
+
+    def __init__(self, device: Device, cache: PackedCache) -> None:
+        super().__init__(device, {})
+        self._cache = cache
+
+    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
+        """Return where the payloads of a partition are."""
+        return in_piece(request, self._cache.piece(request.adjacency.direction, request.first))
+
+    def hold(self, request: EdgeRequest) -> Transfer:
+        """Return the piece as the host reads it."""
+        return request.transfer((self._cache.piece(request.adjacency.direction, request.first), None))
+
+
 class _PinnedCopy:
     """Copies under way; the host does not wait for them."""
 
     def __init__(self, device: Device, end: Event) -> None:
-        self._device, self._end = device, end
+        self._device, self.end = device, end
 
     @property
     def done(self) -> bool:
         """Whether the copies are complete."""
-        return self._device.done(self._end)
+        return self._device.done(self.end)
 
     def result(self) -> ReadRecord:
         """Order the device's kernels behind the copies."""
-        self._device.follow(self._end)
+        self._device.follow(self.end)
         return NOTHING_READ
 
     def cancel(self) -> None:
         """Wait until nothing is written any more: a copy that has started cannot be stopped."""
-        self._device.wait(self._end)
+        self._device.wait(self.end)
 
 
 class InPlace(Transfer):

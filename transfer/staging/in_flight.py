@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.format.packed_layout import PieceTable
+from penstock.storage.read.partition_records import PartitionRecords
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
@@ -29,7 +30,8 @@ class EdgeRequest:
     """What is wanted of consecutive partitions first..last (inclusive) of an adjacency: `chunks`, ascending.
 
     The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
-    record: takes what is moved for them.
+    record: takes what is moved for them. pieces: given where what is wanted is packed; the arrays that it goes to are
+    then one partition's piece, and no weights apart.
     """
 
     adjacency: AdjacencyArrays
@@ -43,6 +45,7 @@ class EdgeRequest:
     chunks: Ints
     with_weights: bool
     record: TaskRecord
+    pieces: PieceTable | None = None
 
     def view(self, arrays: Arrays) -> View:
         """Return the view of its edges in these arrays."""
@@ -58,7 +61,7 @@ class EdgeRequest:
         advances: bool = False,
     ) -> Transfer:
         """Return the transfer of its edges to these arrays."""
-        return Transfer(self.view(arrays), copy, slab, joined, advances=advances)
+        return Transfer(self.view(arrays), copy, slab, joined, advances=advances, with_weights=self.with_weights)
 
 
 class CopyHandle(Protocol):
@@ -80,7 +83,8 @@ class Transfer:
 
     copy: what brings them, None where they are there. slab: the buffer that they lie in. joined: other transfers that
     fill a part of the same place. advances: whether asking for readiness may still start a next step. is_ready: what
-    `ready` returned last.
+    `ready` returned last. with_weights: whether the weights are on their way too. slab_free: the device's event after
+    which its slab may be written again, None: after all kernels launched until then.
     """
 
     def __init__(
@@ -91,8 +95,9 @@ class Transfer:
         joined: Sequence[Transfer] = (),
         *,
         advances: bool = False,
+        with_weights: bool = False,
     ) -> None:
-        self.advances = advances
+        self.advances, self.with_weights = advances, with_weights
         self._view = view
         self._copy = copy
         self._slab = slab
@@ -105,9 +110,10 @@ class Transfer:
         self._released = False
         self._error: BaseException | None = None
         self._read = NOTHING_READ
-        self._place: tuple[HostCache, str, Ints, list[int]] | None = None
+        self.slab_free: Any = None
+        self._place: tuple[PartitionRecords, str, Ints, list[int]] | None = None
 
-    def fill(self, cache: HostCache, direction: str, chunks: Ints, entries: list[int]) -> None:
+    def fill(self, cache: PartitionRecords, direction: str, chunks: Ints, entries: list[int]) -> None:
         """Register as filling these cache entries: the chunks are marked when they arrive."""
         self._place = (cache, direction, chunks, entries)
         for entry in entries:
@@ -120,14 +126,16 @@ class Transfer:
         return self._place[2]
 
     @property
-    def with_weights(self) -> bool:
-        """Whether the weights are on their way too."""
-        return self._view.weights is not None
-
-    @property
     def arrays(self) -> Arrays:
         """Where the edges will be: the view's neighbors and weights; not to be read before `view`."""
         return self._view.neighbors, self._view.weights
+
+    @property
+    def ends(self) -> list[Any]:
+        """The device's events after the copies that bring its edges; not to be read before `view`."""
+        copies = [one._copy for one in (self, *self._joined)]
+        ends = [getattr(copy, "end", None) for copy in copies]  # what is read from disk has no copy over a link
+        return [end for end in ends if end is not None]
 
     def ready(self) -> bool:
         """Return whether `view` would not wait; asking may start what follows a read that is over."""
@@ -180,7 +188,7 @@ class Transfer:
             self.drop()
         finally:
             if self._slab is not None:
-                self._slab.pool.give(self._slab)
+                self._slab.pool.give(self._slab, self.slab_free)
 
     def drop(self) -> None:
         """Be one user less; the last one cancels what has not landed."""

@@ -2,7 +2,7 @@
 
 While an adjacency lacks chunks its edges are staged (`StagedReader`); once it is complete the device reads it as if it
 had always been in host memory (`PinnedReader`). So a search reads what its frontiers touch, and the first sweep reads
-while kernels are at work on what has arrived.
+while kernels are at work on what has arrived. Edges are loaded plain or packed.
 """
 
 from __future__ import annotations
@@ -12,38 +12,42 @@ from contextlib import contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import LinkSource, LinkSpan
-from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.edge_source import LinkSource, LinkSpan, PayloadRange
+from penstock.transfer.staging.host_to_device import PiecesReader, PinnedReader
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
-from penstock.transfer.staging.page_locked_runs import PageLockedRuns
+from penstock.transfer.staging.page_locked_runs import PageLockedRuns, PageLocks
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.view import View
 
 
 class LoadingReader:
     """Edges that a host with a place for every partition loads when they are first wanted.
 
-    host: what they are loaded into; its cache is `whole`, each adjacency with pages of its own.
+    host: what they are loaded into; its cache is `whole`, each adjacency, or each piece, with pages of its own.
     """
 
-    def __init__(
-        self, device: Device, host: Staging, adjacencies: Sequence[AdjacencyArrays], locked: PageLockedRuns
-    ) -> None:
+    def __init__(self, device: Device, host: Staging, adjacencies: Sequence[AdjacencyArrays], locks: PageLocks) -> None:
         assert host.cache is not None, "a host that loads keeps what it has loaded"
         assert host.cache.whole, "there is a place for every partition"
-        self._cache, self._locked = host.cache, locked
+        self._cache, self._locks = host.cache, locks
         self._directions = [adjacency.direction for adjacency in adjacencies]
-        arrays = {direction: self._cache.adjacency(direction) for direction in self._directions}
-        self._pinned = PinnedReader(device, arrays, locked)
-        self._staged = StagedReader(device, host, adjacencies, locked)
+        self._pinned: LinkSource
+        if isinstance(host.cache, PackedCache):
+            self._pinned = PiecesReader(device, host.cache)
+        else:
+            arrays = {direction: host.cache.adjacency(direction) for direction in self._directions}
+            self._pinned = PinnedReader(device, arrays, locks if isinstance(locks, PageLockedRuns) else None)
+        self._staged = StagedReader(device, host, adjacencies, locks)
         self._complete: set[tuple[str, bool]] = set()
 
     @property
-    def cache(self) -> HostCache:
+    def cache(self) -> HostCache | PackedCache:
         """The cache in host memory."""
         return self._cache
 
@@ -60,7 +64,7 @@ class LoadingReader:
     def _is_complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> bool:
         key = adjacency.direction, with_weights
         if key not in self._complete and self._cache.complete(*key):
-            self._locked.lock_all(*key)
+            self._locks.lock_all(*key)
             self._complete.add(key)
         return key in self._complete
 
@@ -98,6 +102,14 @@ class LoadingReader:
     def in_place(self, request: EdgeRequest) -> Transfer | None:
         """The same, in arrays by which kernels of the device read them."""
         return self._of(request.adjacency, request.with_weights).in_place(request)
+
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in host memory, page-locked."""
+        return self._staged.payloads(request, held)
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
+        self._staged.lend(held, event)
 
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""

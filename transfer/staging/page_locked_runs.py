@@ -6,12 +6,45 @@ touched. A copy to the device must stay within one locked run.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.slot_pool import ALIGNMENT
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.task import Ints
+
+
+class PageLocks(Protocol):
+    """What page-locks the memory of a host cache once edges have arrived there."""
+
+    def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
+
+    def lock_all(self, direction: str, with_weights: bool) -> None:
+        """Lock what is left of an adjacency, all of whose edges are in place."""
+
+
+class PageLockedPieces:
+    """The locked pieces of a packed cache that has a place for each: one is locked whole when it is first wanted."""
+
+    def __init__(self, host: Device, cache: PackedCache) -> None:
+        self._host, self._cache = host, cache
+        self._locked = {direction: np.zeros(len(table.sizes), dtype=bool) for direction, table in cache.tables.items()}
+
+    def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Lock the pieces of these chunks."""
+        firsts = self._cache.tables[direction].firsts
+        for number in np.unique(np.searchsorted(firsts, chunks, side="right") - 1).tolist():
+            if not self._locked[direction][number]:
+                self._host.register(self._cache.piece(direction, number))
+                self._locked[direction][number] = True
+
+    def lock_all(self, direction: str, with_weights: bool) -> None:
+        """Lock what is left of an adjacency."""
+        self.lock(direction, np.arange(self._cache.extents[direction].chunks), with_weights)
 
 
 class PageLockedRuns:
@@ -68,5 +101,7 @@ def consecutive(chunks: Ints, ends: NDArray[np.bool_] | None = None) -> list[Int
     """Split ascending numbers into runs of neighbors; ends: where a run ends besides, bool[len(chunks) - 1]."""
     if not len(chunks):
         return []
+    if ends is None and int(chunks[-1]) - int(chunks[0]) + 1 == len(chunks):
+        return [chunks]
     gaps = np.diff(chunks) != 1
     return np.split(chunks, np.flatnonzero(gaps if ends is None else gaps | ends) + 1)

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.read.partition_cache import contiguous, needed
+from penstock.storage.encoding.payload import BLOCK as BLOCK_EDGES
+from penstock.storage.read.packed_cache import PackedCache
+from penstock.storage.read.partition_cache import contiguous
+from penstock.storage.read.partition_records import needed
 from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import DENSE, Residency, age, choose, traffic
@@ -25,6 +28,9 @@ from penstock.transfer.values.task import (
     TaskRecord,
     partitions,
 )
+
+BLOCKS = "blocks"
+"""The route whose bytes over the link are those of wanted blocks, not known from a copy."""
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 
@@ -42,6 +48,7 @@ class PartitionDirectory:
         self.direction = direction
         self.staging = staging
         self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
+        self.pieces = staging.pieces(adjacency.direction)
         self.in_memory = adjacency.arrays is not None and staging.device.reads_host
         self._linked = not staging.device.reads_host  # the device is behind a link
         self._cache = staging.cache
@@ -54,10 +61,10 @@ class PartitionDirectory:
         self._whole: dict[bool, Residency] = {}
 
     def whole(self, with_weights: bool) -> bool:
-        """Return whether the entire adjacency is stored in one array that the device reads."""
+        """Return whether the entire adjacency is stored in one array that the device reads: plain, not packed."""
         if self.in_memory or not self._chunks:
             return True
-        return self._cache is not None and self._cache.complete(self._key, with_weights)
+        return self.pieces is None and self._cache is not None and self._cache.complete(self._key, with_weights)
 
     def whole_arrays(self, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return neighbors and weights of the entire adjacency; it must be `whole`."""
@@ -96,19 +103,38 @@ class PartitionDirectory:
     def record(self, task: Task, demand: Demand) -> TaskRecord:
         """Return the record of a task that starts: what it is about, nothing done yet."""
         edges = self.table.lengths if demand.whole else demand.active_edges
-        part = slice(task.partitions[0], task.partitions[-1] + 1)
         record = TaskRecord(task.route, demand.direction, task.partitions, predicted=task.cost)
+        if len(task.partitions) == 1:  # as most tasks of a sweep: sums over arrays of one item take longer than they
+            number = task.partitions[0]
+            record.edges, record.lines = int(edges[number]), int(demand.lines[number])
+            record.wanted = int(record.edges > 0)
+            record.rows = record.wanted if demand.whole else int(demand.active_vertices[number])
+            if task.route == BLOCKS:
+                record.bytes_link = int(self._block_bytes(demand)[number])
+            return record
+        part = slice(task.partitions[0], task.partitions[-1] + 1)
         record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
         record.wanted = int(np.count_nonzero(edges[part]))
         record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
+        if task.route == BLOCKS:
+            record.bytes_link = int(self._block_bytes(demand)[part].sum())
         return record
+
+    def _block_bytes(self, demand: Demand) -> Ints:
+        """Return the bytes of the payloads of the wanted blocks, int64[p]: their share of each partition's payloads."""
+        assert self.pieces is not None, "blocks are of packed edges"
+        sizes = np.add.reduceat(self.pieces.layout.chunk_bytes, self._first_chunks)
+        if demand.whole or demand.blocks is None:
+            return np.asarray(sizes)
+        return np.asarray(sizes * demand.blocks // -(-self.table.lengths // BLOCK_EDGES))
 
     def request(self, first: int, last: int, chunks: Ints, with_weights: bool, record: TaskRecord) -> EdgeRequest:
         """Return the request for chunks, ascending, of partitions first..last (inclusive)."""
         table = self.table
         edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
         cached = self.is_cached(first, last)
-        return EdgeRequest(self.adjacency, first, last, *edges, *rows, cached, chunks, with_weights, record)
+        where = *edges, *rows, cached
+        return EdgeRequest(self.adjacency, first, last, *where, chunks, with_weights, record, self.pieces)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for the edges of a task."""
@@ -132,15 +158,19 @@ class PartitionDirectory:
         return np.asarray(chunks[absent], dtype=np.int64)
 
     def is_cached(self, first: int, last: int) -> bool:
-        """Return whether partitions first..last have places in the cache, one after another."""
+        """Return whether partitions first..last have places in the cache, one after another; packed, only one has."""
         if self._cache is None:
             return False
         places = self.starts[first : last + 1]
+        if self.pieces is not None and first != last:
+            return False
         return bool(places[0] >= 0) and (first == last or contiguous(places, self.table.partition_edges))
 
     def cached_arrays(self, first: int, count: int, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the cache's arrays of `count` partitions that lie one after another."""
+        """Return the cache's arrays of `count` partitions that lie one after another; of a packed one, its piece."""
         assert self._cache is not None
+        if isinstance(self._cache, PackedCache):
+            return self._cache.piece(self._key, first), None
         return self._cache.arrays(self._key, first, count, with_weights)
 
     def entries(self, first: int, last: int) -> list[int]:
@@ -172,7 +202,7 @@ class PartitionDirectory:
             return self._wholly(with_weights)
         wanted = self._wanted_mask(demand)
         self._keep(demand, wanted, elsewhere)
-        absent, places = wanted & ~self.held(with_weights), self.starts.copy()
+        absent, places = wanted & ~self.held(with_weights), self._places()
         if self._cache is not None and not self._cache.whole:
             self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
         decoded = self._decoded(absent, with_weights)
@@ -185,7 +215,20 @@ class PartitionDirectory:
             edge_bytes=self.adjacency.edge_bytes(with_weights),
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
+            unpacked_edges=self._unpacked(demand) if self._linked and self.pieces is not None else None,
+            block_bytes=self._block_bytes(demand) if self._linked and demand.blocks is not None else None,
         )
+
+    def _places(self) -> Ints:
+        """Where each partition is, for a plan that joins neighbors, int64[p]: packed ones all join in a slab."""
+        starts = self.starts
+        return starts.copy() if self.pieces is None else np.where(starts >= 0, self.table.e0, starts)
+
+    def _unpacked(self, demand: Demand) -> Ints:
+        """Return how many edges are unpacked of each partition when it is brought whole, int64[p]."""
+        if demand.whole or demand.blocks is None:
+            return self.table.lengths
+        return np.minimum(demand.blocks * BLOCK_EDGES, self.table.lengths)
 
     def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
@@ -199,7 +242,9 @@ class PartitionDirectory:
         return nothing, nothing, None if staged is None else self.table.e0
 
     def _decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
-        """Return the bytes of these chunks when they are decoded, int64[p]."""
+        """Return the bytes of these chunks as they are staged, decoded or packed, int64[p]."""
+        if self.pieces is not None:
+            return np.asarray(np.add.reduceat(self.pieces.layout.chunk_bytes * chunks, self._first_chunks))
         count = np.add.reduceat(chunks, self._first_chunks, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
         return np.asarray(edges * self.adjacency.edge_bytes(with_weights))
@@ -250,7 +295,10 @@ class PartitionDirectory:
         mine = cache.entries(self._key)
         if self._linked:
             d, step = self.adjacency.edge_bytes(demand.with_weights), self.table.partition_edges
-            counts = traffic(self.table.lengths, demand.lines, demand.wanted, d, step)
+            if self.pieces is None:
+                counts = traffic(self.table.lengths * d, demand.lines, demand.wanted, step * d)
+            else:
+                counts = traffic(self._block_bytes(demand), demand.lines, demand.wanted, 4 * self.pieces.sizes)
             total, least = len(self.table), DENSE
         else:
             counts = np.add.reduceat(chunks, self._first_chunks, dtype=np.float64)
@@ -261,7 +309,8 @@ class PartitionDirectory:
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)
         wanted[mine] = counts > least
-        choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free)
+        room = cache.sizes if isinstance(cache, PackedCache) else None
+        choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free, room)
         cache.replace(choice.evict, choice.admit)
         if len(choice.evict) or len(choice.admit):
             where = f"{len(choice.evict)} partitions lose their place in the cache, {len(choice.admit)} get one"

@@ -17,10 +17,11 @@ import numpy as np
 from penstock.storage.base.errors import RunError
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, Event
+from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.host_to_device import InPlace, Link
+from penstock.transfer.staging.host_to_device import InPlace, Link, in_piece
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
-from penstock.transfer.staging.page_locked_runs import PageLockedRuns
+from penstock.transfer.staging.page_locked_runs import PageLockedRuns, PageLocks
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import LINK
@@ -39,9 +40,10 @@ class StagedReader(Link):
         device: Device,
         host: Staging,
         adjacencies: Iterable[AdjacencyArrays],
-        locked: PageLockedRuns | None = None,
+        locked: PageLocks | None = None,
     ) -> None:
-        super().__init__(device, locked)
+        super().__init__(device, locked if isinstance(locked, PageLockedRuns) else None)
+        self._locks = locked
         self.host, self.cache = host, host.cache
         self.lent = LentSlabs(device)
         self._hosts = {
@@ -98,10 +100,19 @@ class StagedReader(Link):
         mapped = None if weights is None else self.device.mapped(weights)
         return _StagedInPlace(request, (self.device.mapped(neighbors), mapped), self, host)
 
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in the piece that `hold` brought, which is page-locked now."""
+        self.lock(request, request.chunks)
+        return in_piece(request, held.neighbors)
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
+        self.lent.lend(held, event)
+
     def lock(self, request: EdgeRequest, chunks: Ints) -> None:
         """Page-lock chunks that have arrived in the host's memory, where that is not done from the start."""
-        if self.locked is not None:
-            self.locked.lock(request.adjacency.direction, chunks, request.with_weights)
+        if self._locks is not None:
+            self._locks.lock(request.adjacency.direction, chunks, request.with_weights)
 
 
 class LentSlabs:
@@ -148,6 +159,11 @@ class _StagedCopy:
         self._error: RunError | None = None
 
     @property
+    def end(self) -> Event:
+        """The device's event after the second leg, None before that has started."""
+        return self._end
+
+    @property
     def done(self) -> bool:
         """Whether the first leg is over; the second then starts, so that it runs while kernels are at other work."""
         if self._end is None and self._error is None and self._host.ready():
@@ -170,8 +186,13 @@ class _StagedCopy:
         if self._end is None:
             view, request, reader = self._host.view(), self._request, self._reader
             reader.lock(request, self._chunks)
-            held, target = ((view.neighbors, view.weights), view.e0), (self._arrays, request.e0)
-            size, span = reader.copy_chunks((request.adjacency, self._chunks), held, target, self._free)
+            if request.pieces is None:
+                held, target = ((view.neighbors, view.weights), view.e0), (self._arrays, request.e0)
+                size, span = reader.copy_chunks((request.adjacency, self._chunks), held, target, self._free)
+            else:
+                size, span = reader.copy_piece(
+                    request, self._chunks, in_piece(request, view.neighbors), self._arrays[0], self._free
+                )
             self._end = span[1]
             reader.lent.lend(self._host, self._end)
             request.record.bytes_link += size

@@ -13,19 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import LINE_BYTES, Rates
 
 Floats = NDArray[np.float64]
 _Some = Floats | np.float64
 
-RESOURCES = ("disk", "decode", "gather", "link", "kernel")
-DISK, DECODE, GATHER, LINK, KERNEL = range(5)
+RESOURCES = ("disk", "decode", "gather", "link", "kernel", "unpack")
+DISK, DECODE, GATHER, LINK, KERNEL, UNPACK = range(6)
 
 REQUESTS = 256  # HyTGraph's MR: outstanding memory requests in one round trip
 REQUEST_BYTES = 128  # its m: bytes of one request
 GAMMA = 0.625  # its gamma: what of a zero-copy round trip the active share does not change
 ALPHA = 0.8  # compaction must beat filter by this factor
 BETA = 0.4  # and zero-copy by this one
+BLOCK_BYTES = 512  # of a run of lines, where packed blocks are read in place
 INDEX_BYTES = 8  # d2: one entry of a compacted index
 
 
@@ -37,6 +38,7 @@ class Cost(NamedTuple):
     gather: float = 0.0
     link: float = 0.0
     kernel: float = 0.0
+    unpack: float = 0.0
 
     @property
     def busiest(self) -> float:
@@ -52,7 +54,9 @@ class Counts:
     rows over every edge array read); `read_edges`: those a kernel is expected to read (fewer than
     a where pulls leave early); `disk_bytes`, `decode_bytes`: still to be read from disk, and what
     they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
-    brings, its wanted chunks that are not on the device yet; None for all of its edges.
+    brings, its wanted chunks that are not on the device yet; None for all of its edges. `unpacked_edges`: what a device
+    unpacks of a partition that it holds, or that is copied, packed, and `block_bytes` what it reads of one over the
+    link where it unpacks only wanted blocks; None for plain edges.
     """
 
     edges: Floats
@@ -64,6 +68,8 @@ class Counts:
     decode_bytes: Floats
     edge_bytes: int
     copied_bytes: Floats | None = None
+    unpacked_edges: Floats | None = None
+    block_bytes: Floats | None = None
 
 
 def published(counts: Counts) -> dict[str, Floats]:
@@ -97,7 +103,7 @@ def _round_trips(size: Floats) -> Floats:
 
 
 def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Floats]:
-    """Return, by route name, seconds as float64[p, 5] in the order of RESOURCES.
+    """Return, by route name, seconds as float64[p, 6] in the order of RESOURCES.
 
     `together`: partitions that share a copy, and with it the copy's latency, where they are copied whole. Every route
     but `resident` also carries the disk and decode seconds of what the host cache lacks.
@@ -109,17 +115,25 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     base = _base(counts, rates)
     resident = base.copy()
     resident[:, [DISK, DECODE]] = 0.0
-    filtered, compacted, in_place = base.copy(), base.copy(), base.copy()
+    compacted, in_place = base.copy(), base.copy()
+    if counts.unpacked_edges is not None:
+        unpacked = counts.unpacked_edges
+        base[:, UNPACK] = resident[:, UNPACK] = (unpacked > 0) * rates.unpack_latency + unpacked / rates.unpack_edges
+    filtered = base.copy()
     filtered[:, LINK] = copy_seconds(full, rates, together)
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)
     in_place[:, LINK] = line_seconds(counts.lines, counts.active_vertices, run_bytes, rates)
-    return {
+    found = {
         "resident": resident,
         "filter": filtered,
         "compaction": compacted,
         "zero-copy": in_place,
     }
+    if counts.block_bytes is not None:
+        blocks = found["blocks"] = filtered.copy()
+        blocks[:, LINK] = rates.line_seconds(counts.block_bytes / LINE_BYTES, np.float64(BLOCK_BYTES))
+    return found
 
 
 def _base(counts: Counts, rates: Rates) -> Floats:

@@ -27,8 +27,9 @@ class Rates:
     packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
     kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`), as it does `line_latency`
     and `line_rows`: what a kernel that reads in place takes besides its lines.
-    `line_runs`, where it was measured, replaces `line_rate` and `sector_rate`: (bytes of a
-    run, lines per second), by ascending length.
+    `unpack_edges` are packed edges that a device decodes, `unpack_latency` is what a task of
+    its own takes the host and the device. `line_runs`, where it was measured, replaces `line_rate` and
+    `sector_rate`: (bytes of a run, lines per second), by ascending length.
     """
 
     disk_bytes: float = 3.0e9
@@ -41,6 +42,8 @@ class Rates:
     kernel_edges: float = 2.0e8
     kernel_latency: float = 2.0e-6
     kernel_rows: float = float("inf")
+    unpack_edges: float = float("inf")
+    unpack_latency: float = 0.0
     line_runs: tuple[tuple[float, float], ...] = ()
     line_latency: float = 0.0
     line_rows: float = float("inf")
@@ -85,6 +88,8 @@ class Rates:
             sector_rate=700e6,
             kernel_edges=22e9,
             kernel_latency=4e-6,
+            unpack_edges=380e9,
+            unpack_latency=60e-6,
         )
 
     @classmethod

@@ -39,7 +39,9 @@ class Residency:
     of an edge over all arrays read. `whole`: the entire adjacency is here in one array, and the
     arrays above are not to be looked at. `host_places`: as `places`, in the host's cache, where a device behind a link
     is fed from a host that does not hold every edge; None where it does. `lacking_bytes`: decoded bytes of the wanted
-    chunks that are not here, which is what a copy brings; None where nothing is copied.
+    chunks that are not here, which is what a copy brings; None where nothing is copied. unpacked_edges: of edges that
+    travel and stay packed, those that the device unpacks when it uses a partition, and block_bytes: the bytes of the
+    payloads of the wanted blocks; None for plain edges.
     """
 
     resident: Bools
@@ -50,6 +52,8 @@ class Residency:
     whole: bool = False
     host_places: Ints | None = None
     lacking_bytes: Ints | None = None
+    unpacked_edges: Ints | None = None
+    block_bytes: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,13 @@ def age(use: Floats, wanted: Floats, entries: slice, total: int) -> Floats:
     return np.asarray(aged, dtype=np.float64)
 
 
-def traffic(edges: Ints, lines: Ints, wanted: Bools, edge_bytes: int, partition_edges: int) -> Floats:
-    """Return what bringing every partition would move, as a share of a slot, float64[p]; 0 where nothing is wanted."""
-    moved = np.minimum(edges * edge_bytes, lines * LINE_BYTES)
-    return np.asarray(np.where(wanted, moved / max(1, partition_edges * edge_bytes), 0.0), dtype=np.float64)
+def traffic(sizes: Ints, lines: Ints, wanted: Bools, places: Ints | int) -> Floats:
+    """Return what bringing every partition would move, as a share of its place, float64[p]; 0 where nothing is wanted.
+
+    sizes: bytes of each partition; places: bytes of a place, or of each.
+    """
+    moved = np.minimum(sizes, lines * LINE_BYTES)
+    return np.asarray(np.where(wanted, moved / np.maximum(1, places), 0.0), dtype=np.float64)
 
 
 def prior(edges: Ints, rows: Ints, edge_bytes: int) -> Floats:
@@ -85,15 +92,17 @@ def prior(edges: Ints, rows: Ints, edge_bytes: int) -> Floats:
     return np.asarray(np.round(4 * (1.0 + rows / held)) / 4, dtype=np.float64)
 
 
-def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int) -> Choice:
+def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, sizes: Ints | None = None) -> Choice:
     """Return which entries to drop and which to keep from now on; all arrays have one item per entry.
 
     Only wanted entries are admitted (they are read anyway), the most used first: into `free` slots,
-    then in place of unpinned kept ones whose use is less than half of theirs.
+    then in place of unpinned kept ones whose use is less than half of theirs. sizes: what each takes of `free`, None
+    where all take one; one that finds no room where the evicted were stays without a place.
     """
     outside = np.flatnonzero(wanted & ~kept)
     outside = outside[np.argsort(-use[outside], kind="stable")]
-    fill, rest = outside[:free], outside[free:]
+    fits = np.cumsum(np.ones(len(outside)) if sizes is None else sizes[outside]) <= free
+    fill, rest = outside[fits], outside[~fits]
     inside = np.flatnonzero(kept & ~pinned)
     inside = inside[np.argsort(use[inside], kind="stable")]
     pairs = min(len(rest), len(inside))

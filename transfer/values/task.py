@@ -153,7 +153,9 @@ class Demand:
     that has active edges. `whole`: the iteration walks every edge of every partition, whatever
     the arrays say. `read_edges`: edges expected to be read before pulls leave early; None means
     all active ones. `packable`: active rows may be gathered (pushes along edges only). `marks`: bitmap
-    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows.
+    of the active vertices in host memory (uint32 or uint64 words), where a plan gathers their rows. `blocks`: how many
+    blocks of 256 edges the active rows touch, and `block_marks` which of the whole adjacency, a bitmap of uint32 words
+    on the device; given where edges are unpacked, None: all.
     """
 
     direction: Direction
@@ -167,6 +169,8 @@ class Demand:
     read_edges: Floats | Ints | None = None
     packable: bool = True
     marks: NDArray[Any] | None = None
+    blocks: Ints | None = None
+    block_marks: Any = None
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
@@ -238,6 +242,7 @@ class TaskRecord:
     gather_seconds: float = 0.0
     link_seconds: float = 0.0
     kernel_seconds: float = 0.0
+    unpack_seconds: float = 0.0
     wait_seconds: float = 0.0
     local_rounds: int = 0
     wanted: int = 0

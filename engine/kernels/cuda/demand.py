@@ -12,33 +12,58 @@ from penstock.engine.kernels.cuda.device_functions import (
     NONE,
     ONE,
     all_threads,
+    atomic_add,
+    atomic_or,
     global_thread,
     is_marked,
     lowest_bit,
     row_start,
 )
 from penstock.engine.kernels.cuda.driver import DeviceKernel, cuda, device, kernel
+from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
 
 ZERO = np.int64(0)
+THREE = np.int64(3)
+FOUR = np.int64(4)
 
 
 @device
-def count_row(start, end, sizes, table, chunks):  # type: ignore[no-untyped-def]
-    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
+def pop_count(word):  # type: ignore[no-untyped-def]
+    """Number of set bits of a uint32, int64."""
+    return np.int64(cuda.popc(word))
+
+
+mark_blocks = device(make_mark_blocks(atomic_add, atomic_or, lowest_bit, pop_count))
+
+
+@device
+def count_row(start, end, sizes, table, chunks, columns):  # type: ignore[no-untyped-def]
+    """Add row [start, end) to table (partition -> vertices, edges, lines: `columns` apart) and mark its chunks."""
     partition_edges, chunk_edges, line_edges = sizes
     for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
         chunks[chunk] = 1
     for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
         low = max(start, partition * partition_edges)
         high = min(end, (partition + 1) * partition_edges)
-        cuda.atomic.add(table, partition * 3, 1)
-        cuda.atomic.add(table, partition * 3 + 1, high - low)
-        cuda.atomic.add(table, partition * 3 + 2, (high - 1) // line_edges - low // line_edges + 1)
+        at = partition * columns
+        cuda.atomic.add(table, at, 1)
+        cuda.atomic.add(table, at + 1, high - low)
+        cuda.atomic.add(table, at + 2, (high - 1) // line_edges - low // line_edges + 1)
+
+
+@device
+def count_wanted(start, end, sizes, table, chunks, blocks):  # type: ignore[no-untyped-def]
+    """`count_row`; where `blocks` is not empty, mark the row's, and count the new ones as the fourth column."""
+    if blocks.shape[0] == 0:
+        count_row(start, end, sizes, table, chunks, THREE)
+    else:
+        count_row(start, end, sizes, table, chunks, FOUR)
+        mark_blocks(start, end, sizes[0], table, blocks)
 
 
 @kernel
-def count_active(active, index, base, sizes, table, chunks):  # type: ignore[no-untyped-def]
+def count_active(active, index, base, sizes, table, chunks, blocks):  # type: ignore[no-untyped-def]
     """Count the marked vertices' rows (demand of a push)."""
     word = np.uint64(global_thread())
     while word < np.uint64(active.shape[0]):
@@ -49,7 +74,7 @@ def count_active(active, index, base, sizes, table, chunks):  # type: ignore[no-
             start = row_start(index, v)
             end = row_start(index, v + ONE)
             if end > start:
-                count_row(start, end, sizes, table, chunks)
+                count_wanted(start, end, sizes, table, chunks, blocks)
         word += np.uint64(all_threads())
 
 
@@ -84,7 +109,7 @@ def make_count_cond(author: Author) -> DeviceKernel:
 
     @kernel
     def count_cond(  # type: ignore[no-untyped-def]
-        count, index, fields, scalars, base, skipped, sizes, table, chunks
+        count, index, fields, scalars, base, skipped, sizes, table, chunks, blocks
     ):
         skip, matched = skipped
         at = np.uint64(global_thread())
@@ -93,7 +118,7 @@ def make_count_cond(author: Author) -> DeviceKernel:
             end = row_start(index, at + base + ONE)
             found = skip > ZERO and is_marked(matched, at)
             if end > start and not found and cond(fields, scalars, at + base, ZERO, base):
-                count_row(start, end, sizes, table, chunks)
+                count_wanted(start, end, sizes, table, chunks, blocks)
             at += np.uint64(all_threads())
 
     return count_cond

@@ -9,7 +9,7 @@ block sums the counts up, and each block then writes its vertices where they bel
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.cuda.demand import count_row
+from penstock.engine.kernels.cuda.demand import THREE, count_row
 from penstock.engine.kernels.cuda.device_functions import (
     BIT,
     FIVE,
@@ -251,7 +251,7 @@ def make_select_ready(author: Author) -> DeviceKernel:
                 if here:
                     chosen = np.uint32(chosen | (left ^ rest))
                     if end > start:
-                        count_row(start, end, sizes, table, seen)
+                        count_row(start, end, sizes, table, seen, THREE)
                 left = rest
             resend[word] = chosen
             if chosen != NONE:

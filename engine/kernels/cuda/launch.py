@@ -320,13 +320,13 @@ class CudaKernels:
 
     def count_active(
         self, state: DeviceState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
-        chunks: NDArray[np.uint8],
+        chunks: NDArray[np.uint8], blocks: Any = None,
     ) -> None:  # fmt: skip
-        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8, both of the host."""
+        """Demand of a push: see `DemandKernels`; table and chunks are the host's, blocks the device's."""
         counted = self._cleared(table, chunks)
         self._call(
             "count_active", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
-            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted,
+            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
         )  # fmt: skip
         self._read(counted, (table, chunks))
 
@@ -346,7 +346,7 @@ class CudaKernels:
 
     def count_cond(
         self, state: DeviceState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
-        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip as in `pull`."""
         counted = self._cleared(table, chunks)
@@ -354,6 +354,7 @@ class CudaKernels:
         self._call(
             "count_cond", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
             np.uint64(state.first), self._skipped(state, skip), tuple(np.int64(size) for size in sizes), *counted,
+            self._blocks(blocks),
         )  # fmt: skip
         self._read(counted, (table, chunks))
 
@@ -459,6 +460,13 @@ class CudaKernels:
         for array in counted:
             array[...] = 0
         return counted
+
+    def _blocks(self, blocks: Any) -> Any:
+        """The bitmap of wanted blocks, cleared; an empty one where none is asked for."""
+        if blocks is None:
+            return self._buffer("no blocks", 1, np.uint32)[:0]
+        blocks[...] = 0
+        return blocks
 
     def _read(self, counted: tuple[Any, Any], places: tuple[NDArray[Any], NDArray[Any]]) -> None:
         for source, target in zip(counted, places, strict=True):

@@ -8,32 +8,60 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add, lowest_bit
+from penstock.engine.kernels.host import atomics
+from penstock.engine.kernels.host.atomics import atomic_add, atomic_or, lowest_bit
 from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
+from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
 
 
 @inline
-def count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks):  # type: ignore[no-untyped-def]
-    """Add row [start, end) to table (partition -> vertices, edges, lines) and mark its chunks."""
+def lowest_bit_of(word):  # type: ignore[no-untyped-def]
+    """Position of the lowest set bit of a non-zero uint32, as uint64."""
+    return lowest_bit(np.uint64(word))
+
+
+@inline
+def pop_count(word):  # type: ignore[no-untyped-def]
+    """Number of set bits of a uint32, int64."""
+    return np.int64(atomics.pop_count(np.uint64(word)))
+
+
+mark_blocks = inline(make_mark_blocks(atomic_add, atomic_or, lowest_bit_of, pop_count))
+
+
+@inline
+def count_row(start, end, sizes, table, chunks, columns):  # type: ignore[no-untyped-def]
+    """Add row [start, end) to table (partition -> vertices, edges, lines: `columns` apart) and mark its chunks."""
+    partition_edges, chunk_edges, line_edges = sizes
     for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
         chunks[chunk] = 1
     for partition in range(start // partition_edges, (end - 1) // partition_edges + 1):
         low = max(start, partition * partition_edges)
         high = min(end, (partition + 1) * partition_edges)
-        at = np.uint64(partition * 3)
+        at = np.uint64(partition * columns)
         atomic_add(table, at, np.int64(1))
         atomic_add(table, at + ONE, high - low)
         atomic_add(table, at + np.uint64(2), (high - 1) // line_edges - low // line_edges + 1)
 
 
+@inline
+def count_wanted(start, end, sizes, table, chunks, blocks):  # type: ignore[no-untyped-def]
+    """`count_row`; where `blocks` is not empty, mark the row's, and count the new ones as the fourth column."""
+    if len(blocks) == 0:
+        count_row(start, end, sizes, table, chunks, 3)
+    else:
+        count_row(start, end, sizes, table, chunks, 4)
+        mark_blocks(start, end, sizes[0], table, blocks)
+
+
 @loop_kernel("count_active")
 def count_active(  # type: ignore[no-untyped-def]
-    first_step, end_step, active, active_summary, index, base, partition_edges, chunk_edges, line_edges, table, chunks
+    first_step, end_step, active, active_summary, index, base, sizes, table, chunks, blocks
 ):
     """Count the marked vertices' rows (demand of a push)."""
     for over in range(first_step, end_step):
@@ -48,7 +76,7 @@ def count_active(  # type: ignore[no-untyped-def]
                 start = row_start(index, v)
                 end = row_start(index, v + ONE)
                 if end > start:
-                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+                    count_wanted(start, end, sizes, table, chunks, blocks)
 
 
 def make_add_pending(author: Author, key: str) -> Any:
@@ -99,10 +127,9 @@ def make_count_cond(author: Author, key: str) -> Any:
 
     @loop_kernel(key)
     def count_cond(  # type: ignore[no-untyped-def]
-        first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks
+        first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks, blocks
     ):
         skip, matched = skipped
-        partition_edges, chunk_edges, line_edges = sizes
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             for at in range(first, min(first + SPAN, count)):
@@ -111,6 +138,6 @@ def make_count_cond(author: Author, key: str) -> Any:
                 end = row_start(index, v + ONE)
                 found = skip > 0 and is_marked(matched, v - base)
                 if end > start and not found and cond(fields, scalars, v, np.int64(0), base):
-                    count_row(start, end, partition_edges, chunk_edges, line_edges, table, chunks)
+                    count_wanted(start, end, sizes, table, chunks, blocks)
 
     return count_cond

@@ -196,7 +196,7 @@ def make_select_ready(author: Author, key: str) -> Any:
                         continue
                     chosen |= bit
                     if end > start:
-                        count_row(start, end, partition_edges, chunk_edges, line_edges, table, seen)
+                        count_row(start, end, (partition_edges, chunk_edges, line_edges), table, seen, 3)
                 resend[word] = chosen
                 pending[word] &= ~chosen
 

@@ -233,17 +233,15 @@ class HostKernels:
 
     def count_active(
         self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
-        chunks: NDArray[np.uint8],
+        chunks: NDArray[np.uint8], blocks: Any = None,
     ) -> None:  # fmt: skip
-        """Demand of a push: table int64[partitions * 3] (vertices, edges, lines), chunks uint8.
-
-        sizes: edges of a partition, of a chunk, of a 128-byte line.
-        """
+        """Demand of a push, as `DemandKernels` says."""
         marks = state.active.words, state.active.summary
         base, spans = np.uint64(state.first), len(state.active.summary)
         self._call(
-            "count_active", state.walked < SMALL, spans, *marks, kernel_index(index), base, *sizes, table, chunks
-        )
+            "count_active", state.walked < SMALL, spans, *marks, kernel_index(index), base, sizes, table, chunks,
+            _cleared(blocks),
+        )  # fmt: skip
 
     def add_pending(
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
@@ -257,13 +255,13 @@ class HostKernels:
 
     def count_cond(
         self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
-        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0,
+        table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip as in `pull`."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
             "count_cond", count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index), state.arrays,
-            scalars, base, self._skipped(state, skip), sizes, table, chunks,
+            scalars, base, self._skipped(state, skip), sizes, table, chunks, _cleared(blocks),
         )  # fmt: skip
 
     def record_matched(self, state: State) -> None:
@@ -389,6 +387,7 @@ class HostKernels:
         return self._key
 
 
+NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
 _BY_EDGE = {
@@ -417,6 +416,14 @@ _SHARED: dict[str, JitKernel] = {
     "merge_forests": union_find.merge_forests,
     "compress": union_find.compress,
 }
+
+
+def _cleared(blocks: Any) -> Any:
+    """A bitmap of wanted blocks, cleared; an empty one where none is asked for."""
+    if blocks is None:
+        return NO_BLOCKS
+    blocks[...] = 0
+    return blocks
 
 
 def explain(program: str, trouble: str) -> str:

@@ -231,9 +231,10 @@ class ReferenceKernels:
         sizes: tuple[int, int, int],
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
+        blocks: NDArray[np.uint32] | None = None,
     ) -> None:
-        """Demand of a push, as in `host/launch.py`."""
-        self._count(marked(state.active), state, index, sizes, table, chunks)
+        """Demand of a push, as `DemandKernels` says."""
+        self._count(marked(state.active), state, index, sizes, table, chunks, 0, blocks)
 
     def add_pending(
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
@@ -254,13 +255,14 @@ class ReferenceKernels:
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
         skip: int = 0,
+        blocks: NDArray[np.uint32] | None = None,
     ) -> None:
-        """Demand of a pull, as in `host/launch.py`."""
+        """Demand of a pull, as `DemandKernels` says."""
         cond, base = self.author.calls["cond"], state.first
         found = self._found(state, skip)
         everyone = range(state.last - base)
         wanting = [at for at in everyone if at not in found and cond(state.arrays, scalars, at + base, 0, base)]
-        self._count(wanting, state, index, sizes, table, chunks, skip)
+        self._count(wanting, state, index, sizes, table, chunks, skip, blocks)
 
     def record_matched(self, state: State) -> None:
         """Remember who has a message now; `skip` then passes them over."""
@@ -329,18 +331,34 @@ class ReferenceKernels:
         table: NDArray[np.int64],
         chunks: NDArray[np.uint8],
         skip: int = 0,
+        blocks: NDArray[np.uint32] | None = None,
     ) -> None:
         partition_edges, chunk_edges, line_edges = sizes
+        columns = 3 if blocks is None else 4
+        if blocks is not None:
+            blocks[:] = 0
         for at in positions:
             start, end = row(index, at + state.first)
             seen: dict[int, set[int]] = {}
             for e in range(start + skip, end):
                 chunks[e // chunk_edges] = 1
-                table[e // partition_edges * 3 + 1] += 1
+                table[e // partition_edges * columns + 1] += 1
                 seen.setdefault(e // partition_edges, set()).add(e // line_edges)
             for partition, lines in seen.items():
-                table[partition * 3] += 1
-                table[partition * 3 + 2] += len(lines)
+                table[partition * columns] += 1
+                table[partition * columns + 2] += len(lines)
+            if blocks is not None and end > start + skip:
+                self._mark_blocks(start + skip, end, partition_edges, table, blocks)
+
+    def _mark_blocks(
+        self, start: int, end: int, partition_edges: int, table: NDArray[np.int64], blocks: NDArray[np.uint32]
+    ) -> None:
+        """Mark the blocks of 256 edges that row [start, end) touches; count the new ones where they begin."""
+        for block in range(start // 256, (end - 1) // 256 + 1):
+            bit = np.uint32(1 << block % 32)
+            if not blocks[block // 32] & bit:
+                blocks[block // 32] |= bit
+                table[block * 256 // partition_edges * 4 + 3] += 1
 
     def _message(self, view: View, e: int, u: int, v: int, degree: int, state: State, scalars: tuple[Any, ...]) -> bool:
         """Send along one edge; whether the target wanted it."""

@@ -5,6 +5,7 @@ Each case runs on the reference and on the compiled kernels, on one and on sever
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from penstock.engine.kernels.host import launch as host
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.bfs import BFS, UNREACHED
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.state.frontier import Frontier
@@ -21,6 +22,7 @@ from penstock.engine.state.state import State
 from penstock.storage.format.index import Index, from_offsets
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
+from support.demand import DEMAND_ACTIVE, DEMAND_DEGREES, check_demand
 
 KIND = np.dtype(np.uint32)
 FIRST, LAST = 1000, 1300
@@ -155,6 +157,30 @@ def test_demand_counts_rows_edges_lines_and_chunks(kind: Any, threads: int) -> N
             expected[partition] += (1, len(part), len(np.unique(part // 32)))
     assert table.reshape(4, 3).tolist() == expected.tolist()
     assert chunks.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("partition_edges", [100, 1024, 8192, 1 << 14])
+@pytest.mark.parametrize("by_cond", [False, True])
+@pytest.mark.parametrize(("kind", "threads"), KERNELS)
+def test_demand_marks_the_blocks_of_active_rows(kind: Any, threads: int, by_cond: bool, partition_edges: int) -> None:
+    """Marks of the time before are gone; the other columns are as without."""
+    kernels = kind(BFS(source=FIRST), KIND, False, threads)
+    kernels.use()
+    degrees = np.concatenate([np.zeros(FIRST, np.int64), DEMAND_DEGREES])
+    index = from_offsets(np.concatenate([[0], np.cumsum(degrees)]))
+    state = _start(BFS(source=FIRST), kernels)
+    state.active.add(DEMAND_ACTIVE)
+    state.fields["level"][:] = 0
+    state.fields["level"][DEMAND_ACTIVE] = UNREACHED
+    sizes = partition_edges, 64, 32
+    check_demand(index, sizes, DEMAND_ACTIVE + FIRST, partial(_demand, kernels, state, index, sizes, by_cond))
+
+
+def _demand(kernels: Any, state: Any, index: Index, sizes: Any, by_cond: bool, table: Any, chunks: Any, blocks: Any):  # type: ignore[no-untyped-def]
+    if by_cond:
+        kernels.count_cond(state, index, (np.int64(0),), sizes, table, chunks, 0, blocks)
+    else:
+        kernels.count_active(state, index, sizes, table, chunks, blocks)
 
 
 def _levels(sources: np.ndarray[Any, Any], targets: np.ndarray[Any, Any]) -> list[int]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from penstock.storage.read.partition_cache import Extent, HostCache
+from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import Extent
 
 BOTH = [Extent("out", 50, 8), Extent("in", 37, 8)]
 

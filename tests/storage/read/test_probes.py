@@ -1,8 +1,4 @@
-"""Probes of the disk and of decoding.
-
-The disk's rate counts what was read, each block once, past the page cache, and ends in time. Decoding is measured over
-whole chunks, a graph's own or made ones, as many times as there is time.
-"""
+"""The probe of decoding: whole chunks, a graph's own or made ones, are decoded as many times as there is time."""
 
 from __future__ import annotations
 
@@ -11,73 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import RunError
 from penstock.storage.base.rate_sample import RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.graph import Graph
-from penstock.storage.read import probes
 from penstock.storage.read.probes import (
     decode_rates,
-    disk_rate,
     made_chunks,
     stored_chunks,
-    write_probe_file,
 )
 from support.graphs import on_disk, shape
 
 ITEMS = 1 << 12
-
-
-@pytest.fixture
-def probe(tmp_path: Path) -> Path:
-    done: list[int] = []
-    path = tmp_path / "probe"
-    assert write_probe_file(path, 3 << 20, done.append) > 0
-    assert done == [1 << 20, 2 << 20, 3 << 20]
-    assert path.stat().st_size == 3 << 20
-    return path
-
-
-@pytest.mark.parametrize("in_flight", [1, 3])
-def test_each_block_is_read_once(probe: Path, in_flight: int) -> None:
-    try:
-        rate = disk_rate([probe], 128 << 10, in_flight, 2 << 20)
-    except InputError:
-        pytest.skip("no direct reads in this file system")
-    assert rate.amount == 2 << 20
-    assert rate.at == in_flight
-
-
-def test_shards_are_read_together_and_whole_blocks_only(probe: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_bytes(bytes((1 << 20) + 5000))
-    try:
-        rate = disk_rate([probe, other], 512 << 10, 2, 1 << 30)
-    except InputError:
-        pytest.skip("no direct reads in this file system")
-    assert rate.amount == 4 << 20
-
-
-def test_no_read_begins_when_time_is_up(probe: Path) -> None:
-    try:
-        assert disk_rate([probe], 128 << 10, 2, 1 << 30, most_seconds=0.0).amount == 0
-    except InputError:
-        pytest.skip("no direct reads in this file system")
-
-
-def test_blocks_of_the_probe_differ(probe: Path) -> None:
-    data = probe.read_bytes()
-    assert data[: 1 << 20] != data[1 << 20 : 2 << 20]
-
-
-def test_a_file_system_without_direct_reads_is_refused(probe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str, flags: int) -> int:
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(probes.os, "open", refuse)
-    with pytest.raises(InputError, match=r"no direct reads.*--folder"):
-        disk_rate([probe], 1 << 20, 1, 1 << 20)
 
 
 def test_made_chunks_are_sorted_rows() -> None:

@@ -15,7 +15,7 @@ from penstock.storage.base.rate_sample import RateSample
 from penstock.tools import cli
 from penstock.tools.commands import calibrate as shown
 from penstock.tools.run import rates
-from penstock.transfer.calibration.calibration import Calibration, derive
+from penstock.transfer.calibration.calibration import NEW_FILE, Calibration, derive
 from penstock.transfer.values.rates import Rates
 from support.commands import answered
 from support.graphs import on_disk, shape
@@ -135,6 +135,19 @@ def test_a_link_has_its_tables() -> None:
         "stored in /kept",
     ):
         assert part in text, text
+
+
+def test_the_disk_of_a_graph_that_is_named_is_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=64)
+    name, slower = disk_of(tmp_path), RateSample(8, 1e9, 1.0)
+    assert list(told(capsys)["disks"]) == [name + NEW_FILE]
+    told(capsys, "--file", "g.h5")
+    monkeypatch.setattr(story, "disk_rates", lambda material, effort, clock: (slower,))
+    found = Calibration.of(told(capsys, "--file", "g.h5"))
+    assert found.disks == {name + NEW_FILE: DISK, name: (slower,)}
+    assert found.at(1, name).disk_bytes == 1e9
 
 
 def test_a_new_disk_is_added_to_what_is_known(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

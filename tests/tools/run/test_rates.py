@@ -183,9 +183,10 @@ def test_a_device_that_fails_does_not_end_a_run(graph: Graph, monkeypatch: pytes
     assert "built-in" in notes[0]
 
 
-def test_a_disk_that_is_new_is_added(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
+def test_a_disk_that_is_new_is_added(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     graph = on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=64)
-    streamed = {"device": "cpu", "host_memory": 100}
+    streamed = {"device": device, "host_memory": 100}
     first, _ = asked(graph, streamed)
     assert first.calibration is not None
     assert first.calibration.disks == {}  # a few KiB tell nothing

@@ -10,7 +10,7 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample
 from penstock.tools.base.output import plain
-from penstock.transfer.calibration.calibration import MARK, Calibration, derive
+from penstock.transfer.calibration.calibration import MARK, NEW_FILE, Calibration, derive
 from penstock.transfer.values.rates import Rates
 
 TABLES = {
@@ -73,6 +73,18 @@ def test_a_disk_that_was_measured_has_its_own_rate() -> None:
     known = made(disks={"259:1": DISK, "0:42": (RateSample(4, 5e8, 1.0),)})
     assert known.at(4, "0:42").disk_bytes == pytest.approx(5e8)
     assert known.at(4, "9:9") == known.at(4)
+
+
+def test_what_a_graph_file_gave_goes_before_a_new_file() -> None:
+    new, old = RateSample(24, 3.3e9, 1.0), RateSample(24, 1.6e9, 1.0)
+    known = made(disks={f"1:1{NEW_FILE}": (new,), f"2:2{NEW_FILE}": (new,), "2:2": (old,)})
+    assert known.at(4, "1:1").disk_bytes == pytest.approx(3.3e9)
+    assert known.at(4, "2:2").disk_bytes == pytest.approx(1.6e9)
+
+
+def test_the_rate_with_the_most_reads_in_flight_counts() -> None:
+    samples = (RateSample(24, 2e9, 1.0), RateSample(1, 3e9, 1.0))
+    assert made(disks={"1:1": samples}).at(4, "1:1").disk_bytes == pytest.approx(2e9)
 
 
 @pytest.mark.parametrize("base", [Rates.pcie5(4), Rates.host(4)])

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.storage.read.partition_cache import Extent, HostCache
+from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_records import Extent
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, consecutive
 

@@ -14,13 +14,16 @@ from penstock.engine import run
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.interface import VertexArrays
+from penstock.engine.programs.bfs import BFS, UNREACHED
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
+from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
+from support.demand import DEMAND_ACTIVE, DEMAND_DEGREES, check_demand
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
@@ -119,8 +122,6 @@ def test_residual_pagerank() -> None:
 
 def test_select_lists_in_ascending_order() -> None:
     """The running sums count the aligned runs of LANES edges that rows touch."""
-    from penstock.engine.programs.bfs import BFS
-
     edges = shape("skewed")
     graph, device = in_memory(edges), EmulatedDevice()
     kernels = CudaKernels(BFS(0), graph.vertex_dtype, False, device, {})
@@ -233,3 +234,26 @@ def test_arguments_are_laid_out_flat_and_only_where_they_differ(monkeypatch: pyt
     laid.clear()
     assert room.take((arrays, np.float64(2.0), (one, np.int64(4))))
     assert len(laid) == 8
+
+
+@pytest.mark.parametrize("partition_edges", [100, 8192])
+@pytest.mark.parametrize("by_cond", [False, True])
+def test_demand_marks_the_blocks_of_active_rows(by_cond: bool, partition_edges: int) -> None:
+    """As the host's kernels do (`test_windows.py`)."""
+    index = from_offsets(np.concatenate([[0], np.cumsum(DEMAND_DEGREES)]))
+    device, dtype = EmulatedDevice(), np.dtype(np.uint32)
+    kernels = CudaKernels(BFS(0), dtype, False, device, {})
+    state = DeviceState(BFS(0), kernels.author, (0, index.vertices), dtype, device)
+    kernels.mark(state, DEMAND_ACTIVE)
+    kernels.select(state, index, (np.int64(0),), np.inf)
+    state.arrays[0][:] = 0
+    state.arrays[0][DEMAND_ACTIVE] = UNREACHED
+    sizes = partition_edges, 64, 32
+
+    def count(table: Any, chunks: Any, blocks: Any) -> None:
+        if by_cond:
+            kernels.count_cond(state, index, (np.int64(0),), sizes, table, chunks, 0, blocks)
+        else:
+            kernels.count_active(state, index, sizes, table, chunks, blocks)
+
+    check_demand(index, sizes, DEMAND_ACTIVE, count)

@@ -1,0 +1,63 @@
+"""Decodes payloads on a GPU, or under the simulator: cuts a request into CUDA blocks and launches the kernel."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from penstock.engine.kernels.cuda.driver import most_blocks, use
+from penstock.engine.kernels.packed.flaw import flaw
+from penstock.engine.kernels.packed.unpack import MOST_BLOCKS, unpack_kernel
+from penstock.engine.kernels.packed.warp import WARP
+from penstock.storage.encoding.payload import BLOCK as ITEMS
+from penstock.transfer.devices.device import Device, Stream
+from penstock.transfer.devices.unpacking import UnpackRequest
+
+PART = 32
+"""Blocks of a part: enough to pay for the descriptions before it, few enough for a partition to fill the device."""
+
+
+class CudaUnpacker:
+    """An `Unpacker` for one GPU; one thread at a time calls it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._flaws, self._flaws_here = device.shared_array(1, np.int64)
+        self._no_marks = device.array(1, np.uint32)
+
+    def unpack(self, request: UnpackRequest, stream: Stream) -> None:
+        """As `Unpacker.unpack`: one launch."""
+        r, marked = request, request.marks is not None
+        chunks, blocks = r.last_chunk - r.first_chunk, -(-r.chunk_edges // ITEMS)
+        assert 0 <= r.first_chunk <= r.last_chunk < len(r.starts), "these chunks are in the store"
+        each = part_of(chunks, blocks) if marked else PART
+        parts = -(-blocks // each)
+        shape = tuple(np.int64(one) for one in (r.first_chunk, r.chunk_edges, r.edges, each, parts))
+        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit), np.int64(skew_of(r.words))
+        use(self._device)
+        with nullcontext() if stream is None else stream:
+            unpack_kernel(np.dtype(r.out.dtype), r.values)(
+                chunks * parts, r.words, r.starts, shape, place, r.out, np.bool_(marked),
+                r.marks if marked else self._no_marks, self._flaws_here,
+            )  # fmt: skip
+
+    def check(self) -> None:
+        """As `Unpacker.check`."""
+        if self._flaws[0]:
+            raise flaw(int(self._flaws[0]) - 1)
+
+
+def part_of(chunks: int, blocks: int) -> int:
+    """Blocks of a part where only some are wanted: as many as leave parts enough for the device.
+
+    Every part reads the descriptions of the blocks before it, which may be more than what is wanted of it.
+    """
+    parts = max(1, most_blocks() // max(1, chunks))
+    return max(PART, min(MOST_BLOCKS, -(-blocks // parts)))
+
+
+def skew_of(words: Any) -> int:
+    """Words of 4 bytes between the line in which an array begins and the array."""
+    known = getattr(words, "__cuda_array_interface__", None) or words.__array_interface__
+    return int(known["data"][0]) // 4 % WARP

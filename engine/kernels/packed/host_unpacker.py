@@ -1,0 +1,32 @@
+"""Decodes payloads on the cores: what a GPU's kernel does, by the decoder of storage."""
+
+from __future__ import annotations
+
+import numpy as np
+from penstock.engine.kernels.packed.flaw import flaw
+from penstock.storage.encoding.packed_store import ALL, PackedStore, UnpackTarget, unpack_wanted
+from penstock.storage.encoding.payload import BLOCK as ITEMS
+from penstock.transfer.devices.device import Stream
+from penstock.transfer.devices.unpacking import UnpackRequest
+
+
+class HostUnpacker:
+    """An `Unpacker` for the cores, and for a device that is emulated by them: it decodes at once."""
+
+    def __init__(self) -> None:
+        self._flaw: int | None = None
+
+    def unpack(self, request: UnpackRequest, stream: Stream) -> None:
+        """As `Unpacker.unpack`; where chunks are not whole blocks, every block is decoded."""
+        r = request
+        by_block = r.marks is not None and r.chunk_edges % ITEMS == 0
+        store = PackedStore(r.words, r.first_word, r.starts, r.chunk_edges, r.edges)
+        target = UnpackTarget(r.out, r.first_edge, r.limit, r.marks if by_block else ALL)
+        status = unpack_wanted(store, target, r.first_chunk, r.last_chunk, r.values)
+        if status.any():
+            self._flaw = r.first_chunk + int(np.flatnonzero(status)[-1])
+
+    def check(self) -> None:
+        """As `Unpacker.check`."""
+        if self._flaw is not None:
+            raise flaw(self._flaw)

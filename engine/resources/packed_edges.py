@@ -1,0 +1,103 @@
+"""Whether edges travel to a device packed, and what that takes of its memory and the host's.
+
+Packed edges are the payloads of a graph file's chunks (`storage/encoding/bitpack.py`); a graph in memory is packed
+once. Edges travel packed where the device does not hold all of them plain, unless an option asks for what only plain
+edges can do. Plain edges are in host memory as well where that has room, for what is read in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.resources.host_resources import budget_of
+from penstock.storage.format.packed_layout import PackedLayout
+from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.transfer.planning.device_budget import DeviceBudgetRequest
+    from penstock.transfer.planning.host_budget import HostBudget
+
+PLAIN_ROUTES = ("compaction", "zero-copy", "cel", "resident")
+"""Routes that, when forced, read plain edges."""
+
+
+@dataclass(frozen=True)
+class PackedPlan:
+    """layouts: of the adjacencies that a run reads. plain: whether host memory holds plain edges beside packed ones."""
+
+    layouts: tuple[PackedLayout, ...]
+    budget: PackedBudget
+    plain: bool
+
+    @property
+    def loading(self) -> bool:
+        """Whether host memory keeps all packed edges that are read from disk."""
+        return self.budget.host is not None and self.budget.host.whole
+
+
+def plan_packed(
+    graph: Graph,
+    config: Config,
+    needs: MemoryRequest,
+    wish: DeviceBudgetRequest,
+    edge_memory: int,
+    divided: HostBudget | None,
+) -> PackedPlan | None:
+    """Return how edges travel packed, None where they travel plain.
+
+    edge_memory: bytes of the device for edges. divided: how the host would hold plain edges, None: it has them.
+    """
+    if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
+        return None
+    found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
+    layouts = tuple(layout for layout in found if layout is not None)
+    if not layouts or len(layouts) < len(found):
+        return None
+    size = sum(layout.nbytes for layout in layouts)
+    edge_bytes = max(one.edge_bytes(needs.weighted) for one in needs.adjacencies)
+    if divided is None:
+        if size > config.memory_bytes - needs.fixed:
+            return None
+        budget = divide_packed_budget(edge_memory, layouts, wish, edge_bytes)
+        return None if budget is None else PackedPlan(layouts, budget, plain=True)
+    host = budget_of(config, needs, graph, wish.partition_bytes)
+    budget = divide_packed_budget(edge_memory, layouts, wish, edge_bytes, host)
+    if budget is None or budget.host is None:
+        return None
+    plain = divided.whole and budget.host.whole and budget.host.spare >= needs.edge_bytes
+    return PackedPlan(layouts, budget, plain)
+
+
+def packed_layout(adjacency: Adjacency, threads: int, weighted: bool) -> PackedLayout | None:
+    """Return where the payloads of an adjacency are, None where it has none, or does not know their sizes.
+
+    A graph in memory is packed when this is first asked for.
+    """
+    if adjacency.arrays is not None:
+        adjacency.pack(False, threads)
+        if weighted:
+            adjacency.pack(True, threads)
+    neighbors = adjacency.payload_words(False)
+    if neighbors is None:
+        return None
+    where = adjacency.direction, adjacency.edges, adjacency.chunk_edges, _starts(neighbors)
+    if not weighted:
+        return PackedLayout(*where)
+    weights = adjacency.payload_words(True)
+    if weights is not None:
+        return PackedLayout(*where, _starts(weights))
+    dtype = np.dtype(adjacency.weight_dtype)
+    if dtype.kind != "f":
+        return None
+    firsts = np.arange(len(neighbors) + 1, dtype=np.int64) * adjacency.chunk_edges
+    raw = np.minimum(firsts, adjacency.edges) * (dtype.itemsize // 4)
+    return PackedLayout(*where, raw, raw_weights=True)
+
+
+def _starts(words: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(words, dtype=np.int64)])

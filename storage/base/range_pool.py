@@ -1,0 +1,38 @@
+"""A pool of items, from which ranges of any length are taken: each from the first gap that is long enough."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+
+class RangePool:
+    """`count` items, all free at first. A range that is not taken cannot be given back."""
+
+    def __init__(self, count: int) -> None:
+        self.count = self.free = count
+        self._gaps: list[tuple[int, int]] = [(0, count)] if count else []
+        self._taken: dict[int, int] = {}
+
+    def take(self, length: int) -> int | None:
+        """Take `length` items, at least one, and return the first; None where no gap is so long."""
+        for at, (first, room) in enumerate(self._gaps):
+            if room >= length:
+                self._gaps[at : at + 1] = [(first + length, room - length)] if room > length else []
+                self._taken[first] = length
+                self.free -= length
+                return first
+        return None
+
+    def give(self, first: int) -> None:
+        """Give back the range that begins at item `first`, and join it with the gaps beside it."""
+        if first not in self._taken:
+            raise ValueError(f"the range at {first} of {self.count} is given back but is not taken")
+        length = self._taken.pop(first)
+        self.free += length
+        at = bisect_left(self._gaps, (first, 0))
+        begin, end, low, high = first, first + length, at, at
+        if at > 0 and sum(self._gaps[at - 1]) == first:
+            low, begin = at - 1, self._gaps[at - 1][0]
+        if at < len(self._gaps) and self._gaps[at][0] == end:
+            high, end = at + 1, sum(self._gaps[at])
+        self._gaps[low:high] = [(begin, end - begin)]

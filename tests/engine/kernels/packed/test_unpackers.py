@@ -1,0 +1,205 @@
+"""Payloads are decoded by the cores and by a GPU's kernel (simulated), and forged ones neither harm nor pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.packed.cuda_unpacker import PART, part_of, skew_of
+from penstock.engine.kernels.packed.unpack import MOST_BLOCKS
+from penstock.engine.kernels.packed.unpackers import unpacker_of
+from penstock.storage.base.errors import RunError
+from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
+from penstock.storage.encoding.unpack import unpack
+from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.devices.unpacking import Unpacker
+from support.payloads import Store, decoded, forged, rows, store_of
+
+pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
+KERNELS = pytest.mark.parametrize("cuda_kernels", [False, True], ids=["host", "cuda"])
+DEVICE = EmulatedDevice()
+FORGED = store_of(rows(np.random.default_rng(5), 600, 5000, 30, np.uint32), 1024)
+FORGED_WIDE = store_of(rows(np.random.default_rng(5), 600, 5000, 30, np.uint64) << np.uint64(30), 1024)
+
+
+def checked(store: Store, cuda_kernels: bool, **ways: Any) -> Any:
+    """What is decoded, of which nothing is malformed."""
+    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    found = decoded(store, unpacker, DEVICE, **ways)
+    unpacker.check()
+    return found
+
+
+def is_flagged(unpacker: Unpacker) -> bool:
+    try:
+        unpacker.check()
+    except RunError:
+        return True
+    return False
+
+
+@KERNELS
+@pytest.mark.parametrize("width", range(33))
+def test_every_width(width: int, cuda_kernels: bool) -> None:
+    """Differences of just so many bits, and a short last block."""
+    rng = np.random.default_rng(width)
+    steps = rng.integers(0, 1 << width, 300, np.uint64)
+    steps[1::2] |= np.uint64((1 << width) >> 1)
+    ids = (np.cumsum(steps) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    store = store_of(ids, 1024)
+    assert (checked(store, cuda_kernels) == ids).all()
+
+
+@KERNELS
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("far", [0, 1, 7, 200])
+def test_exceptions(far: int, dtype: Any, cuda_kernels: bool) -> None:
+    """Most differences are small; `far` of 300 are not."""
+    rng = np.random.default_rng(far)
+    ids = np.cumsum(rng.integers(1, 4, 300)).astype(dtype)
+    top = 1 << (31 if dtype is np.uint32 else 62)
+    ids[rng.choice(300, far, replace=False)] = rng.integers(top // 2, top, far, dtype)
+    assert (checked(store_of(ids, 512), cuda_kernels) == ids).all()
+
+
+@KERNELS
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_the_largest_and_smallest_of_everything(dtype: Any, cuda_kernels: bool) -> None:
+    top = (1 << 32) - 1 if dtype is np.uint32 else (1 << 63) - 2
+    for ids in ([0], [top], [top] * 257, [0, top] * 130, [7] * 256, list(range(256)), list(range(300, 0, -1))):
+        store = store_of(np.array(ids, dtype), 512)
+        assert (checked(store, cuda_kernels) == store.items).all()
+
+
+@KERNELS
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_values(dtype: Any, cuda_kernels: bool) -> None:
+    rng = np.random.default_rng(3)
+    for low, high in ((0, 1), (5, 9), (0, np.iinfo(dtype).max)):
+        values = rng.integers(low, high, 700, dtype, endpoint=True)
+        assert (checked(store_of(values, 512, values=True), cuda_kernels) == values).all()
+
+
+@KERNELS
+@pytest.mark.parametrize("chunk", [64, 256, 512, 700])
+def test_chunks_anywhere_in_the_store(chunk: int, cuda_kernels: bool) -> None:
+    """Several chunks, the last one short; those in the middle alone."""
+    ids = rows(np.random.default_rng(1), 1500, 3000, 20, np.uint32)
+    store = store_of(ids, chunk)
+    for first, last in ((0, store.chunks), (1, store.chunks), (1, 2), (store.chunks - 1, store.chunks), (1, 1)):
+        found = checked(store, cuda_kernels, chunks=(first, last))
+        assert (found == ids[first * chunk : last * chunk]).all()
+
+
+@KERNELS
+@pytest.mark.parametrize("chunk", [64, 512, 700])
+@pytest.mark.parametrize("wanted", [[], [0], [3], [5], [1, 2, 4], range(6)])
+def test_only_marked_blocks_are_decoded(wanted: Any, chunk: int, cuda_kernels: bool) -> None:
+    """A block of a chunk is decoded as a whole; where chunks are not whole blocks that is more, on the host all."""
+    ids = rows(np.random.default_rng(2), 1500, 3000, 20, np.uint32) | np.uint32(1 << 20)
+    store = store_of(ids, chunk)
+    mask = np.isin(np.arange(6), list(wanted))
+    found = checked(store, cuda_kernels, marks=store.all_marks(mask))
+    edges = np.arange(len(ids))
+    asked = mask[edges // BLOCK]
+    assert (found[asked] == ids[asked]).all()
+    starts = edges // chunk * chunk + edges % chunk // BLOCK * BLOCK
+    ends = np.minimum(np.minimum(starts + BLOCK, edges // chunk * chunk + chunk), len(ids))
+    touched = mask[starts // BLOCK] | mask[(ends - 1) // BLOCK]
+    assert (found[touched] == ids[touched]).all()
+    if cuda_kernels or chunk % BLOCK == 0:
+        assert (found[~touched] == 1).all()
+
+
+def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of two blocks, with all, none and some blocks wanted: `find_blocks` adds up what is before them."""
+    monkeypatch.setattr("penstock.engine.kernels.packed.cuda_unpacker.PART", 2)
+    monkeypatch.setattr("penstock.engine.kernels.packed.cuda_unpacker.MOST_BLOCKS", 3)
+    ids = rows(np.random.default_rng(8), 5000, 1 << 20, 40, np.uint32)
+    store = store_of(ids, 4096)
+    assert (checked(store, True) == ids).all()
+    mask = np.isin(np.arange(20), [2, 9, 10, 18])
+    found = checked(store, True, marks=store.all_marks(mask))
+    assert (found == np.where(mask[np.arange(5000) // BLOCK], ids, 1)).all()
+
+
+def test_a_part_fills_the_device_and_fits_shared_memory() -> None:
+    assert part_of(1 << 20, 1024) == MOST_BLOCKS
+    assert part_of(1, 64) == PART
+    assert part_of(1, 1 << 20) == MOST_BLOCKS
+
+
+def test_lines_begin_where_the_memory_does() -> None:
+    words = np.zeros(64, np.uint32)
+    assert [(skew_of(words[at:]) - skew_of(words)) % 8 for at in range(9)] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+
+
+@KERNELS
+def test_ids_at_the_limit_are_zero_and_flagged(cuda_kernels: bool) -> None:
+    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    found = decoded(FORGED, unpacker, DEVICE, limit=4000)
+    assert (found == np.where(FORGED.items < 4000, FORGED.items, 0)).all()
+    with pytest.raises(RunError, match=r"packed edges of chunk 0 are malformed.*penstock verify"):
+        unpacker.check()
+
+
+@KERNELS
+@pytest.mark.parametrize("lost", [1, 8, 100])
+def test_a_payload_that_is_cut_off(lost: int, cuda_kernels: bool) -> None:
+    store = store_of(rows(np.random.default_rng(4), 600, 5000, 30, np.uint32), 300)
+    store.starts[-1] -= lost
+    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    found = decoded(store, unpacker, DEVICE)
+    assert (found == np.where(np.arange(600) < 300, store.items, 0)).all()
+    assert is_flagged(unpacker)
+
+
+@KERNELS
+def test_a_payload_that_is_not_there(cuda_kernels: bool) -> None:
+    """The second begins elsewhere than the store says, and ends after the words that have come."""
+    for shift in (-5, 5):
+        store = store_of(rows(np.random.default_rng(4), 600, 5000, 30, np.uint32), 300)
+        store.starts[1:] += shift
+        unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+        found = decoded(store, unpacker, DEVICE)
+        assert (found < store.limit).all()
+        assert is_flagged(unpacker)
+
+
+SOMEWHERE = st.integers(0, 1 << 16)
+INTERESTING = st.one_of(
+    st.integers(0, 0xFFFFFFFF), st.integers(0, 1 << 21), st.sampled_from([0, 1, 32, 33, 63, 0xFFFFFFFF])
+)
+
+
+@KERNELS
+@pytest.mark.parametrize("store", [FORGED, FORGED_WIDE], ids=["uint32", "uint64"])
+@settings(max_examples=25)
+@given(changes=st.lists(st.tuples(st.one_of(SOMEWHERE, st.integers(0, 20)), INTERESTING), min_size=1, max_size=3))
+def test_forged_payloads(store: Store, cuda_kernels: bool, changes: list[tuple[int, int]]) -> None:
+    """Whatever a payload says, nothing is read or written elsewhere, and no id is too large; reading too far raises."""
+    for at, word in changes:
+        store = forged(store, at, word)
+    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    found = decoded(store, unpacker, DEVICE)
+    assert (found < store.limit).all()
+    largest = unpack(store.words, np.empty_like(store.items))
+    if largest == -2:
+        assert is_flagged(unpacker)
+    elif is_flagged(unpacker):
+        assert not cuda_kernels or largest >= store.limit or (found == 0).any()
+
+
+@KERNELS
+@pytest.mark.parametrize("word", [33, 63, 33 << 6, 63 << 6, 257 << 12, 0xFFFFFFFF, 32 | 32 << 6 | 256 << 12])
+@pytest.mark.parametrize("block", [0, 1, 2])
+def test_forged_descriptions(block: int, word: int, cuda_kernels: bool) -> None:
+    store = forged(FORGED, HEADER_WORDS + 2 * 3 + block, word)
+    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    found = decoded(store, unpacker, DEVICE)
+    assert (found[(np.arange(600) >= block * BLOCK)] == 0).all()
+    assert is_flagged(unpacker)

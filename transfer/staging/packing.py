@@ -1,0 +1,68 @@
+"""What staging packed edges takes: the pieces of each adjacency, and on a device the means to unpack them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from penstock.storage.encoding.payload import BLOCK
+from penstock.storage.format.packed_layout import PackedLayout, PieceTable
+from penstock.transfer.devices.device import Device, DeviceArray, Stream
+from penstock.transfer.devices.unpacking import Unpacker
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The pieces of each adjacency (by direction) in partitions of one size."""
+
+    tables: Mapping[str, PieceTable]
+
+    @classmethod
+    def of(cls, layouts: Sequence[PackedLayout], partition_edges: int) -> Packing:
+        """Return the pieces of these adjacencies."""
+        return cls({layout.direction: layout.pieces(partition_edges) for layout in layouts})
+
+    @property
+    def longest(self) -> int:
+        """Words of the longest piece."""
+        return max((int(table.sizes.max()) for table in self.tables.values() if len(table.sizes)), default=0)
+
+
+class DevicePacking:
+    """What unpacks on one device: kernels, a stream of their own, and where every payload begins.
+
+    vertices: ids in payloads are below it. Frees what it placed on the device in `close`.
+    """
+
+    def __init__(self, device: Device, unpacker: Unpacker, layouts: Sequence[PackedLayout], vertices: int) -> None:
+        self.device, self.unpacker, self.vertices = device, unpacker, vertices
+        self.stream: Stream = device.stream()
+        self._starts: dict[tuple[str, bool], DeviceArray] = {}
+        self._marks: dict[str, DeviceArray] = {}
+        for layout in layouts:
+            self._starts[layout.direction, False] = device.to_device(np.ascontiguousarray(layout.neighbors))
+            if layout.weights is not None and not layout.raw_weights:
+                self._starts[layout.direction, True] = device.to_device(np.ascontiguousarray(layout.weights))
+
+    def starts(self, direction: str, *, weights: bool) -> DeviceArray:
+        """Return where the payloads of neighbors, or of weights, of an adjacency begin: int64[chunks + 1], there."""
+        return self._starts[direction, weights]
+
+    def marks(self, direction: str, edges: int) -> DeviceArray:
+        """Return the bitmap for wanted blocks of an adjacency, uint32 words; one demand at a time has it."""
+        if direction not in self._marks:
+            self._marks[direction] = self.device.array(mark_words(edges), np.dtype(np.uint32))
+        return self._marks[direction]
+
+    def close(self) -> None:
+        """Free what was placed on the device."""
+        for array in (*self._starts.values(), *self._marks.values()):
+            self.device.free(array)
+        self._starts.clear()
+        self._marks.clear()
+
+
+def mark_words(edges: int) -> int:
+    """Return the words of a bitmap with a bit for each block of an adjacency."""
+    return max(1, -(-edges // (BLOCK * 32)))
