@@ -56,7 +56,9 @@ def choose_window(steps: Any, used: Any, id_bits: int, least: int, forward: int,
     """
     mask = ~_U0 >> np.uint64(64 - id_bits)
     narrowest = max(0, id_bits - 32)
-    best, best_width, best_start = NONE, 0, _U0
+    best: Any = NONE
+    best_width: Any = 0
+    best_start: Any = _U0
     for window in range(3 if least < 0 else 1):
         if window == 1 and forward == NONE:
             continue
