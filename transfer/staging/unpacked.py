@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,7 @@ class Unpacked(Transfer):
         self._marks = None if demand.whole else demand.block_marks
         self._unpacking, self._slabs = unpacking, directory.staging.slabs
         self._plain: Slab | None = None
+        self._end: Event = None
         self._released = False
         self.is_ready = False
         self.advances = any(transfer.advances for _, transfer in pieces)
@@ -154,55 +156,69 @@ class Unpacked(Transfer):
             self.advances = self.advances and not self.is_ready
         return self.is_ready
 
+    def begin(self) -> None:
+        """Start unpacking, if everything has arrived and a slab is left for what may come first."""
+        if self._plain is None and self._slabs.free > 1 and self.ready():
+            self._start()
+
     def view(self) -> View:
-        """Start unpacking behind the copies, and order kernels behind that; the buffers of the pieces are free then."""
+        """Start unpacking behind the copies, if that has not begun, and order kernels behind it."""
         began = time.perf_counter()
-        request, device, stream = self._request, self._unpacking.device, self._unpacking.stream
-        views = [(part, transfer.view()) for part, transfer in self._pieces]
-        slab = self._plain = self._slabs.take(request.with_weights)
-        assert slab is not None, "a slab is free when the view before has been released"
-        if slab.free is not None:
-            device.wait(slab.free)
+        if self._plain is None:
+            self._start()
+        slab, request = self._plain, self._request
+        assert slab is not None, "it was taken when unpacking began"
         request.record.wait_seconds = time.perf_counter() - began
-        for _, transfer in self._pieces:
-            for event in transfer.ends:
+        self._unpacking.device.follow(self._end)
+        edges = request.e1 - request.e0
+        return request.view((slab.neighbors[:edges], None if slab.weights is None else slab.weights[:edges]))
+
+    def _start(self) -> None:
+        """Unpack into a slab, behind the copies; the buffers of the pieces are free after that."""
+        device, stream = self._unpacking.device, self._unpacking.stream
+        views = [(part, transfer.view()) for part, transfer in self._pieces]
+        slab = self._plain = self._slabs.take(self._request.with_weights)
+        assert slab is not None, "a slab is free when the view before has been released"
+        for event in (slab.free, *(event for _, transfer in self._pieces for event in transfer.ends)):
+            if event is not None:
                 device.behind(stream, event)
         first = device.event(stream)
         for part, view in views:
             payloads = self._payloads(part, view)
             for run in [part.chunks] if self._marks is not None else consecutive(part.chunks):
                 self._unpack(payloads, (int(run[0]), int(run[-1]) + 1), slab)
-        last = device.event(stream)
-        self._note(first, last)
-        device.follow(last)
-        self._release_pieces(last)
-        edges = request.e1 - request.e0
-        return request.view((slab.neighbors[:edges], None if slab.weights is None else slab.weights[:edges]))
+        self._end = self._noted(first, device.event(stream))
+        self._release_pieces(self._end)
 
     def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
         """Where the device reads the payloads of one partition."""
         return in_piece(part, view.neighbors)
 
-    def _note(self, first: Event, last: Event) -> None:
-        """Note the events around the unpacking in the record."""
+    def _noted(self, first: Event, last: Event) -> Event:
+        """Note the events around the unpacking in the record, and return the last."""
         self._request.record.spans += ((UNPACK, first, last),)
+        return last
 
     def _unpack(self, payloads: PayloadRange, chunks: tuple[int, int], slab: Slab) -> None:
         """Unpack chunks: all of them, or marked blocks; of a chunk that is not here, none is marked."""
-        directory, e0, table = self._directory, self._request.e0, self._directory.pieces
+        e0, table = self._request.e0, self._directory.pieces
         unpacker, stream = self._unpacking.unpacker, self._unpacking.stream
         neighbors = payloads(*chunks, False)
-        unpacker.unpack(unpack_request(directory, neighbors, chunks, slab.neighbors, e0, self._marks), stream)
+        unpacker.unpack(self._wanted(neighbors, chunks, slab.neighbors), stream)
         if slab.weights is None:
             return
         weights = payloads(*chunks, True)
         assert table is not None, "the directory is of packed partitions"
         if not table.layout.raw_weights:
-            wanted = unpack_request(directory, weights, chunks, slab.weights, e0, self._marks, values=True)
-            unpacker.unpack(wanted, stream)
+            unpacker.unpack(self._wanted(weights, chunks, slab.weights, values=True), stream)
             return
         first, last = (min(chunk * table.layout.chunk_edges, table.layout.edges) for chunk in chunks)
         self._unpacking.device.copy_within(slab.weights[first - e0 : last - e0], weights, stream)
+
+    def _wanted(
+        self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
+    ) -> UnpackRequest:
+        return unpack_request(self._directory, words, chunks, out, self._request.e0, self._marks, values=values)
 
     def _release_pieces(self, free: Event = None) -> None:
         """Give the buffers of the pieces back; free: the event after which they are unpacked, None: they are not."""
@@ -219,11 +235,18 @@ class Unpacked(Transfer):
         self._release_pieces()
         slab, self._plain = self._plain, None
         if slab is not None:
-            slab.pool.give(slab, self._unpacking.device.launched())
+            launched = self._unpacking.device.launched()
+            slab.pool.give(slab, launched)
+            self._unpacking.pace(launched)
 
 
 class UnpackedInPlace(Unpacked):
     """A task whose pieces are in page-locked host memory; `view` unpacks their wanted blocks over the link."""
+
+    def _wanted(
+        self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
+    ) -> UnpackRequest:
+        return replace(super()._wanted(words, chunks, out, values=values), in_place=True)
 
     def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
         host, device = self._directory.staging.packed_link.payloads(part, view), self._unpacking.device
@@ -233,13 +256,12 @@ class UnpackedInPlace(Unpacked):
 
         return payloads
 
-    def _note(self, first: Event, last: Event) -> None:
+    def _noted(self, first: Event, last: Event) -> Event:
         """Unpacking takes as long as the link does, which a device that models its link says itself."""
         record = self._request.record
-        span = self._unpacking.device.reading(record.bytes_link)
-        record.spans += ((LINK, *(span or (first, last))),)
-        if span is not None:
-            self._unpacking.device.follow(span[1])
+        span = self._unpacking.device.reading(record.bytes_link) or (first, last)
+        record.spans += ((LINK, *span),)
+        return span[1]
 
     def _release_pieces(self, free: Event = None) -> None:
         """Give the pieces back to the host: after they are unpacked, or at once."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
-from penstock.engine.kernels.cuda.ptx_cache import ptx_of, renewed
+from penstock.engine.kernels.cuda.ptx_cache import AT_ONCE, ptx_of, renewed
 from penstock.engine.kernels.cuda.simulator import Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.clocks.compile_times import loading
@@ -109,8 +109,13 @@ class DeviceKernel:
             loaded.forget()
 
 
-def kernel(function: Callable[..., Any]) -> DeviceKernel:
-    """Make a kernel of a function whose closure holds device functions."""
+def kernel(function: Callable[..., Any], at_once: int | None = None) -> DeviceKernel:
+    """Make a kernel of a function whose closure holds device functions.
+
+    at_once: blocks that a multiprocessor must have registers for; None: whatever the compiler finds best.
+    """
+    if at_once is not None:
+        function.__dict__[AT_ONCE] = at_once
     if SIMULATED:
         device(function)
     return DeviceKernel(function)
@@ -276,7 +281,9 @@ def use_capability(capability: tuple[int, int]) -> None:
 
 def ptx_for(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
     """Compile a kernel for arguments of these types."""
-    return str(cuda.compile_ptx(function, types, device=False, cc=capability)[0])
+    at_once = function.__dict__.get(AT_ONCE)
+    bounds = None if at_once is None else (BLOCK, at_once)
+    return str(cuda.compile_ptx(function, types, device=False, cc=capability, launch_bounds=bounds)[0])
 
 
 def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:

@@ -23,6 +23,8 @@ from penstock.storage.companion.process import before_compiling
 
 Compile = Callable[[], str]
 _PTX = ".ptx"
+AT_ONCE = "blocks_at_once"
+"""What a kernel's function has as an attribute if `driver.kernel` was told so."""
 
 
 def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
@@ -52,7 +54,8 @@ def renewed(
 def key_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
     """What an entry's content depends on, as hexadecimal digits."""
     parts = digest_of(function), digest_of(sort_in_place), function.__qualname__, _described(types), str(capability)
-    return hashlib.sha256("\0".join((*parts, *_versions())).encode()).hexdigest()
+    told = [str(function.__dict__[AT_ONCE])] if AT_ONCE in function.__dict__ else []
+    return hashlib.sha256("\0".join((*parts, *told, *_versions())).encode()).hexdigest()
 
 
 def _described(types: tuple[Any, ...]) -> str:

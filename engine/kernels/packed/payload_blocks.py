@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import is_marked
 from penstock.engine.kernels.cuda.driver import BLOCK, cuda, device
-from penstock.engine.kernels.packed.warp import WARP, WARPS, make_running_sum
+from penstock.engine.kernels.packed.warp import WARP, WARPS, running_sum
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.storage.encoding.payload import HEADER_WORDS, LANES
 
@@ -76,21 +76,18 @@ def end_of_data(words, begin, length, items, kind):  # type: ignore[no-untyped-d
     return end
 
 
-_sum_sizes = make_running_sum(np.uint64)
-
-
 @device
 def sum_up(value):  # type: ignore[no-untyped-def]
     """The sum of a CUDA block's values (int64, >= 0) up to this thread's; all threads call it, once a kernel."""
     totals = cuda.shared.array(WARPS, np.int64)
     warp = cuda.threadIdx.x // WARP
-    mine, whole = _sum_sizes(np.uint64(value))
-    totals[warp] = np.int64(whole)
+    mine, whole = running_sum(value)
+    totals[warp] = whole
     cuda.syncthreads()
     before = ZERO
     for other in range(warp):
         before += totals[other]
-    return before + np.int64(mine)
+    return before + mine
 
 
 @device

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numba.types import BaseTuple, float64, int64
 from penstock.engine.kernels.cuda import ptx_cache
+from penstock.engine.kernels.cuda.driver import kernel
 from penstock.engine.program.bindings import bind
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
@@ -85,8 +86,9 @@ def test_the_key_tells_everything_apart() -> None:
         ptx_cache.key_of(kernel_of(double, 3), TYPES, PLACE),
         ptx_cache.key_of(kernel_of(double), TYPES[:1], PLACE),
         ptx_cache.key_of(kernel_of(double), TYPES, (9, 1)),
+        *(ptx_cache.key_of(kernel(kernel_of(double), blocks).function, TYPES, PLACE) for blocks in (4, 5)),
     ]
-    assert len({key, *others}) == 5
+    assert len({key, *others}) == 7
 
 
 def test_the_key_tells_the_parts_of_named_tuples_apart() -> None:
