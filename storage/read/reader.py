@@ -21,7 +21,7 @@ from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.clocks.busy_timer import BusyTimer
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.encoding.codec import Decoder
+from penstock.storage.encoding.codec import Decoder, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
@@ -39,8 +39,8 @@ from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""
-DECODER_BYTES = 3 << 20
-"""What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
+ZSTD_BYTES = 512 << 10
+"""What zstd's tables and its input take in one decoder."""
 
 
 _LOST = RunError("a reading thread ended in the middle of a read; run again")
@@ -100,6 +100,7 @@ class Reader:
         self._counting = threading.Lock()
         self._bytes_read = 0
         self._buffer_bytes = _longest_read(graph)
+        self._decoder_bytes = 2 * _longest_payload(graph) + ZSTD_BYTES
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
@@ -145,7 +146,7 @@ class Reader:
     @property
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
-        return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+        return len(self._threads) * self._buffer_bytes + self._decode_threads * self._decoder_bytes
 
     @property
     def bytes_read(self) -> int:
@@ -302,9 +303,17 @@ def _edge_files(graph: Graph) -> list[int]:
 
 def _longest_read(graph: Graph) -> int:
     """Bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
-    longest = 0
-    for adjacency in (graph.out, graph.into):
-        for frames in (adjacency.neighbors, adjacency.weights) if adjacency else ():
-            if frames is not None and len(frames.lengths):
-                longest = max(longest, int(frames.lengths.max()))
+    longest = max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
     return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
+
+
+def _longest_payload(graph: Graph) -> int:
+    """Bytes of what the longest frame decompresses to; a decoder has room for it, and zstd, where it stops earlier."""
+    specs = [frames.spec for frames in _edge_frames(graph)]
+    return max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
+
+
+def _edge_frames(graph: Graph) -> list[Frames]:
+    """The frames of all neighbors and weights."""
+    arrays = [frames for adjacency in graph.adjacencies for frames in (adjacency.neighbors, adjacency.weights)]
+    return [frames for frames in arrays if frames is not None]
