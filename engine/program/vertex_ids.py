@@ -95,7 +95,8 @@ def original_order(graph: Graph) -> NDArray[np.intp]:
 def in_original_order(graph: Graph) -> bool:
     """Whether the smallest of some internal ids is that of the smallest original id.
 
-    It is unless hubs come first, or a graph in memory was given its ids in another order.
+    It is unless the conversion ordered the vertices (`--order`), or a graph in memory was given its ids in another
+    order.
     """
     if surely_in_original_order(graph):
         return True
@@ -105,9 +106,7 @@ def in_original_order(graph: Graph) -> bool:
 
 def surely_in_original_order(graph: Graph) -> bool:
     """Whether `in_original_order` without a look at the ids."""
-    options = graph.provenance.get("options")
-    sorted_ids = isinstance(options, dict) and not options.get("hub_sort")
-    return graph.original is None or graph.left is not None or sorted_ids
+    return graph.original is None or graph.left is not None or graph.reordered is False
 
 
 def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:

@@ -126,19 +126,23 @@ class EdgeStream:
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
+        rows: Demand | None = None,
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
         A task may reach over partitions that are not wanted, and may not be there: what is not of `only` is cut off.
-        However the block ends, nothing stays in flight. If it ends without an exception, the walk's records correct the
-        rates (`Feedback`).
+        rows: what is wanted in place of the frontier's rows (`unsettled`). However the block ends, nothing stays in
+        flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
         """
         began = time.perf_counter()
         queue, self._started = self._started, None
         if queue is None or not self.pipeline.has_started(queue):
             queue = None
-            rates = self._begin(frontier)
-            demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            rates = self._begin(frontier if rows is None else None)
+            if rows is None:
+                demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            else:
+                demand, plan = rows, self.pipeline.plan(rows, rates)
             self.plan_seconds = time.perf_counter() - began
         else:
             demand, plan = queue.demand, queue.plan
@@ -156,8 +160,11 @@ class EdgeStream:
         """The records of the pipeline's last walk; another stream with the same pipeline may have walked since."""
         return self.pipeline.records
 
-    def _begin(self, frontier: Frontier) -> Rates:
-        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`."""
+    def _begin(self, frontier: Frontier | None) -> Rates:
+        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`.
+
+        frontier: None where the rows of unsettled vertices are walked.
+        """
         rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
         self._basis = self.feedback.basis
         return rates
@@ -232,15 +239,12 @@ class EdgeStream:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
         blocks = self._block_marks()
-        columns = 3 if blocks is None else 4
-        counts = np.zeros(len(table) * columns, dtype=np.int64)
-        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
-        sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
+        counts, chunks, sizes = self._tables(blocks)
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts, chunks, blocks)
+            kernels.count_active(state, self.index, sizes, counts.reshape(-1), chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip, blocks)
-        vertices, edges, lines, *touched = np.ascontiguousarray(counts.reshape(-1, columns).T)
+            kernels.count_cond(state, self.index, scalars, sizes, counts.reshape(-1), chunks, self.skip, blocks)
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
@@ -255,6 +259,27 @@ class EdgeStream:
         if touched:
             demand = replace(demand, blocks=touched[0], block_marks=blocks)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
+        """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.
+
+        blocks: marks of wanted blocks, which are counted too; None: they are not.
+        """
+        table = self.directory.table
+        counts = np.zeros((len(table), 3 if blocks is None else 4), dtype=np.int64)
+        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
+        return counts, chunks, (table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes))
+
+    def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand:
+        """What reading the rows of all unsettled vertices needs, of edges that are not all in memory."""
+        blocks = self._block_marks()
+        counts, chunks, sizes = self._tables(blocks)
+        table = counts.reshape(-1)
+        kernels.count_cond(state, self.index, scalars, sizes, table, chunks, blocks=blocks, function="unsettled")
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
+        pending = edges.astype(np.float64)
+        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
+        return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
 
     def _block_marks(self) -> Any:
         """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
@@ -285,8 +310,10 @@ class EdgeStream:
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 
-    def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
+    def _kind(self, frontier: Frontier | None) -> tuple[Direction, bool, bool]:
         """The kind of a walk: `Feedback` fits the seconds of kernels for each kind apart."""
+        if frontier is None:
+            return "pull", False, False
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
     def _early_exit_reads(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:

@@ -25,14 +25,20 @@ from penstock.storage.encoding.codec import Decoder, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
+from penstock.storage.format.read_plan import (
+    MOST_BYTES,
+    PAGE,
+    READS_IN_FLIGHT,
+    ReadRange,
+    plan_reads,
+    read_threads,
+    split_bytes,
+)
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""
-READS_IN_FLIGHT = 8
-"""Of each stripe, by default."""
 ZSTD_BYTES = 512 << 10
 """What zstd's tables and its input take in one decoder."""
 
@@ -117,7 +123,7 @@ class Reader:
         check_stacks(count, "penstock-read")
         try:
             room = aligned_empty(count * self._buffer_bytes, np.uint8, HUGE_PAGE)
-            return np.split(room, count)
+            return list(room.reshape(count, self._buffer_bytes))
         except MemoryError as error:
             size = format_bytes(self._buffer_bytes)
             raise RunError(
@@ -288,14 +294,6 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
     timeline.add(timeline.here("disk"), "read", begun, read - begun, Work(job.wanted.length, first=chunk, parts=count))
     size = sum(piece.out.nbytes for piece in job.pieces)
     timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
-
-
-def read_threads(stripes: int, decode_threads: int, reads_in_flight: int = READS_IN_FLIGHT) -> int:
-    """Return how many threads a reader has.
-
-    A thread that decodes does not read, so each stripe has its share of `decode_threads` more.
-    """
-    return stripes * (reads_in_flight + -(-decode_threads // max(1, stripes)))
 
 
 def _edge_files(graph: Graph) -> list[int]:
