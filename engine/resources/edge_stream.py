@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
+from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
@@ -282,9 +283,9 @@ class EdgeStream:
         return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
 
     def _block_marks(self) -> Any:
-        """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
+        """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
         unpacking = self.pipeline.staging.unpacking
-        if unpacking is None or self.complete:
+        if unpacking is None or self.complete or self.chunk_edges % BLOCK:
             return None
         return unpacking.marks(self.directory.key, self.directory.table.edges)
 
