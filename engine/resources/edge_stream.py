@@ -289,7 +289,7 @@ class EdgeStream:
         return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
 
     def _block_marks(self) -> Any:
-        """The bitmap of wanted blocks, None for plain edges, whole partitions, and chunks that are not whole blocks."""
+        """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
         unpacking = self.pipeline.staging.unpacking
         if unpacking is None or self.complete or self.chunk_edges % BLOCK:
             return None
