@@ -27,6 +27,8 @@ from penstock.storage.encoding.payload import BLOCK as ITEMS
 AT_ONCE = 5
 """CUDA blocks that a multiprocessor has registers for: 48 a thread."""
 DESCRIPTION = np.uint32((1 << 24) - 1)
+MOST_ITEMS = np.int64(MOST_BLOCKS * ITEMS)
+NONE, WHOLE = np.int32(0), np.int32(ITEMS)
 
 
 @device
@@ -39,6 +41,26 @@ def part_of_chunk(part, shape):  # type: ignore[no-untyped-def]
     blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
     low = min(blocks, part % parts * each)
     return chunk, first, items, low, min(blocks, low + each)
+
+
+@device
+def what_is_written(edge, end, place, room):  # type: ignore[no-untyped-def]
+    """Of a part that begins at an edge, in a chunk that ends at another: which items are written where, and the limit.
+
+    room: items of `out`. The first item that is written, one more than the last, at most (int32); the first's place.
+    """
+    _, first_edge, limit = place
+    low = max(ZERO, min(MOST_ITEMS, first_edge - edge))
+    high = max(ZERO, min(MOST_ITEMS, min(end, first_edge + room) - edge))
+    return np.int32(low), np.int32(high), edge - first_edge, limit
+
+
+@device
+def part_of_block(written, number):  # type: ignore[no-untyped-def]
+    """The same of block `number` (int32) of that part."""
+    low, high, place, limit = written
+    at = np.int32(number << np.int32(8))
+    return np.int32(max(low - at, NONE)), np.int32(min(high - at, WHOLE)), place + np.int64(at), limit
 
 
 @device
@@ -67,31 +89,24 @@ def make_unpack(out_kind: Any, differences: bool) -> DeviceKernel:
         firsts = cuda.shared.array(MOST_BLOCKS, kind_type)
         steps = cuda.shared.array(MOST_BLOCKS, kind_type)
         room = cuda.shared.array(rooms, kind_type)
-        first_word, first_edge, limit = place
         warp = np.uint32(cuda.threadIdx.x // WARP)
-        base, part = np.uint32(warp * np.uint32(room_items)), np.int64(cuda.blockIdx.x)
+        base, part = np.uint64(warp) * np.uint64(room_items), np.int64(cuda.blockIdx.x)
         while part < shape[5]:
             chunk, first, items, low, high = part_of_chunk(part, shape)
             if marked and low < high:
                 low, high = wanted_part(marks, first, low, high)
             if low < high:
-                begin = starts[np.uint64(chunk)] - first_word
+                begin = starts[np.uint64(chunk)] - place[0]
                 length = starts[np.uint64(chunk + ONE)] - starts[np.uint64(chunk)]
                 payload = begin, length, items, (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
                 table, wanted = (places, descriptions, firsts, steps), (marked, marks, first)
                 count, mask = find_blocks(words, payload, (low, high), wanted, table)
+                written_part = what_is_written(first + (low << BLOCK_BITS), first + items, place, out.shape[0])
                 entry = warp
                 while entry < count:
                     described = descriptions[entry]
                     description = np.int64(described & DESCRIPTION)
-                    at = (low + np.int64(described >> NUMBER_BITS)) << BLOCK_BITS
-                    here, size = first + at - first_edge, np.int64(ITEMS)
-                    written = (
-                        np.int32(min(size, max(ZERO, -here))),
-                        np.int32(max(ZERO, min(min(size, items - at), np.int64(out.shape[0]) - here))),
-                        here,
-                        limit,
-                    )
+                    written = part_of_block(written_part, np.int32(described >> NUMBER_BITS))
                     if width_of(description) == BAD:
                         write_zeros(out, written, out_kind(0))
                         flaws[0] = chunk + ONE
