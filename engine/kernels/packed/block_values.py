@@ -38,6 +38,9 @@ STEPS = ITEMS // WARP
 LANE_BITS = np.uint64(3)
 ONE, TWO, THREE, FIVE, LOW, BYTE = (np.uint32(number) for number in (1, 2, 3, 5, 31, ITEMS - 1))
 BIT = np.uint64(1)
+FIRST = np.int64(0)
+COPIED = LANES * 32 + ITEMS // 4 + ITEMS + LANES
+"""Words of a block's data at most, and those after it that its rows touch and do not use."""
 ZERO32, WHOLE = np.int32(0), np.int32(ITEMS)
 PAD_BITS = {np.uint32: np.uint64(5), np.uint64: np.uint64(4)}
 """Of so many items (as a power of 2) in shared memory the last is followed by one that is not used: no two threads that
@@ -47,6 +50,31 @@ read or write at once are at the same bank."""
 def room_of(kind: Any) -> int:
     """Items of a warp in shared memory."""
     return ITEMS + (ITEMS >> int(PAD_BITS[kind]))
+
+
+@device
+def copy_words(words, at, count, skew, target, base):  # type: ignore[no-untyped-def]
+    """target[base:base + count] = words[at:at + count], line by line. All threads of the warp call it.
+
+    skew: words of its line before words[0]. Threads that have no word of their own copy the first or the last once
+    more, so that no load waits for a branch.
+    """
+    last = count - np.int64(1)
+    i = np.int64(cuda.threadIdx.x & LAST) - ((at + skew) & np.int64(LAST))
+    while i <= last:
+        i0 = max(FIRST, i)
+        i1 = max(FIRST, min(last, i + np.int64(WARP)))
+        i2 = max(FIRST, min(last, i + np.int64(2 * WARP)))
+        i3 = max(FIRST, min(last, i + np.int64(3 * WARP)))
+        i4 = max(FIRST, min(last, i + np.int64(4 * WARP)))
+        i5 = max(FIRST, min(last, i + np.int64(5 * WARP)))
+        word0, word1, word2 = words[np.uint64(at + i0)], words[np.uint64(at + i1)], words[np.uint64(at + i2)]
+        word3, word4, word5 = words[np.uint64(at + i3)], words[np.uint64(at + i4)], words[np.uint64(at + i5)]
+        target[np.uint64(base + i0)], target[np.uint64(base + i1)] = word0, word1
+        target[np.uint64(base + i2)], target[np.uint64(base + i3)] = word2, word3
+        target[np.uint64(base + i4)], target[np.uint64(base + i5)] = word4, word5
+        i += np.int64(6 * WARP)
+    sync_warp()
 
 
 def make_place_of(kind: Any) -> Any:
