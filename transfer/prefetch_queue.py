@@ -43,6 +43,7 @@ class PrefetchQueue:
         self._next: deque[Transfer] = deque()
         self._ahead = min(options.ahead, cel.AHEAD) if self._follows else options.ahead
         self._shown: Transfer | None = None
+        self._prepared: Transfer | None = None
 
     def enqueue(self, tasks: Iterable[Task]) -> None:
         """Bring these too, as soon as there is room, and before what is waiting."""
@@ -59,10 +60,32 @@ class PrefetchQueue:
         if arrived is not None:
             self._coming.remove(arrived)
             self._shown = arrived[1]
-        elif self._here:
-            self._shown = self._start(self._here.popleft()[1])
-            assert self._shown is not None, "what is resident needs no place"
+        else:
+            self._shown, self._prepared = self._prepared or self._resident(), None
+        if self._directory.pieces is not None:
+            self._prepare()
         return self._shown
+
+    def _resident(self) -> Transfer | None:
+        """Start the next resident task; None where there is none."""
+        if not self._here:
+            return None
+        transfer = self._start(self._here.popleft()[1])
+        assert transfer is not None, "what is resident needs no place"
+        return transfer
+
+    def _prepare(self) -> None:
+        """Let what is likely to be next be unpacked while kernels are at work on what is shown now."""
+        if self._shown is not None:
+            self._shown.begin()  # before it, if that has not happened
+        ready = self._poll() if self._coming else None
+        if ready is not None:
+            ready[1].begin()
+            return
+        if self._prepared is None:
+            self._prepared = self._resident()
+        if self._prepared is not None:
+            self._prepared.begin()
 
     def read_ahead(self) -> None:
         """Start as many tasks as may be on their way at once."""
@@ -74,7 +97,8 @@ class PrefetchQueue:
             self._next.append(added)
         while len(self._coming) < self._ahead and self._start_next():
             pass
-        if (self._near or self._far or self._added) and not (self._coming or self._here or self._next):
+        here = self._here or self._prepared
+        if (self._near or self._far or self._added) and not (self._coming or here or self._next):
             raise RunError("a task needs a slab and there is none: give more --host-memory")
 
     def _start_next(self) -> bool:
@@ -106,7 +130,7 @@ class PrefetchQueue:
         if not self._coming:
             return None
         ready = self._poll()
-        if ready is not None or self._here:
+        if ready is not None or self._here or self._prepared:
             return ready
         return next((started for started in self._coming if started[0] not in self._reads), self._coming[0])
 
@@ -135,13 +159,14 @@ class PrefetchQueue:
         """Wait for what was started for nothing, and free it; returns what it moved, in records of no partitions."""
         found = []
         try:
-            for _, transfer in self._coming:
+            while self._coming:
+                transfer = self._coming.popleft()[1]
                 try:
-                    record = transfer.view().record
+                    found.append(transfer.view().record.apart())
                 except RunError as error:
                     _log.debug("what was read ahead and is not wanted any more could not be read: %s", error)
-                else:
-                    found.append(record.apart())
+                finally:
+                    transfer.release()
         finally:
             self.release()
         return found
@@ -151,6 +176,9 @@ class PrefetchQueue:
         with ExitStack() as stack:
             for transfer in (*self._next, *(transfer for _, transfer in self._coming)):
                 stack.callback(transfer.release)
+            if self._prepared is not None:
+                stack.callback(self._prepared.release)
             stack.callback(self._release_shown)
         self._coming.clear()
         self._next.clear()
+        self._prepared = None

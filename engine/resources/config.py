@@ -83,7 +83,7 @@ class Config:
     device: str = "auto"
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "cel"] = "auto"
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"] = "auto"
     model: Literal["measured", "published"] = "measured"
     link_rate: float | None = None
     feedback: bool = True

@@ -163,10 +163,8 @@ def link_options(
 
     Rows are gathered from plain edges only, and read in place only where host memory has them.
     """
-    routes = serving(kind, slabs=parts.slabs > 0)
-    if packed is not None:
-        unpacked = ("resident", "filter", "zero-copy") if packed.plain else ("resident", "filter")
-        routes = tuple(name for name in routes if name in unpacked)
+    plain = packed is None or packed.plain
+    routes = serving(kind, slabs=parts.slabs > 0, packed=packed is not None, plain=plain)
     return TransferOptions(
         partition_edges=parts.partition_edges,
         slabs=parts.slabs,

@@ -129,6 +129,7 @@ class EdgeStream:
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
+        A task may reach over partitions that are not wanted, and may not be there: what is not of `only` is cut off.
         However the block ends, nothing stays in flight. If it ends without an exception, the walk's records correct the
         rates (`Feedback`).
         """
@@ -142,12 +143,10 @@ class EdgeStream:
         else:
             demand, plan = queue.demand, queue.plan
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            if self.mine is not None:
-                yield chain.from_iterable(map(self._narrowed, arrivals))
-            elif plan.whole or self.pipeline.device.kind != "cuda":
-                yield arrivals
-            else:
-                yield self._timed(arrivals, kernels)
+            timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.whole
+            views = self._timed(arrivals, kernels) if timed else arrivals
+            mine = only if self.mine is None else self.mine
+            yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
         self.pipeline.check()
         if not plan.whole:
             self.feedback.note(self.records, self._basis)
@@ -232,14 +231,16 @@ class EdgeStream:
         if frontier.everything:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
-        counts = np.zeros(len(table) * 3, dtype=np.int64)
+        blocks = self._block_marks()
+        columns = 3 if blocks is None else 4
+        counts = np.zeros(len(table) * columns, dtype=np.int64)
         chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
         sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts, chunks)
+            kernels.count_active(state, self.index, sizes, counts, chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip)
-        vertices, edges, lines = np.ascontiguousarray(counts.reshape(-1, 3).T)
+            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip, blocks)
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.reshape(-1, columns).T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
@@ -251,7 +252,16 @@ class EdgeStream:
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
+        if touched:
+            demand = replace(demand, blocks=touched[0], block_marks=blocks)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _block_marks(self) -> Any:
+        """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
+        unpacking = self.pipeline.staging.unpacking
+        if unpacking is None or self.complete:
+            return None
+        return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
@@ -300,10 +310,9 @@ class EdgeStream:
         edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
         return replace(demand, active_edges=edges, whole=False)
 
-    def _narrowed(self, view: View) -> Iterator[View]:
-        """The parts of a view that are this device's, as views of their own."""
-        table, mine = self.directory.table, self.mine
-        assert mine is not None
+    def _narrowed(self, view: View, mine: NDArray[np.bool_]) -> Iterator[View]:
+        """The parts of a view that are of these partitions, as views of their own."""
+        table = self.directory.table
         owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
         for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
             e0, e1 = max(view.e0, int(table.e0[run[0]])), min(view.e1, int(table.e1[run[-1]]))

@@ -59,6 +59,8 @@ def plan_packed(
     if not layouts or len(layouts) < len(found):
         return None
     size = sum(layout.nbytes for layout in layouts)
+    if not size:
+        return None
     edge_bytes = max(one.edge_bytes(needs.weighted) for one in needs.adjacencies)
     if divided is None:
         if size > config.memory_bytes - needs.fixed:

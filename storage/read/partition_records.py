@@ -6,6 +6,7 @@ thread changes the records; others only fill the arrays.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class Extent:
         return -(-self.edges // self.chunk_edges)
 
 
-class PartitionRecords:
+class PartitionRecords(ABC):
     """Records of the partitions of one or two adjacencies; `starts`, `use` and `pins` have one item per entry.
 
     `starts`: the position of a placed partition in the cache's array, else -1. `flights`: what is being read into an
@@ -103,9 +104,9 @@ class PartitionRecords:
             self.starts[entry] = NOWHERE
             self._forget(int(entry))
 
+    @abstractmethod
     def _give_back(self, entry: int) -> None:
         """Give back the place of an entry."""
-        raise NotImplementedError
 
     def _forget(self, entry: int) -> None:
         for direction, entries in self._entries.items():

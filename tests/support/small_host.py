@@ -1,7 +1,7 @@
-"""A host whose memory keeps only so many partitions, however small the graph.
+"""A host whose memory keeps only so many partitions, however small the graph; a device that keeps so much packed.
 
-Owns what takes the place of the engine's division of the host's budget, which on a graph of a few hundred edges would
-depend on every overhead. Graphs must have chunks of CHUNK edges.
+Owns what takes the place of the engine's divisions of budgets, which on a graph of a few hundred edges would depend on
+every overhead. Graphs must have chunks of CHUNK edges where the host's memory is divided so.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, sl
 
 
 def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> None:
-    """Let the host's budget be divided so, whether it computes or feeds a device."""
+    """Let the host's budget be divided so, whether it computes or feeds a device, to which edges then travel plain."""
     for owner in (host_resources, device_memory_plan):
         patch.setattr(owner, "divide_host_memory", divide)
+    patch.setattr(device_memory_plan, "plan_packed", lambda *_: None)

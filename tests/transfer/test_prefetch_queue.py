@@ -64,7 +64,8 @@ def queue_of(monkeypatch):
         fake = Fake(room)
         monkeypatch.setattr(prefetch_queue, "ROUTES", dict.fromkeys(("resident", "filter"), fake))
         options = TransferOptions(8, slabs=room, ahead=ahead)
-        directory = SimpleNamespace(staging=SimpleNamespace(options=options, slabs=SimpleNamespace(free=1)))
+        staging = SimpleNamespace(options=options, places=SimpleNamespace(free=1))
+        directory = SimpleNamespace(staging=staging, pieces=None)
         return PrefetchQueue(Plan("out", tuple(found)), None, directory), fake
 
     return make

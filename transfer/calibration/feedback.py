@@ -253,7 +253,7 @@ def observed(records: Iterable[TaskRecord]) -> Sums:
         if record.predicted is None or record.measured is None:
             continue
         for at, (before, after) in enumerate(zip(record.predicted, record.measured, strict=True)):
-            by_law = at == KERNEL or (at == LINK and record.route == "zero-copy")
+            by_law = at in (KERNEL, UNPACK) or (at == LINK and record.route == "zero-copy")
             if not by_law and before > 0 and after > 0:
                 sums[at] = sums[at][0] + before, sums[at][1] + after
     return sums
@@ -296,9 +296,10 @@ def factors(sums: Sums) -> list[float]:
 def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: CostLaw) -> Rates:
     """Return the rates by which everything takes `factor` (one for each of QUANTITIES) times as long.
 
-    Kernels, and what they read in place, take what their laws say.
+    Kernels, and what they read in place, take what their laws say. What unpacks is not corrected: its latency is mostly
+    the host's, who has a task more to start, and not between events.
     """
-    disk, decode, gather, copy, _, unpack = factor
+    disk, decode, gather, copy, *_ = factor
     return replace(
         rates,
         disk_bytes=rates.disk_bytes / disk,
@@ -309,8 +310,6 @@ def corrected(rates: Rates, factor: Sequence[float], kernel: CostLaw, lines: Cos
         kernel_edges=rates.kernel_edges / kernel.slope,
         kernel_latency=kernel.launch,
         kernel_rows=_rate(kernel.row),
-        unpack_edges=rates.unpack_edges / unpack,
-        unpack_latency=rates.unpack_latency * unpack,
         line_rate=rates.line_rate / lines.slope,
         sector_rate=rates.sector_rate / lines.slope,
         line_runs=tuple((length, rate / lines.slope) for length, rate in rates.line_runs),

@@ -20,7 +20,8 @@ class UnpackRequest:
     word at which the payload of each chunk begins. chunk_edges: edges of a chunk; edges: of the whole adjacency, whose
     last chunk may be shorter. out: ids (uint32, uint64) or values (uint8, uint16, uint32); item 0 is edge `first_edge`.
     limit: ids must be below it; 0 for values. values: whether these are weights (`bits`) and not ids (`packed`). marks:
-    bitmap of the adjacency's blocks of 256 edges that are wanted, uint32 words; None: all.
+    bitmap of the adjacency's blocks of 256 edges that are wanted, uint32 words; None: all. in_place: whether the words
+    are host memory, read over the link, while other kernels are at work.
     """
 
     words: DeviceArray
@@ -35,6 +36,7 @@ class UnpackRequest:
     limit: int
     values: bool
     marks: DeviceArray | None
+    in_place: bool = False
 
 
 class Unpacker(Protocol):

@@ -116,7 +116,8 @@ def _counted(wanted: Ints, names: NDArray[np.str_], runs: Ints) -> Bools:
     """Whether each may join its neighbor as one of `k`: what is resident only where it has a place."""
     neighbors = (np.diff(wanted) == 1) & (runs[1:] == runs[:-1])
     nowhere = (runs[1:] == NOWHERE) & (names[1:] == "resident")
-    return np.asarray((_pairs(names, "resident") | _pairs(names, "filter")) & neighbors & ~nowhere)
+    alike = _pairs(names, "resident") | _pairs(names, "filter") | _pairs(names, "blocks")
+    return np.asarray(alike & neighbors & ~nowhere)
 
 
 def _by_capacity(first: int, last: int, rules: Rules) -> Iterator[tuple[int, int]]:

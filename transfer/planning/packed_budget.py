@@ -14,6 +14,7 @@ from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest, staging_bytes
 from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
+from penstock.transfer.staging.packing import mark_words
 from penstock.transfer.staging.staging import UNPACKED_SLABS
 
 BUFFERS = (4, 3, 2)
@@ -68,13 +69,14 @@ def divide_packed_budget(
     chunk = max(layout.chunk_edges for layout in layouts)
     part = staging_bytes(edge_memory, wish, chunk * edge_bytes) if wish.cached else edge_memory
     steps = max(1, wish.partition_bytes // (4 * chunk))
+    marks = sum(4 * mark_words(layout.edges) for layout in layouts)
     while steps:
         edges = steps * chunk
         tables = [layout.pieces(edges) for layout in layouts]
         longest = 4 * max(int(table.sizes.max()) for table in tables)
         total = sum(4 * int(table.sizes.sum()) for table in tables)
         for buffers in BUFFERS:
-            staged = UNPACKED_SLABS * edges * edge_bytes + buffers * longest
+            staged = UNPACKED_SLABS * edges * edge_bytes + buffers * longest + marks
             if staged > (part if steps > 1 or buffers > BUFFERS[-1] else edge_memory):
                 continue
             held = None if host is None else _divide_host(host, longest, total)

@@ -101,6 +101,7 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
         edge_bytes=residency.edge_bytes,
         copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
         unpacked_edges=None if residency.unpacked_edges is None else of(residency.unpacked_edges),
+        block_bytes=None if residency.block_bytes is None else of(residency.block_bytes),
     )
 
 

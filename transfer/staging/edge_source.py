@@ -7,6 +7,7 @@ holds every edge, and `StagedReader` (staged_reader.py), where edges come from d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -18,6 +19,10 @@ from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.view import View
+
+PayloadRange = Callable[[int, int, bool], NDArray[Any]]
+"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights, in host memory."""
 
 LinkSpan = tuple[Event, Event]
 """The device's events before and after a copy."""
@@ -71,6 +76,15 @@ class LinkSource(EdgeSource, Protocol):
 
     def in_place(self, request: EdgeRequest) -> Transfer | None:
         """The same, in arrays by which kernels of the device read host memory over the link."""
+
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in host memory that kernels may read; held: the view of `hold`.
+
+        RuntimeError for a source of plain edges.
+        """
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
 
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import LinkSpan
+from penstock.transfer.staging.edge_source import LinkSpan, PayloadRange
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, consecutive
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
-
-PayloadRange = Callable[[int, int, bool], NDArray[Any]]
-"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights, in host memory."""
 
 
 class Link:
@@ -155,6 +152,14 @@ class PinnedReader(Link):
         """Return the edges as the host reads them."""
         return request.transfer(_part(self._arrays[request.adjacency.direction], request))
 
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Refuse: these edges are plain."""
+        raise RuntimeError(f"partitions {request.first}..{request.last} are plain, and are wanted packed")
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release it: what it shows stays."""
+        held.release()
+
     def in_place(self, request: EdgeRequest) -> InPlace:
         """Return the edges as kernels of the device read them over the link."""
         key = request.adjacency.direction
@@ -192,9 +197,10 @@ class PackedReader(Link):
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
         """Start copying the payloads of chunks of one partition to its piece on the device."""
-        return self.bring(request, chunks, self._payloads(request), arrays[0])
+        return self.bring(request, chunks, self.payloads(request), arrays[0])
 
-    def _payloads(self, request: EdgeRequest) -> PayloadRange:
+    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
+        """Return where the payloads of a partition are."""
         assert request.pieces is not None, "the request is of packed edges"
         layout, (neighbors, weights) = request.pieces.layout, self._stores[request.adjacency.direction]
 
@@ -227,12 +233,16 @@ class PackedReader(Link):
         """Return None: no plain edges are here."""
 
     def hold(self, request: EdgeRequest) -> Transfer:
-        """Refuse: rows are gathered from plain edges, and read in place there."""
-        raise RuntimeError(f"partitions {request.first}..{request.last} are packed, and are wanted plain")
+        """Return all payloads of the adjacency, as the host reads them."""
+        return request.transfer(self._stores[request.adjacency.direction])
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release it: what it shows stays."""
+        held.release()
 
     def in_place(self, request: EdgeRequest) -> Transfer:
-        """Refuse as `hold`."""
-        return self.hold(request)
+        """Refuse: only plain edges are read in place."""
+        raise RuntimeError(f"partitions {request.first}..{request.last} are packed, and are wanted plain")
 
 
 class PiecesReader(PackedReader):
@@ -242,7 +252,8 @@ class PiecesReader(PackedReader):
         super().__init__(device, {})
         self._cache = cache
 
-    def _payloads(self, request: EdgeRequest) -> PayloadRange:
+    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
+        """Return where the payloads of a partition are."""
         return in_piece(request, self._cache.piece(request.adjacency.direction, request.first))
 
     def hold(self, request: EdgeRequest) -> Transfer:

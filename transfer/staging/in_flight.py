@@ -143,6 +143,9 @@ class Transfer:
             self.is_ready, self.advances = True, False
         return self.is_ready
 
+    def begin(self) -> None:
+        """Start what may run on the device while kernels are at work on another view."""
+
     def _arrived(self) -> bool:
         return self._landed or self._error is not None or (self._copy is not None and self._copy.done)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import LinkSource, LinkSpan
+from penstock.transfer.staging.edge_source import LinkSource, LinkSpan, PayloadRange
 from penstock.transfer.staging.host_to_device import PiecesReader, PinnedReader
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, PageLocks
@@ -23,6 +23,7 @@ from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.view import View
 
 
 class LoadingReader:
@@ -101,6 +102,14 @@ class LoadingReader:
     def in_place(self, request: EdgeRequest) -> Transfer | None:
         """The same, in arrays by which kernels of the device read them."""
         return self._of(request.adjacency, request.with_weights).in_place(request)
+
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in host memory, page-locked."""
+        return self._staged.payloads(request, held)
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
+        self._staged.lend(held, event)
 
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.payload import BLOCK as BLOCK_EDGES
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import contiguous
 from penstock.storage.read.partition_records import needed
@@ -28,8 +29,8 @@ from penstock.transfer.values.task import (
     partitions,
 )
 
-BLOCK_EDGES = 256
-"""Edges of a block, the unit in which packed edges are unpacked (`storage/encoding/bitpack.py`)."""
+BLOCKS = "blocks"
+"""The route whose bytes over the link are those of wanted blocks, not known from a copy."""
 
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 
@@ -108,12 +109,24 @@ class PartitionDirectory:
             record.edges, record.lines = int(edges[number]), int(demand.lines[number])
             record.wanted = int(record.edges > 0)
             record.rows = record.wanted if demand.whole else int(demand.active_vertices[number])
+            if task.route == BLOCKS:
+                record.bytes_link = int(self._block_bytes(demand)[number])
             return record
         part = slice(task.partitions[0], task.partitions[-1] + 1)
         record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
         record.wanted = int(np.count_nonzero(edges[part]))
         record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
+        if task.route == BLOCKS:
+            record.bytes_link = int(self._block_bytes(demand)[part].sum())
         return record
+
+    def _block_bytes(self, demand: Demand) -> Ints:
+        """Return the bytes of the payloads of the wanted blocks, int64[p]: their share of each partition's payloads."""
+        assert self.pieces is not None, "blocks are of packed edges"
+        sizes = np.add.reduceat(self.pieces.layout.chunk_bytes, self._first_chunks)
+        if demand.whole or demand.blocks is None:
+            return np.asarray(sizes)
+        return np.asarray(sizes * demand.blocks // -(-self.table.lengths // BLOCK_EDGES))
 
     def request(self, first: int, last: int, chunks: Ints, with_weights: bool, record: TaskRecord) -> EdgeRequest:
         """Return the request for chunks, ascending, of partitions first..last (inclusive)."""
@@ -203,6 +216,7 @@ class PartitionDirectory:
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
             unpacked_edges=self._unpacked(demand) if self._linked and self.pieces is not None else None,
+            block_bytes=self._block_bytes(demand) if self._linked and demand.blocks is not None else None,
         )
 
     def _places(self) -> Ints:
@@ -284,8 +298,7 @@ class PartitionDirectory:
             if self.pieces is None:
                 counts = traffic(self.table.lengths * d, demand.lines, demand.wanted, step * d)
             else:
-                sizes = 4 * self.pieces.sizes
-                counts = traffic(sizes, demand.lines, demand.wanted, sizes)
+                counts = traffic(self._block_bytes(demand), demand.lines, demand.wanted, 4 * self.pieces.sizes)
             total, least = len(self.table), DENSE
         else:
             counts = np.add.reduceat(chunks, self._first_chunks, dtype=np.float64)

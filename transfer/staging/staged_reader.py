@@ -17,6 +17,7 @@ import numpy as np
 from penstock.storage.base.errors import RunError
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, Event
+from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.host_to_device import InPlace, Link, in_piece
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
@@ -98,6 +99,15 @@ class StagedReader(Link):
         neighbors, weights = host.arrays
         mapped = None if weights is None else self.device.mapped(weights)
         return _StagedInPlace(request, (self.device.mapped(neighbors), mapped), self, host)
+
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in the piece that `hold` brought, which is page-locked now."""
+        self.lock(request, request.chunks)
+        return in_piece(request, held.neighbors)
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release what `hold` returned when the device has passed the event."""
+        self.lent.lend(held, event)
 
     def lock(self, request: EdgeRequest, chunks: Ints) -> None:
         """Page-lock chunks that have arrived in the host's memory, where that is not done from the start."""

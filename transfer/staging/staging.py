@@ -61,6 +61,12 @@ class Staging:
             raise RuntimeError(f"{self.device.name} reads host memory; there is no link to gather for or to read over")
         return self.plain or self.source  # type: ignore[return-value]  # whoever made it chose the source by the device
 
+    @property
+    def packed_link(self) -> LinkSource:
+        """The source of packed edges of a device behind a link."""
+        assert self.unpacking is not None, "only a device that is fed packed edges has one"
+        return self.source  # type: ignore[return-value]  # as `link`
+
     def pieces(self, direction: str) -> PieceTable | None:
         """Return the pieces of an adjacency, None where its edges are staged plain."""
         return None if self.packing is None else self.packing.tables[direction]

@@ -1,4 +1,5 @@
-"""Views of packed partitions: their pieces are brought to the device, or are there, and are unpacked into a slab.
+"""Views of packed partitions: their pieces are brought to the device, or are there, or are read in host memory, and are
+unpacked into a slab.
 
 Kernels see plain edges. A slab is taken when its view is asked for, so two slabs suffice for unpacking one view while
 kernels work on the one before; the host waits where it would run further ahead. Refuses nothing: what is malformed is
@@ -8,51 +9,71 @@ flagged by the device and reported by `Unpacker.check`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.devices.device import DeviceArray
+from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.devices.unpacking import UnpackRequest
+from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
+from penstock.transfer.staging.host_to_device import in_piece
 from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
 from penstock.transfer.staging.page_locked_runs import consecutive
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.cost import UNPACK
-from penstock.transfer.values.task import Demand, Ints, Task
+from penstock.transfer.values.cost import LINK, UNPACK
+from penstock.transfer.values.task import Demand, Task
 from penstock.transfer.values.view import View
 
-Piece = tuple[int, Ints, Transfer]
-"""A partition, its wanted chunks, and the transfer that brings its piece."""
+Piece = tuple[EdgeRequest, Transfer]
+"""The request for one partition, and the transfer that brings its piece to the device, or holds it in host memory."""
 
 
 def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> Unpacked | None:
     """Start bringing the pieces of a task's partitions to the device; None while there is no buffer for them."""
-    pieces: list[Piece] = []
-    marks = None if demand.whole else demand.block_marks
     request, places = directory.task_request(task, demand), directory.staging.places
-    if request.first == request.last:
-        transfer = fetch(request, directory)
-        return (
-            None
-            if transfer is None
-            else Unpacked(request, [(request.first, request.chunks, transfer)], marks, directory)
-        )
     absent = np.count_nonzero(directory.starts[request.first : request.last + 1] < 0)
     if absent > places.free:
         return None
+    pieces = _started(request, demand, directory, lambda part: fetch(part, directory))
+    return None if pieces is None else Unpacked(request, pieces, demand, directory)
+
+
+def read_blocks(task: Task, demand: Demand, directory: PartitionDirectory) -> UnpackedInPlace | None:
+    """Bring the pieces of a task's partitions to host memory, from where their wanted blocks are unpacked.
+
+    None while the host has no room for them.
+    """
+    request = directory.task_request(task, demand)
+    pieces = _started(request, demand, directory, directory.staging.packed_link.hold)
+    return None if pieces is None else UnpackedInPlace(request, pieces, demand, directory)
+
+
+def _started(
+    request: EdgeRequest,
+    demand: Demand,
+    directory: PartitionDirectory,
+    start: Callable[[EdgeRequest], Transfer | None],
+) -> list[Piece] | None:
+    """Start a transfer for each partition of a request; None, and nothing is started, where one finds no room."""
+    pieces: list[Piece] = []
     for number in range(request.first, request.last + 1):
-        chunks = directory.wanted(demand, number, number)
-        if not len(chunks):
+        part = request
+        if request.first != request.last:
+            chunks = directory.wanted(demand, number, number)
+            part = directory.request(number, number, chunks, demand.with_weights, request.record)
+        if not len(part.chunks):
             continue
-        transfer = fetch(directory.request(number, number, chunks, demand.with_weights, request.record), directory)
+        transfer = start(part)
         if transfer is None:
-            for _, _, other in pieces:
+            for _, other in pieces:
                 other.release()
             return None
-        pieces.append((number, chunks, transfer))
-    return Unpacked(request, pieces, marks, directory)
+        pieces.append((part, transfer))
+    return pieces
 
 
 def sample_neighbors(directory: PartitionDirectory, number: int, count: int) -> NDArray[Any]:
@@ -67,8 +88,8 @@ def sample_neighbors(directory: PartitionDirectory, number: int, count: int) -> 
     first, last = chunk * layout.chunk_edges, min((chunk + 1) * layout.chunk_edges, layout.edges)
     plain = device.array(last - first, directory.adjacency.neighbor_dtype)
     try:
-        request = unpack_request(directory, number, arrays[0], (chunk, chunk + 1), plain, first)
-        packing.unpacker.unpack(request, packing.stream)
+        words = arrays[0][pieces.neighbors(number, chunk, chunk + 1)]
+        packing.unpacker.unpack(unpack_request(directory, words, (chunk, chunk + 1), plain, first), packing.stream)
         device.follow(device.event(packing.stream))
         return device.to_host(plain[:count])
     finally:
@@ -77,8 +98,7 @@ def sample_neighbors(directory: PartitionDirectory, number: int, count: int) -> 
 
 def unpack_request(
     directory: PartitionDirectory,
-    number: int,
-    piece: DeviceArray,
+    words: DeviceArray,
     chunks: tuple[int, int],
     out: DeviceArray,
     first_edge: int,
@@ -86,24 +106,23 @@ def unpack_request(
     *,
     values: bool = False,
 ) -> UnpackRequest:
-    """Return what unpacks chunks [chunks[0], chunks[1]) of a partition's piece, of neighbors or of weights.
+    """Return what unpacks chunks [chunks[0], chunks[1]) of neighbors or of weights, whose payloads `words` are.
 
     out: its item 0 is edge `first_edge`. marks: as in `UnpackRequest`.
     """
     table, packing = directory.pieces, directory.staging.unpacking
     assert table is not None, "the directory is of packed partitions"
     assert packing is not None, "packed edges are staged with what unpacks them"
-    layout = table.layout
-    starts, where = (layout.weights, table.weights) if values else (layout.neighbors, table.neighbors)
+    starts = table.layout.weights if values else table.layout.neighbors
     assert starts is not None, "a layout for weights has them"
     return UnpackRequest(
-        words=piece[where(number, *chunks)],
+        words=words,
         first_word=int(starts[chunks[0]]),
         starts=packing.starts(directory.key, weights=values),
         first_chunk=chunks[0],
         last_chunk=chunks[1],
-        chunk_edges=layout.chunk_edges,
-        edges=layout.edges,
+        chunk_edges=table.layout.chunk_edges,
+        edges=table.layout.edges,
         out=out,
         first_edge=first_edge,
         limit=0 if values else packing.vertices,
@@ -116,72 +135,95 @@ class Unpacked(Transfer):
     """A task whose pieces are on their way to the device; `view` unpacks them."""
 
     def __init__(
-        self, request: EdgeRequest, pieces: list[Piece], marks: DeviceArray | None, directory: PartitionDirectory
+        self, request: EdgeRequest, pieces: list[Piece], demand: Demand, directory: PartitionDirectory
     ) -> None:
-        self._request, self._pieces, self._marks, self._directory = request, pieces, marks, directory
-        self._staging = directory.staging
+        unpacking = directory.staging.unpacking
+        assert unpacking is not None, "packed edges are staged with what unpacks them"
+        self._request, self._pieces, self._directory = request, pieces, directory
+        self._marks = None if demand.whole else demand.block_marks
+        self._unpacking, self._slabs = unpacking, directory.staging.slabs
         self._plain: Slab | None = None
+        self._end: Event = None
         self._released = False
         self.is_ready = False
-        self.advances = any(transfer.advances for _, _, transfer in pieces)
+        self.advances = any(transfer.advances for _, transfer in pieces)
 
     def ready(self) -> bool:
         """Return whether `view` would not wait for a copy; asking may start what follows a read that is over."""
         if not self.is_ready:
-            found = [transfer.ready() for _, _, transfer in self._pieces]
+            found = [transfer.ready() for _, transfer in self._pieces]
             self.is_ready = all(found)
             self.advances = self.advances and not self.is_ready
         return self.is_ready
 
-    def view(self) -> View:
-        """Start unpacking behind the copies, and order kernels behind that; the buffers of the pieces are free then."""
-        began = time.perf_counter()
-        device, packing, request = self._staging.device, self._staging.unpacking, self._request
-        assert packing is not None, "packed edges are staged with what unpacks them"
-        views = [(number, chunks, transfer.view()) for number, chunks, transfer in self._pieces]
-        slab = self._plain = self._staging.slabs.take(request.with_weights)
-        assert slab is not None, "a slab is free when the view before has been released"
-        if slab.free is not None:
-            device.wait(slab.free)
-        request.record.wait_seconds = time.perf_counter() - began
-        for _, _, transfer in self._pieces:
-            for event in transfer.ends:
-                device.behind(packing.stream, event)
-        first = device.event(packing.stream)
-        for number, chunks, view in views:
-            for run in [chunks] if self._marks is not None else consecutive(chunks):
-                self._unpack(number, run, view.neighbors, slab)
-        last = device.event(packing.stream)
-        request.record.spans += ((UNPACK, first, last),)
-        device.follow(last)
-        self._release_pieces(last)
-        edges = request.e1 - request.e0
-        weights = None if slab.weights is None else slab.weights[:edges]
-        return request.view((slab.neighbors[:edges], weights))
+    def begin(self) -> None:
+        """Start unpacking, if everything has arrived and a slab is left for what may come first."""
+        if self._plain is None and self._slabs.free > 1 and self.ready():
+            self._start()
 
-    def _unpack(self, number: int, chunks: Ints, piece: DeviceArray, slab: Slab) -> None:
-        """Unpack chunks: consecutive ones, or those between them too, of which no block is marked."""
-        request, directory = self._request, self._directory
-        packing, table, marks = self._staging.unpacking, directory.pieces, self._marks
-        assert packing is not None, "packed edges are staged with what unpacks them"
-        assert table is not None, "the directory is of packed partitions"
-        part, (first, last) = (number, piece), (int(chunks[0]), int(chunks[-1]) + 1)
-        neighbors = unpack_request(directory, *part, (first, last), slab.neighbors, request.e0, marks)
-        packing.unpacker.unpack(neighbors, packing.stream)
+    def view(self) -> View:
+        """Start unpacking behind the copies, if that has not begun, and order kernels behind it."""
+        began = time.perf_counter()
+        if self._plain is None:
+            self._start()
+        slab, request = self._plain, self._request
+        assert slab is not None, "it was taken when unpacking began"
+        request.record.wait_seconds = time.perf_counter() - began
+        self._unpacking.device.follow(self._end)
+        edges = request.e1 - request.e0
+        return request.view((slab.neighbors[:edges], None if slab.weights is None else slab.weights[:edges]))
+
+    def _start(self) -> None:
+        """Unpack into a slab, behind the copies; the buffers of the pieces are free after that."""
+        device, stream = self._unpacking.device, self._unpacking.stream
+        views = [(part, transfer.view()) for part, transfer in self._pieces]
+        slab = self._plain = self._slabs.take(self._request.with_weights)
+        assert slab is not None, "a slab is free when the view before has been released"
+        for event in (slab.free, *(event for _, transfer in self._pieces for event in transfer.ends)):
+            if event is not None:
+                device.behind(stream, event)
+        first = device.event(stream)
+        for part, view in views:
+            payloads = self._payloads(part, view)
+            for run in [part.chunks] if self._marks is not None else consecutive(part.chunks):
+                self._unpack(payloads, (int(run[0]), int(run[-1]) + 1), slab)
+        self._end = self._noted(first, device.event(stream))
+        self._release_pieces(self._end)
+
+    def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
+        """Where the device reads the payloads of one partition."""
+        return in_piece(part, view.neighbors)
+
+    def _noted(self, first: Event, last: Event) -> Event:
+        """Note the events around the unpacking in the record, and return the last."""
+        self._request.record.spans += ((UNPACK, first, last),)
+        return last
+
+    def _unpack(self, payloads: PayloadRange, chunks: tuple[int, int], slab: Slab) -> None:
+        """Unpack chunks: all of them, or marked blocks; of a chunk that is not here, none is marked."""
+        e0, table = self._request.e0, self._directory.pieces
+        unpacker, stream = self._unpacking.unpacker, self._unpacking.stream
+        neighbors = payloads(*chunks, False)
+        unpacker.unpack(self._wanted(neighbors, chunks, slab.neighbors), stream)
         if slab.weights is None:
             return
+        weights = payloads(*chunks, True)
+        assert table is not None, "the directory is of packed partitions"
         if not table.layout.raw_weights:
-            weights = unpack_request(directory, *part, (first, last), slab.weights, request.e0, marks, values=True)
-            packing.unpacker.unpack(weights, packing.stream)
+            unpacker.unpack(self._wanted(weights, chunks, slab.weights, values=True), stream)
             return
-        e0, e1 = first * table.layout.chunk_edges, min(last * table.layout.chunk_edges, table.layout.edges)
-        target = slab.weights[e0 - request.e0 : e1 - request.e0]
-        self._staging.device.copy_within(target, piece[table.weights(number, first, last)], packing.stream)
+        first, last = (min(chunk * table.layout.chunk_edges, table.layout.edges) for chunk in chunks)
+        self._unpacking.device.copy_within(slab.weights[first - e0 : last - e0], weights, stream)
 
-    def _release_pieces(self, free: Any = None) -> None:
-        """Give the buffers of the pieces back; free: the event after which they are unpacked."""
+    def _wanted(
+        self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
+    ) -> UnpackRequest:
+        return unpack_request(self._directory, words, chunks, out, self._request.e0, self._marks, values=values)
+
+    def _release_pieces(self, free: Event = None) -> None:
+        """Give the buffers of the pieces back; free: the event after which they are unpacked, None: they are not."""
         pieces, self._pieces = self._pieces, []
-        for _, _, transfer in pieces:
+        for _, transfer in pieces:
             transfer.slab_free = free
             transfer.release()
 
@@ -193,4 +235,39 @@ class Unpacked(Transfer):
         self._release_pieces()
         slab, self._plain = self._plain, None
         if slab is not None:
-            slab.pool.give(slab, self._staging.device.launched())
+            launched = self._unpacking.device.launched()
+            slab.pool.give(slab, launched)
+            self._unpacking.pace(launched)
+
+
+class UnpackedInPlace(Unpacked):
+    """A task whose pieces are in page-locked host memory; `view` unpacks their wanted blocks over the link."""
+
+    def _wanted(
+        self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
+    ) -> UnpackRequest:
+        return replace(super()._wanted(words, chunks, out, values=values), in_place=True)
+
+    def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
+        host, device = self._directory.staging.packed_link.payloads(part, view), self._unpacking.device
+
+        def payloads(first: int, last: int, of_weights: bool) -> DeviceArray:
+            return device.mapped(host(first, last, of_weights))
+
+        return payloads
+
+    def _noted(self, first: Event, last: Event) -> Event:
+        """Unpacking takes as long as the link does, which a device that models its link says itself."""
+        record = self._request.record
+        span = self._unpacking.device.reading(record.bytes_link) or (first, last)
+        record.spans += ((LINK, *span),)
+        return span[1]
+
+    def _release_pieces(self, free: Event = None) -> None:
+        """Give the pieces back to the host: after they are unpacked, or at once."""
+        pieces, self._pieces = self._pieces, []
+        for _, transfer in pieces:
+            if free is None:
+                transfer.release()
+            else:
+                self._directory.staging.packed_link.lend(transfer, free)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import LINE_BYTES, Rates
 
 Floats = NDArray[np.float64]
 _Some = Floats | np.float64
@@ -26,6 +26,7 @@ REQUEST_BYTES = 128  # its m: bytes of one request
 GAMMA = 0.625  # its gamma: what of a zero-copy round trip the active share does not change
 ALPHA = 0.8  # compaction must beat filter by this factor
 BETA = 0.4  # and zero-copy by this one
+BLOCK_BYTES = 512  # of a run of lines, where packed blocks are read in place
 INDEX_BYTES = 8  # d2: one entry of a compacted index
 
 
@@ -54,7 +55,8 @@ class Counts:
     a where pulls leave early); `disk_bytes`, `decode_bytes`: still to be read from disk, and what
     they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
     brings, its wanted chunks that are not on the device yet; None for all of its edges. `unpacked_edges`: what a device
-    unpacks of a partition that it holds, or that is copied, packed; None for plain edges.
+    unpacks of a partition that it holds, or that is copied, packed, and `block_bytes` what it reads of one over the
+    link where it unpacks only wanted blocks; None for plain edges.
     """
 
     edges: Floats
@@ -67,6 +69,7 @@ class Counts:
     edge_bytes: int
     copied_bytes: Floats | None = None
     unpacked_edges: Floats | None = None
+    block_bytes: Floats | None = None
 
 
 def published(counts: Counts) -> dict[str, Floats]:
@@ -121,12 +124,16 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)
     in_place[:, LINK] = line_seconds(counts.lines, counts.active_vertices, run_bytes, rates)
-    return {
+    found = {
         "resident": resident,
         "filter": filtered,
         "compaction": compacted,
         "zero-copy": in_place,
     }
+    if counts.block_bytes is not None:
+        blocks = found["blocks"] = filtered.copy()
+        blocks[:, LINK] = rates.line_seconds(counts.block_bytes / LINE_BYTES, np.float64(BLOCK_BYTES))
+    return found
 
 
 def _base(counts: Counts, rates: Rates) -> Floats:

@@ -27,7 +27,8 @@ class Rates:
     packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
     kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`), as it does `line_latency`
     and `line_rows`: what a kernel that reads in place takes besides its lines.
-    `unpack_edges` are packed edges that a device decodes. `line_runs`, where it was measured, replaces `line_rate` and
+    `unpack_edges` are packed edges that a device decodes, `unpack_latency` is what a task of
+    its own takes the host and the device. `line_runs`, where it was measured, replaces `line_rate` and
     `sector_rate`: (bytes of a run, lines per second), by ascending length.
     """
 
@@ -88,7 +89,7 @@ class Rates:
             kernel_edges=22e9,
             kernel_latency=4e-6,
             unpack_edges=380e9,
-            unpack_latency=4e-6,
+            unpack_latency=60e-6,
         )
 
     @classmethod

@@ -40,7 +40,8 @@ class Residency:
     arrays above are not to be looked at. `host_places`: as `places`, in the host's cache, where a device behind a link
     is fed from a host that does not hold every edge; None where it does. `lacking_bytes`: decoded bytes of the wanted
     chunks that are not here, which is what a copy brings; None where nothing is copied. unpacked_edges: of edges that
-    travel and stay packed, those that the device unpacks when it uses a partition; None for plain edges.
+    travel and stay packed, those that the device unpacks when it uses a partition, and block_bytes: the bytes of the
+    payloads of the wanted blocks; None for plain edges.
     """
 
     resident: Bools
@@ -52,6 +53,7 @@ class Residency:
     host_places: Ints | None = None
     lacking_bytes: Ints | None = None
     unpacked_edges: Ints | None = None
+    block_bytes: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)

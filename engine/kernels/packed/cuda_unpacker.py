@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.cuda.driver import most_blocks, use
+from penstock.engine.kernels.cuda.driver import blocks_together, most_blocks, use
 from penstock.engine.kernels.packed.flaw import flaw
 from penstock.engine.kernels.packed.unpack import MOST_BLOCKS, unpack_kernel
 from penstock.engine.kernels.packed.warp import WARP
@@ -14,6 +14,8 @@ from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream
 from penstock.transfer.devices.unpacking import UnpackRequest
 
+IN_PLACE = 2
+"""CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""
 PART = 32
 """Blocks of a part: enough to pay for the descriptions before it, few enough for a partition to fill the device."""
 
@@ -31,14 +33,17 @@ class CudaUnpacker:
         r, marked = request, request.marks is not None
         chunks, blocks = r.last_chunk - r.first_chunk, -(-r.chunk_edges // ITEMS)
         assert 0 <= r.first_chunk <= r.last_chunk < len(r.starts), "these chunks are in the store"
-        each = part_of(chunks, blocks) if marked else PART
+        room = IN_PLACE * blocks_together() if r.in_place else most_blocks()
+        each = part_of(chunks, blocks, room) if marked or r.in_place else PART
         parts = -(-blocks // each)
-        shape = tuple(np.int64(one) for one in (r.first_chunk, r.chunk_edges, r.edges, each, parts))
+        counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
+        shape = tuple(np.int64(one) for one in counts)
+        launched = min(chunks * parts, room) if r.in_place else chunks * parts
         place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit), np.int64(skew_of(r.words))
         use(self._device)
         with nullcontext() if stream is None else stream:
             unpack_kernel(np.dtype(r.out.dtype), r.values)(
-                chunks * parts, r.words, r.starts, shape, place, r.out, np.bool_(marked),
+                launched, r.words, r.starts, shape, place, r.out, np.bool_(marked),
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
 
@@ -48,12 +53,12 @@ class CudaUnpacker:
             raise flaw(int(self._flaws[0]) - 1)
 
 
-def part_of(chunks: int, blocks: int) -> int:
-    """Blocks of a part where only some are wanted: as many as leave parts enough for the device.
+def part_of(chunks: int, blocks: int, room: int) -> int:
+    """Blocks of a part where only some are wanted: as many as leave parts enough for `room` blocks of the device.
 
     Every part reads the descriptions of the blocks before it, which may be more than what is wanted of it.
     """
-    parts = max(1, most_blocks() // max(1, chunks))
+    parts = max(1, room // max(1, chunks))
     return max(PART, min(MOST_BLOCKS, -(-blocks // parts)))
 
 

@@ -7,7 +7,7 @@ block at a time (`block_values.py`); lines are read whole and once, as host memo
 A malformed block's values are 0, and so are ids that are not below the limit, so that no kernel follows them; both are
 flagged. Nothing is read outside of a payload or written outside of `out`.
 
-    shape = first chunk, edges of a chunk, edges of the adjacency, blocks of a part, parts of a chunk
+    shape = first chunk, edges of a chunk, edges of the adjacency, blocks of a part, parts of a chunk, all parts
     place = word and edge of the adjacency that words[0] and out[0] are, limit, words of its line before words[0]
     payload = where it begins in `words`, its blocks, where their data ends (0: malformed), words before words[0]
 """
@@ -116,34 +116,38 @@ def make_unpack(out_kind: Any, differences: bool) -> DeviceKernel:
         table = cuda.shared.array(MOST_BLOCKS, numba.uint64)
         staged = cuda.shared.array(ROOMS, numba.uint32)
         highs = cuda.shared.array(HIGHS, kind_type)
-        first_chunk, chunk_edges, edges, each, parts = shape
+        first_chunk, chunk_edges, edges, each, parts, total = shape
         first_word, first_edge, limit, skew = place
-        chunk = first_chunk + np.int64(cuda.blockIdx.x) // parts
-        first = chunk * chunk_edges
-        items = min(chunk_edges, edges - first)
-        blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
-        low = min(blocks, np.int64(cuda.blockIdx.x) % parts * each)
-        high = min(blocks, low + each)
-        if marked and low < high:
-            low, high = wanted_part(marks, first, low, high)
-        if low < high:
-            begin = starts[np.uint64(chunk)] - first_word
-            length = starts[np.uint64(chunk + ONE)] - starts[np.uint64(chunk)]
-            end = end_of_data(words, begin, length, items, (id_words, values))
-            if end > ZERO:
-                descriptions = np.int64(HEADER_WORDS) + np.int64(2) * blocks * id_words
-                find_blocks(words, begin + descriptions, descriptions + blocks, (low, high), table)
-            k = low + np.int64(cuda.threadIdx.x // WARP)
-            while k < high:
-                at = first + (k << BLOCK_BITS)
-                count = min(np.int64(ITEMS), first + items - at)
-                if not marked or is_wanted(marks, at, at + count):
-                    here = at - first_edge
-                    written = max(ZERO, -here), min(count, np.int64(out.shape[0]) - here), here, limit
-                    entry = table[np.uint64(k - low)] if end > ZERO else LOW32
-                    if not decode_block(words, (begin, blocks, end, skew), k, entry, (staged, highs), out, written):
-                        flaws[0] = chunk + ONE
-                k += np.int64(WARPS)
+        part = np.int64(cuda.blockIdx.x)
+        while part < total:
+            chunk = first_chunk + part // parts
+            first = chunk * chunk_edges
+            items = min(chunk_edges, edges - first)
+            blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
+            low = min(blocks, part % parts * each)
+            high = min(blocks, low + each)
+            if marked and low < high:
+                low, high = wanted_part(marks, first, low, high)
+            if low < high:
+                begin = starts[np.uint64(chunk)] - first_word
+                length = starts[np.uint64(chunk + ONE)] - starts[np.uint64(chunk)]
+                end = end_of_data(words, begin, length, items, (id_words, values))
+                if end > ZERO:
+                    descriptions = np.int64(HEADER_WORDS) + np.int64(2) * blocks * id_words
+                    find_blocks(words, begin + descriptions, descriptions + blocks, (low, high), table)
+                k = low + np.int64(cuda.threadIdx.x // WARP)
+                while k < high:
+                    at = first + (k << BLOCK_BITS)
+                    count = min(np.int64(ITEMS), first + items - at)
+                    if not marked or is_wanted(marks, at, at + count):
+                        here = at - first_edge
+                        written = max(ZERO, -here), min(count, np.int64(out.shape[0]) - here), here, limit
+                        entry = table[np.uint64(k - low)] if end > ZERO else LOW32
+                        if not decode_block(words, (begin, blocks, end, skew), k, entry, (staged, highs), out, written):
+                            flaws[0] = chunk + ONE
+                    k += np.int64(WARPS)
+            cuda.syncthreads()
+            part += np.int64(cuda.gridDim.x)
 
     return kernel(unpack, AT_ONCE)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.sort.run import KeyRun, Packing, pack_edges
+from penstock.storage.convert.sort.run import KeyPacking, KeyRun, pack_edges
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.format.edges import EdgeBatch
 
@@ -25,7 +25,7 @@ class Steps:
 
     run_edges: int
     in_flight: int
-    packing: Packing
+    packing: KeyPacking
     new_ids: NewIds | None = None
     new_targets: NewIds | None = None
 

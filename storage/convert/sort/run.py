@@ -56,7 +56,7 @@ class KeyRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
+class KeyPacking:
     """How edges become keys: buckets per run (a power of two), mirrored or not, loops or not."""
 
     buckets: int
@@ -65,7 +65,7 @@ class Packing:
     name: str = "input"
 
 
-def pack_edges(batch: EdgeBatch, packing: Packing) -> KeyRun:
+def pack_edges(batch: EdgeBatch, packing: KeyPacking) -> KeyRun:
     """Turn a batch into a run.
 
     Raises:
@@ -99,7 +99,7 @@ def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, bu
     return KeyRun(table, shift, False, placed, _from_bits(moved, weights))
 
 
-def _bucket_layout(largest: int, packing: Packing) -> tuple[int, int, bool]:
+def _bucket_layout(largest: int, packing: KeyPacking) -> tuple[int, int, bool]:
     """Vertex bits of a bucket, number of buckets, and whether keys are wide."""
     if largest >= MAX_VERTICES:
         raise InputError(

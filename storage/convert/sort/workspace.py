@@ -20,7 +20,7 @@ from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
-from penstock.storage.convert.sort.run import Packing
+from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
@@ -138,7 +138,7 @@ class Workspace:
         self.steps = Steps(
             run_edges=run_edges,
             in_flight=workers + 1,
-            packing=Packing(
+            packing=KeyPacking(
                 buckets=bucket_count(source.total_bytes, self.share, copies),
                 mirror=self.mirror,
                 drop_loops=options.drop_self_loops,

@@ -47,7 +47,7 @@ def at_rest(pipeline: Pipeline) -> bool:
     if isinstance(pipeline.source, StagedReader):
         pipeline.source.settle()  # what the host has lent it takes back when it is next asked for room
         stagings.append(pipeline.source.host)
-    return all(staging.slabs.free == staging.options.slabs for staging in stagings)
+    return all(pool.free == pool.count for staging in stagings for pool in (staging.slabs, staging.places))
 
 
 def test_the_next_sweep_is_under_way_before_this_one_ends(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,5 +138,5 @@ def test_a_session_may_be_closed_in_between(session: Session) -> None:
     assert session._equipment is not None
     (pipeline,) = session._equipment.pipelines
     session.close()
-    assert pipeline.staging.slabs.free == pipeline.options.slabs
+    assert at_rest(pipeline)
     steps.close()

@@ -45,6 +45,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
         "combine": draw(st.integers(1, 4)),
         "priority": draw(st.booleans()),
         "residency": draw(st.sampled_from(["value", "none"])),
+        "packed": draw(st.sampled_from(["auto", "never"])),
         "local_rounds": draw(st.integers(0, 2)),
     }
     if options["route"] in ("auto", "zero-copy") and draw(st.booleans()):
@@ -101,7 +102,9 @@ def test_a_graph_that_fits_travels_once(tmp_path: Path) -> None:
 def test_components_need_only_rows_outside_the_largest(tmp_path: Path) -> None:
     """With a quarter resident, most partitions' edges never travel."""
     graph, edges = graph_and_edges(tmp_path)
-    with Session(graph, device="emulated", device_edge_memory=graph.edges, partition_bytes=1024) as session:
+    with Session(
+        graph, device="emulated", device_edge_memory=graph.edges, partition_bytes=1024, packed="never"
+    ) as session:
         result = session.run(program_of("wcc", edges))
     check("wcc", edges, result.fields)
     assert sum(task.bytes_link for record in result.records for task in record.tasks) < graph.edges
@@ -128,7 +131,7 @@ def test_components_of_a_grid_are_linked_in_one_pass(tmp_path: Path, way: str) -
 def test_zero_copy_moves_only_active_lines(tmp_path: Path) -> None:
     edges = shape("path", directed=False)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
-    options = {"device": "emulated", "partition_bytes": 256, "direction": "push"}
+    options = {"device": "emulated", "partition_bytes": 256, "direction": "push", "packed": "never"}
     result = run(program_of("bfs", edges), graph, route="zero-copy", **options)
     check("bfs", edges, result.fields)
     filtered = run(program_of("bfs", edges), graph, route="filter", device_edge_memory=1 << 14, **options)

@@ -56,13 +56,19 @@ def test_what_is_on_the_device(told: list[LinkCosts], graph: Graph, memory: int,
 
 
 @pytest.mark.parametrize(
-    ("route", "taken"),
-    [("zero-copy", ("zero-copy",)), ("filter", ("filter",)), ("auto", ("filter", "compaction", "zero-copy"))],
+    ("route", "packed", "taken"),
+    [
+        ("zero-copy", "auto", ("zero-copy",)),
+        ("filter", "auto", ("filter",)),
+        ("auto", "auto", ("filter", "zero-copy")),
+        ("auto", "never", ("filter", "compaction", "zero-copy")),
+    ],
 )
 def test_only_routes_that_may_be_taken_count(
-    told: list[LinkCosts], graph: Graph, route: str, taken: tuple[str, ...]
+    told: list[LinkCosts], graph: Graph, route: str, packed: str, taken: tuple[str, ...]
 ) -> None:
-    with Session(graph, device_edge_memory=20_000, partition_bytes=1024, route=route, **OPTIONS) as session:
+    given = {"device_edge_memory": 20_000, "partition_bytes": 1024, "route": route, "packed": packed}
+    with Session(graph, **given, **OPTIONS) as session:
         session.run(BFS(1000))
     assert told
     assert all(set(taken) <= set(link.routes) for link in told)

@@ -15,7 +15,7 @@ from penstock.storage.convert.sort import radix, run
 from penstock.storage.convert.sort import weights as weighing
 from penstock.storage.convert.sort.groups import BucketGroup, check_density, group_buckets, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.run import KeyRange, Packing, pack_edges, pack_keys
+from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
@@ -67,7 +67,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     batches = edges_of(([5, 3, 5, 70000], [1, 9, 0, 4]), ([big, 5, big - 1, big], [7, big, 2, 3]), ([0], [0]))
     spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
     for batch in batches:
-        spill.add(pack_edges(batch, Packing(buckets=64)))
+        spill.add(pack_edges(batch, KeyPacking(buckets=64)))
     assert spill.wide
     vertices = big + 1
     ordering = Ordering(vertices=vertices, vertex_dtype=np.dtype(np.uint64), weight_dtype=None, rule=None, wide=True)
@@ -90,7 +90,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
 def test_ids_beyond_any_index_are_refused() -> None:
     (batch,) = edges_of(([1, run.MAX_VERTICES], [2, 3]))
     with pytest.raises(InputError, match=f"vertex id {run.MAX_VERTICES} .*--renumber"):
-        pack_edges(batch, Packing(buckets=64))
+        pack_edges(batch, KeyPacking(buckets=64))
 
 
 @given(keys=KEYS, bits=st.integers(1, 6))

@@ -71,14 +71,14 @@ RATES = Rates(
 
 def test_measured_vectors_by_hand():
     costs = measured(counts(1000, 100, 200, edges=100_000, disk=5e5, decode=4e5), RATES)
-    base = [5e-4, 2e-4, 0, 0, 1e-6 + 1e-6]
-    np.testing.assert_allclose(costs["resident"][0], [0, 0, 0, 0, 2e-6])
-    np.testing.assert_allclose(costs["filter"][0], [*base[:3], 1e-5 + 4e5 / 10e9, base[4]])
+    base = [5e-4, 2e-4, 0, 0, 1e-6 + 1e-6, 0]
+    np.testing.assert_allclose(costs["resident"][0], [0, 0, 0, 0, 2e-6, 0])
+    np.testing.assert_allclose(costs["filter"][0], [*base[:3], 1e-5 + 4e5 / 10e9, *base[4:]])
     moved = 1000 * 4 + 100 * 8
-    np.testing.assert_allclose(costs["compaction"][0], [*base[:2], moved / 4e9, 1e-5 + moved / 10e9, base[4]])
+    np.testing.assert_allclose(costs["compaction"][0], [*base[:2], moved / 4e9, 1e-5 + moved / 10e9, *base[4:]])
     # runs of 1000 x 4 / 100 = 40 bytes: (40 - 32) / (128 - 32) = 1/12 of the way from a sector to a line
     per_line = 1 / 2e8 + (1 / 1e8 - 1 / 2e8) / 12
-    np.testing.assert_allclose(costs["zero-copy"][0], [*base[:3], 200 * per_line, base[4]])
+    np.testing.assert_allclose(costs["zero-copy"][0], [*base[:3], 200 * per_line, *base[4:]])
 
 
 def test_measured_crosses_between_zero_copy_and_filter_where_the_rates_say():

@@ -128,9 +128,9 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_part_fills_the_device_and_fits_shared_memory() -> None:
-    assert part_of(1 << 20, 1024) == MOST_BLOCKS
-    assert part_of(1, 64) == PART
-    assert part_of(1, 1 << 20) == MOST_BLOCKS
+    assert part_of(1 << 20, 1024, 3) == MOST_BLOCKS
+    assert part_of(1, 64, 3) == PART
+    assert part_of(1, 1 << 20, 3) == MOST_BLOCKS
 
 
 def test_lines_begin_where_the_memory_does() -> None:
