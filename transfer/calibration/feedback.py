@@ -237,9 +237,8 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted
-    if record.route == "zero-copy" and not link and predicted is not None:
-        if predicted.link > predicted.kernel or kernel <= SLOWER * predicted.link:
-            link, kernel = kernel, 0.0
+    if record.route == "zero-copy" and not link and predicted is not None and _is_link(kernel, predicted):
+        link, kernel = kernel, 0.0
     return Cost(
         record.disk_seconds * disk_share,
         record.decode_seconds / threads.decode,
@@ -248,6 +247,11 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
         kernel,
         record.unpack_seconds,
     )
+
+
+def _is_link(seconds: float, predicted: Cost) -> bool:
+    """Whether the seconds of a kernel that reads in place are the link's."""
+    return predicted.link > predicted.kernel or seconds <= SLOWER * predicted.link
 
 
 def observed(records: Iterable[TaskRecord]) -> Sums:

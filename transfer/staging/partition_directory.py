@@ -208,6 +208,8 @@ class PartitionDirectory:
         decoded = self._decoded(absent, with_weights)
         disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
         plain_disk, plain_decode = self._plain_from_disk(wanted, with_weights)
+        packed = self._linked and self.pieces is not None
+        in_blocks = packed and (demand.blocks is not None or self.staging.options.route == BLOCKS)
         return Residency(
             resident=~self.partitions_of(absent),
             places=places,
@@ -216,8 +218,8 @@ class PartitionDirectory:
             edge_bytes=self.adjacency.edge_bytes(with_weights),
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
-            unpacked_edges=self._unpacked(demand) if self._linked and self.pieces is not None else None,
-            block_bytes=self._block_bytes(demand) if self._linked and demand.blocks is not None else None,
+            unpacked_edges=self._unpacked(demand) if packed else None,
+            block_bytes=self._block_bytes(demand) if in_blocks else None,
             plain_disk_bytes=plain_disk,
             plain_decode_bytes=plain_decode,
         )
