@@ -22,6 +22,7 @@ from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
+from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
@@ -42,6 +43,8 @@ MANY = 32
 """A frontier of fewer edges than this part of the graph's is pushed without a look at what unsettled vertices have."""
 FIRST, AGAIN = 1, 4
 """How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
+MISSED, SOME_LINES = 4, 1 << 14
+"""A pull that reads so many times the lines expected, and so many more, was not expected well."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
@@ -110,6 +113,8 @@ class Loop:
         self.begin_buckets()
         self._bucket_limit = math.nan
         self._rows_weight = FIRST
+        self._now: Situation | None = None
+        self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
 
     def iterate(self) -> Iterator[IterationRecord]:
@@ -139,7 +144,7 @@ class Loop:
             self._note_bucket_size(frontier)
             self.bucket.work += frontier.edges
             growing = frontier.vertices > self.before.vertices
-            situation = self._situation(frontier)
+            situation = self._now = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
             fusible = self.direction == "push" and self._can_fuse(frontier)
             if fusible and (yield from self._fuse(frontier, certain_push(situation), began)):
@@ -345,7 +350,7 @@ class Loop:
             head = stream.heads.view(stream.key)
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
-        skip = stream.skip
+        skip, behind = stream.skip, self._few_behind(stream, frontier)
         if rows is not None:
             with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
                 for view in arrivals:
@@ -353,7 +358,7 @@ class Loop:
                     kernels.relax_unsettled(view, state, stream.index, scalars)
                     view.record.kernel_seconds += time.perf_counter() - began
             return
-        with stream.views(kernels, state, frontier, scalars) as arrivals:
+        with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
             follows = cel.follows(stream)
             for view in cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals:
                 began = time.perf_counter()
@@ -363,6 +368,22 @@ class Loop:
                 else:
                     kernels.pull(view, state, frontier, (stream.index, self.out), scalars, skip)
                 view.record.kernel_seconds += time.perf_counter() - began
+                if behind is not None:
+                    view.record.predicted = None  # the guess was of what all rows have, not of this view
+                    self._expected = view.record, behind.requests
+
+    def _few_behind(self, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
+        """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
+
+        Once much more was read than expected, it is always counted.
+        """
+        now = self._now
+        if stream.direction != "pull" or now is None or now.link is None:
+            return None
+        if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
+            return None
+        read = reading(now.link, Progress(now.vertices, now.edges, now.unvisited, now.unexplored_edges), frontier)
+        return read if stream.few_behind(read) else None
 
     def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Push again from vertices that have become pending, on edges that were brought for this iteration only."""

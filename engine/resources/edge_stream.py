@@ -24,7 +24,7 @@ from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
-    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
+    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
+FEW_SECONDS = 5e-4  # of short requests behind row prefixes: counting them, and a plan, take as long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
 
@@ -128,22 +129,26 @@ class EdgeStream:
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
         rows: Demand | None = None,
+        behind: LinkReading | None = None,
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
         A task may reach over partitions that are not wanted, and may not be there: what is not of `only` is cut off.
-        rows: what is wanted in place of the frontier's rows (`unsettled`). However the block ends, nothing stays in
-        flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
+        rows: what is wanted in place of the frontier's rows (`unsettled`). behind: what a pull is expected to read
+        behind row prefixes, where that is too little to be counted (`few_behind`). However the block ends, nothing
+        stays in flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
         """
         began = time.perf_counter()
         queue, self._started = self._started, None
         if queue is None or not self.pipeline.has_started(queue):
             queue = None
             rates = self._begin(frontier if rows is None else None)
-            if rows is None:
-                demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
-            else:
+            if rows is not None:
                 demand, plan = rows, self.pipeline.plan(rows, rates)
+            elif behind is not None:
+                demand, plan = self._at_once(behind.rows, behind.edges, behind.requests, rates)
+            else:
+                demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
             self.plan_seconds = time.perf_counter() - began
         else:
             demand, plan = queue.demand, queue.plan
@@ -205,7 +210,8 @@ class EdgeStream:
         """The demand of this iteration and its plan; known: scalars and rates; only: of which partitions."""
         scalars, rates = known
         if only is None and self.slight(frontier):
-            return self._at_once(state, frontier, rates)
+            lines = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
+            return self._at_once(frontier.vertices, frontier.edges, lines, rates)
         demand = self._demand(kernels, state, frontier, scalars)
         if only is not None:
             demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
@@ -297,17 +303,23 @@ class EdgeStream:
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
-    def _at_once(self, state: VertexState, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
+    def few_behind(self, read: LinkReading) -> bool:
+        """Whether so little is expected behind row prefixes that counting it costs more than reading it in place."""
+        able = self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+        soon = float(self.feedback.given.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
+        return able and soon < FEW_SECONDS and self._is_pinned
+
+    def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
         table = self.directory.table
-        vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
-        vertices[0], edges[0] = frontier.vertices, frontier.edges
-        lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
-        demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
-        run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
+        counts = np.zeros((3, len(table)), dtype=np.int64)
+        counts[:, 0] = rows, edges, lines
+        vertices, wanted, read = counts
+        demand = Demand(self.key, vertices, wanted, read, wanted.astype(np.float64), None, self.with_weights)
+        run_bytes = np.float64(edges * self.edge_bytes / max(1, rows))
         cost = Cost(
-            link=float(line_seconds(np.float64(lines[0]), np.float64(frontier.vertices), run_bytes, rates)),
-            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges + frontier.vertices / rates.kernel_rows,
+            link=float(line_seconds(np.float64(lines), np.float64(rows), run_bytes, rates)),
+            kernel=rates.kernel_latency + edges / rates.kernel_edges + rows / rates.kernel_rows,
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 

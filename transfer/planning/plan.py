@@ -150,7 +150,8 @@ def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) ->
     for route in ("resident", "filter", "blocks"):
         if route in found and found[route][:, UNPACK].any():
             found[route] = found[route].copy()
-            found[route][:, KERNEL] += found[route][:, UNPACK]
+            waits = np.minimum(rates.unpack_latency, found[route][:, UNPACK])
+            found[route][:, KERNEL] += found[route][:, UNPACK] - waits
     return found
 
 
