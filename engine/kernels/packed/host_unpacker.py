@@ -19,9 +19,9 @@ class HostUnpacker:
     def unpack(self, request: UnpackRequest, stream: Stream) -> None:
         """As `Unpacker.unpack`; where chunks are not whole blocks, every block is decoded."""
         r = request
-        by_block = r.marks is not None and r.chunk_edges % ITEMS == 0
+        marks = ALL if r.marks is None or r.chunk_edges % ITEMS else r.marks
         store = PackedStore(r.words, r.first_word, r.starts, r.chunk_edges, r.edges)
-        target = UnpackTarget(r.out, r.first_edge, r.limit, r.marks if by_block else ALL)
+        target = UnpackTarget(r.out, r.first_edge, r.limit, marks)
         status = unpack_wanted(store, target, r.first_chunk, r.last_chunk, r.values)
         if status.any():
             self._flaw = r.first_chunk + int(np.flatnonzero(status)[-1])
