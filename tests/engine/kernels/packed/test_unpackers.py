@@ -128,7 +128,13 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("chunks", "blocks", "room", "most", "each"),
-    [(32, 1024, 660, 64, 52), (1, 1024, 660, 64, 2), (256, 1024, 660, 64, 64), (0, 1, 3, 8, 1), (9, 1 << 20, 3, 256, 256)],
+    [
+        (32, 1024, 660, 64, 52),
+        (1, 1024, 660, 64, 2),
+        (256, 1024, 660, 64, 64),
+        (0, 1, 3, 8, 1),
+        (9, 1 << 20, 3, 256, 256),
+    ],
 )
 def test_parts_fill_the_device(chunks: int, blocks: int, room: int, most: int, each: int) -> None:
     assert part_of(chunks, blocks, room, most) == each
