@@ -31,8 +31,9 @@ class Spent:
 
     busy: how long each of STAGES was at work. ideal: how long it would have been at this machine's rates, for stages
     with a known rate. moved: bytes that a stage read, decoded, gathered, moved over the link or unpacked to.
-    edges_bytes: of all edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host memory, and on the
-    device. passes: how often the edges were read from disk. linked: whether a device has memory of its own.
+    edges_bytes: of all edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host
+    memory, and on the device. passes: how often the edges were read from disk. linked: whether a device has memory of
+    its own.
     """
 
     seconds: float
@@ -125,8 +126,8 @@ def _link(spent: Spent, share: float) -> str:
 
 def _unpack(spent: Spent, share: float) -> str:
     return (
-        f"unpack-bound: the device unpacked edges {percent(share)} of the time; more device memory would hold them plain, "
-        "or --packed never would move more bytes and unpack none."
+        f"unpack-bound: the device unpacked edges {percent(share)} of the time; more device memory would hold them "
+        "plain, or --packed never would move more bytes and unpack none."
     )
 
 
