@@ -314,7 +314,8 @@ class EdgeStream:
         table = self.directory.table
         counts = np.zeros((3, len(table)), dtype=np.int64)
         counts[:, 0] = rows, edges, lines
-        demand = Demand(self.key, *counts, counts[1].astype(np.float64), None, self.with_weights)
+        vertices, active, read = counts
+        demand = Demand(self.key, vertices, active, read, active.astype(np.float64), None, self.with_weights)
         run_bytes = np.float64(edges * self.edge_bytes / max(1, rows))
         cost = Cost(
             link=float(line_seconds(np.float64(lines), np.float64(rows), run_bytes, rates)),
