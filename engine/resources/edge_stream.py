@@ -289,7 +289,7 @@ class EdgeStream:
         return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
 
     def _block_marks(self) -> Any:
-        """The bitmap of wanted blocks, None for plain edges, whole partitions, and chunks that are not whole blocks."""
+        """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
         unpacking = self.pipeline.staging.unpacking
         if unpacking is None or self.complete or self.chunk_edges % BLOCK:
             return None
@@ -314,8 +314,8 @@ class EdgeStream:
         table = self.directory.table
         counts = np.zeros((3, len(table)), dtype=np.int64)
         counts[:, 0] = rows, edges, lines
-        vertices, active, read = counts
-        demand = Demand(self.key, vertices, active, read, active.astype(np.float64), None, self.with_weights)
+        vertices, wanted, read = counts
+        demand = Demand(self.key, vertices, wanted, read, wanted.astype(np.float64), None, self.with_weights)
         run_bytes = np.float64(edges * self.edge_bytes / max(1, rows))
         cost = Cost(
             link=float(line_seconds(np.float64(lines), np.float64(rows), run_bytes, rates)),

@@ -57,12 +57,14 @@ def packing(
         edges = chunks * layouts[0].chunk_edges
         sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
         total, longest = int(sizes.sum()), 4 * int(sizes.max())
-        staged = UNPACKED_SLABS * edges * edge_bytes + buffers * longest
+        together = wish.combine if budget is None else 1
+        staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest)
         held = None
         if budget is not None and host == 1:
             held = PackedHost(total, True, 0, 0, 2, spare=1 << 40 if room else 0)
         elif budget is not None:
             held = PackedHost(int((host or 0) * total), False, 3, 3 * longest, 2)
-        return PackedBudget(edges, buffers, int(share * total) if wish.cached else 0, staged, held)
+        words = int(share * total) if wish.cached else 0
+        return PackedBudget(edges, buffers, words, staged, together, held)
 
     patch.setattr(packed_edges, "divide_packed_budget", divide)

@@ -1,7 +1,8 @@
 """Device functions with which a warp writes the values of one block of a payload.
 
-What a block has in memory is copied to shared memory, whole lines of 128 bytes at a time; the high bits of exceptions
-are put beside it; and differences are added up with shuffles, neighboring values by neighboring threads.
+A thread takes a row, eight neighboring values. It adds up their differences, the warp's threads add up those of all
+rows, and the values change places in shared memory so that neighboring threads write neighboring ones. The high bits of
+exceptions reach the threads through the same memory.
 """
 
 from __future__ import annotations
@@ -12,170 +13,149 @@ import numpy as np
 from penstock.engine.kernels.cuda.driver import cuda, device
 from penstock.engine.kernels.packed.payload_blocks import (
     LOW5,
-    ONE,
     U32,
     WORD_BITS,
-    ZERO,
     exceptions_of,
     high_width_of,
     width_of,
 )
-from penstock.engine.kernels.packed.warp import ALL, LAST, WARP, added, make_running_sums, sync_warp
+from penstock.engine.kernels.packed.rows import (
+    is_over,
+    largest_of,
+    load_rows,
+    make_add_before,
+    make_add_room,
+    make_add_steps,
+    make_add_up,
+    make_below,
+    make_put_room,
+    make_residuals,
+)
+from penstock.engine.kernels.packed.warp import ALL_OF, LAST, WARP, make_added, make_sum_before, sync_warp
 from penstock.storage.encoding.payload import BLOCK as ITEMS
-from penstock.storage.encoding.payload import LANES
+from penstock.storage.encoding.payload import LANES, ROWS
 
+TURNS = ROWS // WARP
 STEPS = ITEMS // WARP
-LANE_BITS = np.int64(3)
-LOW, TWO, THREE, FOUR, FIVE, EIGHT = (np.uint32(number) for number in (31, 2, 3, 4, 5, 8))
-NONE = np.uint64(0)
+LANE_BITS = np.uint32(3)
+BYTE_BITS = np.int64(3)
+LOW = np.uint32(31)
 BIT = np.uint64(1)
-LOW32 = np.uint64(0xFFFFFFFF)
+ZERO32, WHOLE = np.int32(0), np.int32(ITEMS)
+PAD_BITS = {np.uint32: np.uint32(5), np.uint64: np.uint32(4)}
+"""Of so many items (as a power of 2) in shared memory the last is followed by one that is not used: no two threads that
+read or write at once are at the same bank."""
 
 
-@device
-def copy_words(words, at, count, skew, target, base):  # type: ignore[no-untyped-def]
-    """target[base:base + count] = words[at:at + count], line by line; count > 0. All threads of the warp call it.
-
-    Threads that have no word of their own copy the first or the last once more, so that no load waits for a branch.
-    """
-    last = count - ONE
-    i = np.int64(cuda.threadIdx.x & LAST) - ((at + skew) & np.int64(LAST))
-    while i <= last:
-        i0 = max(ZERO, i)
-        i1 = max(ZERO, min(last, i + np.int64(WARP)))
-        i2 = max(ZERO, min(last, i + np.int64(2 * WARP)))
-        i3 = max(ZERO, min(last, i + np.int64(3 * WARP)))
-        word0 = words[np.uint64(at + i0)]
-        word1 = words[np.uint64(at + i1)]
-        word2 = words[np.uint64(at + i2)]
-        word3 = words[np.uint64(at + i3)]
-        target[np.uint64(base + i0)] = word0
-        target[np.uint64(base + i1)] = word1
-        target[np.uint64(base + i2)] = word2
-        target[np.uint64(base + i3)] = word3
-        i += np.int64(4 * WARP)
+def room_of(kind: Any) -> int:
+    """Items of a warp in shared memory."""
+    return ITEMS + (ITEMS >> int(PAD_BITS[kind]))
 
 
-@device
-def window(staged, word, apart, bit):  # type: ignore[no-untyped-def]
-    """Bits from `bit` & 31 of staged[word] on, 32 or more, those above from staged[word + apart]; uint64."""
-    low, high = staged[np.uint64(word)], staged[np.uint64(word + np.int64(apart))]
-    return (np.uint64(low) | (np.uint64(high) << U32)) >> np.uint64(bit & LOW5)
+def make_place_of(kind: Any) -> Any:
+    """Device function: where value i (uint32) of a block is in the room that begins at `base`."""
+    pad_bits = PAD_BITS[kind]
+
+    @device
+    def place_of(base, i):  # type: ignore[no-untyped-def]
+        return np.uint32(base + i + (i >> pad_bits))
+
+    return place_of
 
 
 def make_patch(kind: Any) -> Any:
-    """Device function: highs[base:base + ITEMS] = what exceptions add to a block's residuals; a warp calls it."""
+    """Device function: fill a warp's room with what exceptions add to each residual of a block; the warp calls it.
+
+    at: index in `words` of the exceptions' positions.
+    """
+    place_of, modulus = make_place_of(kind), ALL_OF[kind]
+    put_room = make_put_room(kind)
+    nothing = (kind(0),) * LANES
 
     @device
-    def patch(staged, at, description, highs, base):  # type: ignore[no-untyped-def]
-        lane = np.int64(cuda.threadIdx.x & LAST)
+    def patch(words, at, description, room, base):  # type: ignore[no-untyped-def]
+        lane = np.uint32(cuda.threadIdx.x & LAST)
         width, high_width = np.uint64(width_of(description)), high_width_of(description)
         exceptions = exceptions_of(description)
-        for number in range(STEPS):
-            highs[np.uint64(base + np.int64(number * WARP) + lane)] = kind(0)
+        for turn in range(TURNS):
+            put_room(room, place_of(base, np.uint32((lane + np.uint32(turn * WARP)) << LANE_BITS)), nothing)
         sync_warp()
         mask = (BIT << np.uint64(high_width)) - BIT
         after = at + ((exceptions + np.int64(3)) >> np.int64(2))
-        i = lane
+        i = np.int64(lane)
         while i < exceptions:
-            position = window(staged, at + (i >> np.int64(2)), 0, i << LANE_BITS) & np.uint64(255)
-            bit = i * high_width
-            high = window(staged, after + (bit >> WORD_BITS), 1, bit) & mask
-            highs[np.uint64(base) + position] = kind((high << width) & ALL)
+            four, bit = words[np.uint64(at + (i >> np.int64(2)))], i * high_width
+            place = np.uint64(after + (bit >> WORD_BITS))
+            high = np.uint64(words[place]) | (np.uint64(words[place + np.uint64(1)]) << U32)
+            high = (high >> np.uint64(bit & LOW5)) & mask
+            position = np.uint32((four >> np.uint32((i << BYTE_BITS) & LOW5)) & np.uint32(ITEMS - 1))
+            room[place_of(base, position)] = kind((high << width) & modulus)
             i += np.int64(WARP)
         sync_warp()
 
     return patch
 
 
-@device
-def residual(staged, base, bit, low_bits):  # type: ignore[no-untyped-def]
-    """The bits `low_bits` from bit number `bit` of a lane on, of which staged[base] is the first word; all uint32."""
-    word = np.uint32(base + ((bit >> FIVE) << THREE))
-    low, high = staged[word], staged[np.uint32(word + EIGHT)]
-    return np.uint32(((np.uint64(low) | (np.uint64(high) << U32)) >> np.uint64(bit & LOW)) & np.uint64(low_bits))
-
-
-def make_residuals(kind: Any) -> Any:
-    """Device function: four values of each thread less the first id: residual and step, WARP values apart.
-
-    first: the number of the thread's first one. bit: where it is in its lane.
-    """
-    modulus = LOW32 if kind is np.uint32 else ALL
+def make_store(kind: Any, out_kind: Any) -> Any:
+    """Device function: a warp writes what is in its room to out[place:], less what is not to be written."""
+    place_of = make_place_of(kind)
 
     @device
-    def residuals(rooms, places, first, bit, widths, step):  # type: ignore[no-untyped-def]
-        (staged, highs), (base, room), (low_bits, apart, patched) = rooms, places, widths
-        a = np.uint64(residual(staged, base, bit, low_bits))
-        b = np.uint64(residual(staged, base, np.uint32(bit + apart), low_bits))
-        c = np.uint64(residual(staged, base, np.uint32(bit + TWO * apart), low_bits))
-        d = np.uint64(residual(staged, base, np.uint32(bit + THREE * apart), low_bits))
-        if patched:
-            a |= np.uint64(highs[np.uint32(room + first)])
-            b |= np.uint64(highs[np.uint32(room + first + np.uint32(WARP))])
-            c |= np.uint64(highs[np.uint32(room + first + np.uint32(2 * WARP))])
-            d |= np.uint64(highs[np.uint32(room + first + np.uint32(3 * WARP))])
-        return (
-            kind(added(a, step) & modulus),
-            kind(added(b, step) & modulus),
-            kind(added(c, step) & modulus),
-            kind(added(d, step) & modulus),
-        )
+    def store(room, base, out, written):  # type: ignore[no-untyped-def]
+        low, high, place, _ = written
+        lane = np.uint32(cuda.threadIdx.x & LAST)
+        place += np.int64(lane)
+        if low == ZERO32 and high == WHOLE:
+            for step in range(STEPS):
+                i = np.uint32(lane + np.uint32(step * WARP))
+                out[np.uint64(place + np.int64(step * WARP))] = out_kind(room[place_of(base, i)])
+        else:
+            for step in range(STEPS):
+                i = np.uint32(lane + np.uint32(step * WARP))
+                if low <= np.int32(i) < high:
+                    out[np.uint64(place + np.int64(step * WARP))] = out_kind(room[place_of(base, i)])
 
-    return residuals
-
-
-def make_put(out_kind: Any, differences: bool) -> Any:
-    """Device function: out[place] = value, if number i of the block is to be written; whether it is an id too large."""
-
-    @device
-    def put(out, place, value, i, written):  # type: ignore[no-untyped-def]
-        low, high, _, limit = written
-        if i < low or i >= high:
-            return False
-        over = differences and np.uint64(value) >= limit
-        out[np.uint64(place)] = out_kind(0) if over else out_kind(value)
-        return over
-
-    return put
+    return store
 
 
 def make_write_block(kind: Any, out_kind: Any, differences: bool) -> Any:
     """Device function: a warp writes the values of one block; returns whether this thread met an id too large.
 
-    places: of the block's data in `staged`, of what its exceptions add in `highs`. head: first id, step, mask of an
-    id. written: which of its values are written, from where in `out` on, below which limit.
+    at: where the block's data begins in `words`. head: first id, step, mask of an id. written: values [low, high) of
+    the block are written, where value 0 would be in `out`, the limit. base: where the warp's room begins in `room`.
     """
-    running_sums, residuals, put = make_running_sums(kind), make_residuals(kind), make_put(out_kind, differences)
-    modulus = LOW32 if kind is np.uint32 else ALL
+    add_steps, add_up, add_before = make_add_steps(kind), make_add_up(kind), make_add_before(kind)
+    add_room, put_room, below, added = make_add_room(kind), make_put_room(kind), make_below(kind), make_added(kind)
+    patch, store, place_of = make_patch(kind), make_store(kind, out_kind), make_place_of(kind)
+    sum_before, residuals = make_sum_before(kind), make_residuals(kind)
 
     @device
-    def write_block(rooms, places, description, head, out, written):  # type: ignore[no-untyped-def]
+    def write_block(words, at, description, head, room, base, out, written):  # type: ignore[no-untyped-def]
         carry, step, mask = head
-        base, room = places
-        lane = np.uint32(cuda.threadIdx.x & LAST)
-        width = np.uint32(width_of(description))
-        low_bits, rows = np.uint32((BIT << np.uint64(width)) - BIT), np.uint32(width * np.uint32(WARP // LANES))
-        widths = low_bits, rows, exceptions_of(description) > ZERO
-        place = np.int64(written[2]) + np.int64(lane)
-        bit, i, over = np.uint32((lane >> THREE) * width), np.int32(lane), False
-        places = np.uint32(base + (lane & np.uint32(LANES - 1))), room
-        for _ in range(STEPS // 4):
-            a, b, c, d = residuals(rooms, places, np.uint32(i), bit, widths, step)
+        low, high, _, limit = written
+        width, patched, over = np.uint32(width_of(description)), exceptions_of(description) > 0, False
+        low_bits = np.uint32((BIT << np.uint64(width)) - BIT)
+        for turn in range(TURNS):
+            row = np.uint32(np.uint32(cuda.threadIdx.x & LAST) + np.uint32(turn * WARP))
+            bit, own = np.uint32(row * width), place_of(base, np.uint32(row << LANE_BITS))
+            one, other = load_rows(words, at, bit, width)
+            if patched and turn == 0:
+                patch(words, at + np.int64(LANES) * np.int64(width), description, room, base)
+            values = residuals(one, other, np.uint32(bit & LOW), low_bits)
+            values = add_steps(add_room(room, own, values) if patched else values, step)
             if differences:
-                a, b, c, d, whole = running_sums(a if i > 0 else kind(0), b, c, d)
-                a = kind(added(carry, np.uint64(a)) & mask)
-                b = kind(added(carry, np.uint64(b)) & mask)
-                c = kind(added(carry, np.uint64(c)) & mask)
-                d = kind(added(carry, np.uint64(d)) & mask)
-                carry = added(carry, np.uint64(whole)) & modulus
-            over |= put(out, place, a, i, written)
-            over |= put(out, place + np.int64(WARP), b, i + np.int32(WARP), written)
-            over |= put(out, place + np.int64(2 * WARP), c, i + np.int32(2 * WARP), written)
-            over |= put(out, place + np.int64(3 * WARP), d, i + np.int32(3 * WARP), written)
-            bit = np.uint32(bit + FOUR * rows)
-            i = np.int32(i + np.int32(4 * WARP))
-            place += np.int64(4 * WARP)
+                values = add_up(values, row == np.uint32(0))
+                before, whole = sum_before(values[7])
+                values = add_before(values, added(carry, before), mask)
+                carry = added(carry, whole)
+                if np.uint64(largest_of(values)) >= limit:
+                    first = np.int32(row << LANE_BITS)
+                    over |= is_over(values, limit, first, low, high)
+                    values = below(values, limit)
+            put_room(room, own, values)
+        sync_warp()
+        store(room, base, out, written)
+        sync_warp()
         return over
 
     return write_block

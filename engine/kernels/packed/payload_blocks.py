@@ -1,4 +1,4 @@
-"""Which blocks a payload has and which of them are wanted, found by the threads of a CUDA block.
+"""What a payload says about its blocks, and which of them are wanted.
 
 Nothing that a payload says is believed: sizes that do not fit its own length, or the array that it is in, make it
 malformed. `storage/encoding/bitpack.py` has the layout.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import is_marked
-from penstock.engine.kernels.cuda.driver import BLOCK, cuda, device
-from penstock.engine.kernels.packed.warp import WARP, WARPS, running_sum
+from penstock.engine.kernels.cuda.driver import cuda, device
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.storage.encoding.payload import HEADER_WORDS, LANES
 
@@ -57,59 +56,26 @@ def size_of(description):  # type: ignore[no-untyped-def]
 
 
 @device
-def end_of_data(words, begin, length, items, kind):  # type: ignore[no-untyped-def]
-    """Where the data of the last block ends in a payload of `length` words at words[begin]; 0 if it cannot be one.
+def may_be_payload(words, begin, length, blocks, id_words):  # type: ignore[no-untyped-def]
+    """Whether `length` words at words[begin] have room for what a payload of so many blocks has besides their data."""
+    least = np.int64(HEADER_WORDS) + blocks * (id_words + id_words + ONE) + np.int64(LANES)
+    return begin >= ZERO and least <= length <= LONGEST and begin + length <= words.shape[0]
 
-    kind: words of an id; VALUES or 0.
+
+@device
+def end_of_data(header, length, items, kind):  # type: ignore[no-untyped-def]
+    """Where the data of the last block ends in a payload of `length` words with this header; 0 if it cannot be one.
+
+    header: its four words (int64). kind: words of an id; VALUES or 0.
     """
     id_words, values = kind
     blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
-    data = np.int64(HEADER_WORDS) + blocks * (id_words + id_words + ONE)
-    if begin < ZERO or length < data + np.int64(LANES) or length > LONGEST or begin + length > words.shape[0]:
+    said, id_bits, said_blocks, end = header
+    id_bits -= values
+    least = np.int64(HEADER_WORDS) + blocks * (id_words + id_words + ONE)
+    if said != items or said_blocks != blocks or id_bits < ONE or id_bits > np.int64(32) * id_words:
         return ZERO
-    if np.int64(words[np.uint64(begin)]) != items or np.int64(words[np.uint64(begin + np.int64(2))]) != blocks:
-        return ZERO
-    id_bits = np.int64(words[np.uint64(begin + ONE)]) - values
-    end = np.int64(words[np.uint64(begin + np.int64(3))])
-    if id_bits < ONE or id_bits > np.int64(32) * id_words or end < data or end > length - np.int64(LANES):
-        return ZERO
-    return end
-
-
-@device
-def sum_up(value):  # type: ignore[no-untyped-def]
-    """The sum of a CUDA block's values (int64, >= 0) up to this thread's; all threads call it, once a kernel."""
-    totals = cuda.shared.array(WARPS, np.int64)
-    warp = cuda.threadIdx.x // WARP
-    mine, whole = running_sum(value)
-    totals[warp] = whole
-    cuda.syncthreads()
-    before = ZERO
-    for other in range(warp):
-        before += totals[other]
-    return before + mine
-
-
-@device
-def find_blocks(words, at, data, part, table):  # type: ignore[no-untyped-def]
-    """table[k - low] = description << 32 | where the data of block k begins, for the blocks of a part [low, high).
-
-    at: index of the first description. data: where the data of block 0 begins. All threads of the CUDA block call it.
-    """
-    low, high = part
-    each = (high + np.int64(BLOCK - 1)) // np.int64(BLOCK)
-    first = min(high, np.int64(cuda.threadIdx.x) * each)
-    last = min(high, first + each)
-    size = ZERO
-    for k in range(first, last):
-        size += size_of(np.int64(words[np.uint64(at + k)]))
-    place = data + sum_up(size) - size
-    for k in range(first, last):
-        description = np.int64(words[np.uint64(at + k)])
-        if k >= low:
-            table[np.uint64(k - low)] = (np.uint64(description) << U32) | np.uint64(min(place, LONGEST))
-        place += size_of(description)
-    cuda.syncthreads()
+    return end if least <= end <= length - np.int64(LANES) else ZERO
 
 
 @device

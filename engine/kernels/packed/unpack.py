@@ -1,15 +1,13 @@
 """Kernels that decode payloads on a GPU: a warp takes a block of 256 values (`storage/encoding/bitpack.py`).
 
-A CUDA block takes a part of a chunk: neighboring blocks. Where the data of each begins is not stored: its threads add
-up the sizes that the descriptions of all blocks before give, 4 bytes for 256 edges. Then each of its warps decodes a
-block at a time (`block_values.py`); lines are read whole and once, as host memory is best read over a link.
+A CUDA block takes a part of a chunk: neighboring blocks. Its threads make a table of those that are wanted
+(`part_table.py`), then each of its warps decodes a block at a time (`block_values.py`).
 
 A malformed block's values are 0, and so are ids that are not below the limit, so that no kernel follows them; both are
 flagged. Nothing is read outside of a payload or written outside of `out`.
 
     shape = first chunk, edges of a chunk, edges of the adjacency, blocks of a part, parts of a chunk, all parts
-    place = word and edge of the adjacency that words[0] and out[0] are, limit, words of its line before words[0]
-    payload = where it begins in `words`, its blocks, where their data ends (0: malformed), words before words[0]
+    place = word and edge of the adjacency that words[0] and out[0] are, limit
 """
 
 from __future__ import annotations
@@ -20,86 +18,37 @@ from typing import Any
 import numba
 import numpy as np
 from penstock.engine.kernels.cuda.driver import DeviceKernel, cuda, device, kernel
-from penstock.engine.kernels.packed.block_values import LOW32, NONE, copy_words, make_patch, make_write_block
-from penstock.engine.kernels.packed.payload_blocks import (
-    BLOCK_BITS,
-    ONE,
-    U32,
-    ZERO,
-    end_of_data,
-    exceptions_of,
-    find_blocks,
-    is_wanted,
-    size_of,
-    wanted_part,
-    width_of,
-)
-from penstock.engine.kernels.packed.warp import ALL, LAST, WARP, WARPS, sync_warp
+from penstock.engine.kernels.packed.block_values import make_write_block, room_of
+from penstock.engine.kernels.packed.part_table import BAD, MOST_BLOCKS, NUMBER_BITS, make_find_blocks
+from penstock.engine.kernels.packed.payload_blocks import BLOCK_BITS, ONE, ZERO, wanted_part, width_of
+from penstock.engine.kernels.packed.warp import LAST, WARP, WARPS
 from penstock.storage.encoding.payload import BLOCK as ITEMS
-from penstock.storage.encoding.payload import HEADER_WORDS, LANES, VALUES
 
-MOST_BLOCKS = 1024
-"""Blocks of a part at most: those of a chunk of 2^18 edges."""
-MOST_WORDS = LANES * 32 + ITEMS // 4 + ITEMS
-"""Words of a block's data: lanes, positions, high bits."""
-ROOM = MOST_WORDS + LANES
-"""Of a warp in shared memory; what takes bits out may touch the words after the last, and does not use them."""
-ROOMS = WARPS * ROOM
-HIGHS = WARPS * ITEMS
 AT_ONCE = 5
-"""CUDA blocks that a multiprocessor has registers for: 48 a thread, none spilled (32-bit ids); each takes 35 KiB."""
+"""CUDA blocks that a multiprocessor has registers for: 48 a thread."""
+DESCRIPTION = np.uint32((1 << 24) - 1)
 
 
-def make_id_at(wide: bool) -> Any:
-    """Device function: number k of the first ids, or of the steps, that begin at words[at]; uint64."""
+@device
+def part_of_chunk(part, shape):  # type: ignore[no-untyped-def]
+    """Of part number `part` of a launch: its chunk, the chunk's first edge and items, the part's blocks [low, high)."""
+    first_chunk, chunk_edges, edges, each, parts, _ = shape
+    chunk = first_chunk + part // parts
+    first = chunk * chunk_edges
+    items = min(chunk_edges, edges - first)
+    blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
+    low = min(blocks, part % parts * each)
+    return chunk, first, items, low, min(blocks, low + each)
 
-    @device
-    def id_at(words, at, k):  # type: ignore[no-untyped-def]
-        if wide:
-            place = np.uint64(at + k + k)
-            return np.uint64(words[place]) | (np.uint64(words[place + np.uint64(1)]) << U32)
-        return np.uint64(words[np.uint64(at + k)])
 
-    return id_at
-
-
-def make_decode_block(kind: Any, out_kind: Any, differences: bool) -> Any:
-    """Device function: a warp decodes block k of a payload, of table entry `entry`; returns whether all is well.
-
-    written: as `write_block`'s; it writes zeros where the block is malformed.
-    """
-    wide, id_words = kind is np.uint64, np.int64(2 if kind is np.uint64 else 1)
-    id_at, patch, write_block = make_id_at(wide), make_patch(kind), make_write_block(kind, out_kind, differences)
-
-    @device
-    def decode_block(words, payload, k, entry, rooms, out, written):  # type: ignore[no-untyped-def]
-        begin, blocks, end, skew = payload
-        warp = np.int64(cuda.threadIdx.x // WARP)
-        base, room = warp * np.int64(ROOM), warp * np.int64(ITEMS)
-        at, description = np.int64(entry & LOW32), np.int64(entry >> U32)
-        after = at + size_of(description)
-        if after > end or (k == blocks - ONE and after != end):
-            low, high, place, _ = written
-            i = low + np.int64(cuda.threadIdx.x & LAST)
-            while i < high:
-                out[np.uint64(place + i)] = out_kind(0)
-                i += np.int64(WARP)
-            return False
-        first, mask = NONE, LOW32
-        if differences:
-            first = id_at(words, begin + np.int64(HEADER_WORDS), k)
-            mask = ALL >> (np.uint64(64) - np.uint64(words[np.uint64(begin + ONE)]))
-        step = id_at(words, begin + np.int64(HEADER_WORDS) + blocks * id_words, k)
-        if after > at:
-            copy_words(words, begin + at, after - at, skew, rooms[0], base)
-        sync_warp()
-        if exceptions_of(description) > ZERO:
-            patch(rooms[0], base + np.int64(LANES) * width_of(description), description, rooms[1], room)
-        over = write_block(rooms, (np.uint32(base), np.uint32(room)), description, (first, step, mask), out, written)
-        sync_warp()
-        return not over
-
-    return decode_block
+@device
+def write_zeros(out, written, zero):  # type: ignore[no-untyped-def]
+    """A warp writes the zeros of a malformed block."""
+    low, high, place, _ = written
+    i = low + np.int32(cuda.threadIdx.x & LAST)
+    while i < high:
+        out[np.uint64(place + np.int64(i))] = zero
+        i = np.int32(i + np.int32(WARP))
 
 
 def make_unpack(out_kind: Any, differences: bool) -> DeviceKernel:
@@ -108,44 +57,49 @@ def make_unpack(out_kind: Any, differences: bool) -> DeviceKernel:
     flaws int64[1]: the number of a chunk that is malformed, or has an id that is not below the limit, plus 1.
     """
     kind = np.uint64 if out_kind is np.uint64 else np.uint32
-    decode_block = make_decode_block(kind, out_kind, differences)
-    id_words, values = np.int64(2 if kind is np.uint64 else 1), np.int64(0 if differences else VALUES)
-    kind_type = numba.from_dtype(np.dtype(kind))
+    find_blocks, write_block = make_find_blocks(kind, differences), make_write_block(kind, out_kind, differences)
+    kind_type, room_items = numba.from_dtype(np.dtype(kind)), room_of(kind)
+    rooms = WARPS * room_items
 
     def unpack(words, starts, shape, place, out, marked, marks, flaws):  # type: ignore[no-untyped-def]
-        table = cuda.shared.array(MOST_BLOCKS, numba.uint64)
-        staged = cuda.shared.array(ROOMS, numba.uint32)
-        highs = cuda.shared.array(HIGHS, kind_type)
-        first_chunk, chunk_edges, edges, each, parts, total = shape
-        first_word, first_edge, limit, skew = place
-        part = np.int64(cuda.blockIdx.x)
-        while part < total:
-            chunk = first_chunk + part // parts
-            first = chunk * chunk_edges
-            items = min(chunk_edges, edges - first)
-            blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
-            low = min(blocks, part % parts * each)
-            high = min(blocks, low + each)
+        places = cuda.shared.array(MOST_BLOCKS, numba.uint32)
+        descriptions = cuda.shared.array(MOST_BLOCKS, numba.uint32)
+        firsts = cuda.shared.array(MOST_BLOCKS, kind_type)
+        steps = cuda.shared.array(MOST_BLOCKS, kind_type)
+        room = cuda.shared.array(rooms, kind_type)
+        first_word, first_edge, limit = place
+        warp = np.uint32(cuda.threadIdx.x // WARP)
+        base, part = np.uint32(warp * np.uint32(room_items)), np.int64(cuda.blockIdx.x)
+        while part < shape[5]:
+            chunk, first, items, low, high = part_of_chunk(part, shape)
             if marked and low < high:
                 low, high = wanted_part(marks, first, low, high)
             if low < high:
                 begin = starts[np.uint64(chunk)] - first_word
                 length = starts[np.uint64(chunk + ONE)] - starts[np.uint64(chunk)]
-                end = end_of_data(words, begin, length, items, (id_words, values))
-                if end > ZERO:
-                    descriptions = np.int64(HEADER_WORDS) + np.int64(2) * blocks * id_words
-                    find_blocks(words, begin + descriptions, descriptions + blocks, (low, high), table)
-                k = low + np.int64(cuda.threadIdx.x // WARP)
-                while k < high:
-                    at = first + (k << BLOCK_BITS)
-                    count = min(np.int64(ITEMS), first + items - at)
-                    if not marked or is_wanted(marks, at, at + count):
-                        here = at - first_edge
-                        written = max(ZERO, -here), min(count, np.int64(out.shape[0]) - here), here, limit
-                        entry = table[np.uint64(k - low)] if end > ZERO else LOW32
-                        if not decode_block(words, (begin, blocks, end, skew), k, entry, (staged, highs), out, written):
+                payload = begin, length, items, (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
+                table, wanted = (places, descriptions, firsts, steps), (marked, marks, first)
+                count, mask = find_blocks(words, payload, (low, high), wanted, table)
+                entry = warp
+                while entry < count:
+                    described = descriptions[entry]
+                    description = np.int64(described & DESCRIPTION)
+                    at = (low + np.int64(described >> NUMBER_BITS)) << BLOCK_BITS
+                    here, size = first + at - first_edge, np.int64(ITEMS)
+                    written = (
+                        np.int32(min(size, max(ZERO, -here))),
+                        np.int32(max(ZERO, min(min(size, items - at), np.int64(out.shape[0]) - here))),
+                        here,
+                        limit,
+                    )
+                    if width_of(description) == BAD:
+                        write_zeros(out, written, out_kind(0))
+                        flaws[0] = chunk + ONE
+                    else:
+                        head, data = (firsts[entry], steps[entry], mask), begin + np.int64(places[entry])
+                        if write_block(words, data, description, head, room, base, out, written):
                             flaws[0] = chunk + ONE
-                    k += np.int64(WARPS)
+                    entry = np.uint32(entry + np.uint32(WARPS))
             cuda.syncthreads()
             part += np.int64(cuda.gridDim.x)
 

@@ -16,6 +16,8 @@ LAST = WARP - 1
 _EVERYONE = 0xFFFFFFFF
 _SIGNED: dict[Any, Any] = {np.uint32: np.int32, np.uint64: np.int64}
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL_OF: dict[Any, Any] = {np.uint32: np.uint64(0xFFFFFFFF), np.uint64: ALL}
+"""The largest number of a type, as uint64."""
 
 
 @device
@@ -43,60 +45,51 @@ running_sum = _running_sum_in_turns if SIMULATED else _running_sum
 """The sum of a warp's values (int64) up to and with this thread's, and that of all. All threads of the warp call it."""
 
 
-def make_running_sums(kind: Any) -> Any:
-    """Device function: for four values (uint32 or uint64) of each thread of a warp, running sums, and that of all.
+def make_sum_before(kind: Any) -> Any:
+    """Device function: of a value (uint32 or uint64) of each thread of a warp, the sum before this thread's, and all.
 
-    They run over the first values of all threads, then over their second ones, and so on; modulo. Returned are those up
-    to and with each of the four, and the last. All threads of the warp call it.
+    Modulo. All threads of the warp call it.
     """
     signed = _SIGNED[kind]
 
     @device
-    def running_sums(a, b, c, d):  # type: ignore[no-untyped-def]
+    def sum_before(value):  # type: ignore[no-untyped-def]
         lane = np.int32(cuda.threadIdx.x) & np.int32(LAST)
-        a, b, c, d = signed(a), signed(b), signed(c), signed(d)
+        own = signed(value)
+        whole = own
         step = np.int32(1)
         while step < WARP:
-            p = cuda.shfl_up_sync(_EVERYONE, a, step)
-            q = cuda.shfl_up_sync(_EVERYONE, b, step)
-            r = cuda.shfl_up_sync(_EVERYONE, c, step)
-            s = cuda.shfl_up_sync(_EVERYONE, d, step)
+            other = cuda.shfl_up_sync(_EVERYONE, whole, step)
             if lane >= step:
-                a, b, c, d = signed(a + p), signed(b + q), signed(c + r), signed(d + s)
+                whole = signed(whole + other)
             step = np.int32(step * 2)
-        b = signed(b + cuda.shfl_sync(_EVERYONE, a, LAST))
-        d = signed(d + cuda.shfl_sync(_EVERYONE, c, LAST))
-        before = cuda.shfl_sync(_EVERYONE, b, LAST)
-        c, d = signed(c + before), signed(d + before)
-        return kind(a), kind(b), kind(c), kind(d), kind(cuda.shfl_sync(_EVERYONE, d, LAST))
+        return kind(signed(whole - own)), kind(cuda.shfl_sync(_EVERYONE, whole, LAST))
 
     @device
-    def running_sums_in_turns(*values):  # type: ignore[no-untyped-def]
-        box = cuda.shared.array((4, BLOCK), np.uint64)
-        lane = cuda.threadIdx.x
+    def sum_before_in_turns(value):  # type: ignore[no-untyped-def]
+        box = cuda.shared.array(BLOCK, np.uint64)
         cuda.syncthreads()
-        box[:, lane] = values
+        box[cuda.threadIdx.x] = value
         cuda.syncthreads()
-        listed = [int(value) for value in box.ravel()]
-        cuda.syncthreads()
-        sums = [sum(listed[: BLOCK * part + lane + 1]) for part in range(4)] + [sum(listed)]
-        return tuple(kind(np.uint64(one & int(ALL))) for one in sums)
+        listed = [int(one) for one in box]
+        sums = sum(listed[: cuda.threadIdx.x]), sum(listed)
+        return tuple(kind(np.uint64(one & int(ALL)) & ALL_OF[kind]) for one in sums)
 
-    return running_sums_in_turns if SIMULATED else running_sums
-
-
-def _added(one: Any, other: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return one + other
+    return sum_before_in_turns if SIMULATED else sum_before
 
 
-@device
-def _added_here(one, other):  # type: ignore[no-untyped-def]
-    return one + other
+def make_added(kind: Any) -> Any:
+    """Device function: the sum of two uint32 or uint64, modulo."""
 
+    @device
+    def added(one, other):  # type: ignore[no-untyped-def]
+        return kind(one + other)
 
-added = device(_added) if SIMULATED else _added_here
-"""The sum of two uint64, modulo 2^64."""
+    @device
+    def added_in_python(one, other):  # type: ignore[no-untyped-def]
+        return kind(int(one) + int(other) & int(ALL_OF[kind]))
+
+    return added_in_python if SIMULATED else added
 
 
 @device

@@ -117,6 +117,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, str, dict[str, Any], tuple[int, in
         "route": draw(st.sampled_from(["auto", "filter", "blocks"] if count > 8 * chunk else ["auto", "filter"])),
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
         "priority": draw(st.booleans()),
+        "combine": draw(st.integers(1, 4)),
         "residency": draw(st.sampled_from(["value", "none"])),
         "local_rounds": draw(st.integers(0, 2)),
         "threads": draw(st.integers(1, 2)),
