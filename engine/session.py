@@ -424,7 +424,8 @@ class Session:
             capability = driver.capability()
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
-        job = KernelJob(asks.program, tuple(asks.directions), asks.apart, dtype, weights, threads, capability)
+        run = tuple(asks.directions), asks.apart, dtype, weights, threads
+        job = KernelJob(asks.program, *run, capability, self.config.packed != "never")
         announce(job, self.config.memory_bytes)
 
     @staticmethod

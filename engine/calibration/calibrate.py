@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.calibration import probes as timing
 from penstock.engine.calibration.material import Material, machine_facts
+from penstock.engine.calibration.unpack_probe import unpack_rates
 from penstock.engine.kernels.host.probes import HostProbes, Probes
+from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample, doublings
@@ -137,6 +139,8 @@ def calibrate(
     with _probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda") as probes:
         arena = _measure_device(device, probes, effort, found)
     if not device.reads_host:
+        _measure_unpacking(device, effort, found, cuda_kernels=cuda_kernels)
+    if not device.reads_host:
         _measure_storage(material, effort, found)
     found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(HostDevice(), arena, effort.each, found.clock))
     disk = found.tables.pop("disk", ())
@@ -168,9 +172,13 @@ def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Iterator[Pro
         probes.close()
 
 
+def _arena_bytes(device: Device, effort: Effort) -> int:
+    return min(effort.arena_bytes, _power_below(effort.arena_bytes, device.memory_bytes))
+
+
 def _measure_device(device: Device, probes: Probes, effort: Effort, found: _Found) -> NDArray[np.uint32]:
     """Copies, lines in place, the pull and its launch: whatever runs between the arena and the device."""
-    clock, size = found.clock, min(effort.arena_bytes, _power_below(effort.arena_bytes, device.memory_bytes))
+    clock, size = found.clock, _arena_bytes(device, effort)
     vertices = min(MOST_VERTICES, size // 8)
     arena = neighbors = timing.arena_of(device, size, vertices)
     travel = 0.0
@@ -196,6 +204,11 @@ def _measure_device(device: Device, probes: Probes, effort: Effort, found: _Foun
     else:
         found.missing["launch"] = LEFT_OUT
     return arena
+
+
+def _measure_unpacking(device: Device, effort: Effort, found: _Found, *, cuda_kernels: bool) -> None:
+    unpacker, size = unpacker_of(device, cuda_kernels=cuda_kernels), _arena_bytes(device, effort)
+    found.keep("unpack", FIRST_COMPILE_SECONDS, lambda: unpack_rates(device, unpacker, size, effort.each, found.clock))
 
 
 def _measure_storage(material: Material, effort: Effort, found: _Found) -> None:

@@ -43,7 +43,7 @@ def test_a_pull_reads_every_edge_once(device: CudaDevice) -> None:
 
 def test_a_calibration_fills_every_table_of_the_link(device: CudaDevice) -> None:
     found = calibrate(device, Effort(None, 0.05, 8 << 20), Material())
-    assert {"copy", "lines", "kernel", "launch", "gather", "decode"} <= set(found.tables)
+    assert {"copy", "lines", "kernel", "launch", "unpack", "gather", "decode"} <= set(found.tables)
     assert found.machine["device"]["kind"] == "cuda"
     assert found.machine["device"]["name"]
     assert found.rates.copy_bytes > 0

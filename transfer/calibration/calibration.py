@@ -129,6 +129,8 @@ def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: i
         found["line_rate"] = max(sample.rate for sample in lines if sample.at >= min(LINE_BYTES, lines[-1].at))
     if launches := tables.get("launch"):
         found["kernel_latency"] = 1.0 / fastest(launches)
+    if unpacked := tables.get("unpack"):
+        found["unpack_latency"], found["unpack_edges"] = fit_copy_rate(unpacked)
     for table, name in THREADED.items():
         if samples := tables.get(table):
             found[name] = with_threads(samples, threads)

@@ -15,7 +15,7 @@ MOST_PROCESSES = 4
 class KernelJob(NamedTuple):
     """What kernels depend on: the program and how it runs, dtypes of vertices and weights (None: not weighted).
 
-    threads: of this process. capability: the GPU's, None for the cores.
+    threads: of this process. capability: the GPU's, None for the cores. packed: whether edges may travel packed.
     """
 
     program: Any
@@ -25,6 +25,7 @@ class KernelJob(NamedTuple):
     weights: str | None
     threads: int
     capability: tuple[int, int] | None = None
+    packed: bool = False
 
 
 def announce(job: KernelJob, host_memory: int) -> None:

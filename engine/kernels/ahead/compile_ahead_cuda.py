@@ -7,6 +7,7 @@ instead of launching a kernel, it is compiled, unless another process has taken 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from penstock.engine.kernels.ahead.stand_ins import VERTICES, program_of, row_in
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
+from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedLimits
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.companion.process import Claims
+from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.devices.unpacking import UnpackRequest
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
@@ -41,6 +45,15 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
         call()
 
 
+def _unpacking(device: Device, ids: np.dtype[Any], weights: np.dtype[Any] | None) -> Iterator[Callable[[], Any]]:
+    """Decoding of packed ids, and of weights that are packed too."""
+    unpacker, words = CudaUnpacker(device), np.zeros(1, np.uint32)
+    kinds = [(ids, False)] if weights is None or weights.kind == "f" else [(ids, False), (weights, True)]
+    for dtype, values in kinds:
+        request = UnpackRequest(words, 0, np.zeros(2, np.int64), 0, 1, 256, 1, np.zeros(1, dtype), 0, 1, values, None)
+        yield partial(unpacker.unpack, request, None)
+
+
 def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     """What a run calls, each compiling a kernel or two."""
     dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
@@ -49,6 +62,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     author, index = kernels.author, row_index()
     view, linked = view_of(job, "filter"), view_of(job, "zero-copy")
     state = DeviceState(program, author, (0, VERTICES), dtype, device)
+    if job["packed"]:
+        yield from _unpacking(device, dtype, None if job["weights"] is None else np.dtype(job["weights"]))
     if program.combine == "union":
         yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
         yield lambda: kernels.link_first_neighbors(view, state, index, 1)

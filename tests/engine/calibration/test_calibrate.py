@@ -47,11 +47,12 @@ def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, mo
     effort = Effort(None, 0.01, ARENA)
     found = calibrate(device, effort, Material(), cuda_kernels=cuda_kernels, clock=ticking(1e-3))
     assert found.rates.copy_bytes == pytest.approx(20e6)
-    assert set(found.tables) == {"copy", "lines", "kernel", "launch", "decode", "gather"}
+    assert set(found.tables) == {"copy", "lines", "kernel", "launch", "unpack", "decode", "gather"}
     assert set(found.missing) == {"disk"}
     assert [sample.at for sample in found.tables["kernel"]][:1] == [0 if cuda_kernels else 1]
     assert [sample.amount for sample in found.tables["lines"]] == [ARENA // 256] * 5
     assert found.rates.line_runs[0][0] == 32
+    assert 0 < found.rates.unpack_edges < float("inf")
     assert found.threads == hardware_info.facts()["cores"]
     assert found.machine["device"] == {"kind": "emulated", "link_bytes": 20e6}
     assert not found.quick

@@ -108,6 +108,10 @@ def test_a_link_has_its_tables() -> None:
         "lines": (RateSample(32, 700e6, 1.0), RateSample(128, 400e6, 1.0)),
         "kernel": (RateSample(0, 50e9, 1.0),),
         "launch": (RateSample(32, 32, 1.28e-4),),
+        "unpack": (
+            RateSample(1 << 18, 1 << 18, 5e-6 + (1 << 18) / 4e11),
+            RateSample(1 << 24, 1 << 24, 5e-6 + (1 << 24) / 4e11),
+        ),
     }
     machine = {"processor": "Turbine", "cores": 16, "device": {"kind": "cuda", "name": "H", "memory_bytes": 1}}
     found = Calibration(
@@ -128,6 +132,7 @@ def test_a_link_has_its_tables() -> None:
         "32 B 700 M lines/s 22.40 GB/s",
         "128 B 400 M lines/s 51.20 GB/s",
         "disk 259:1",
+        "unpack 400,000 M edges/s after 5.0 us",
         "3.00 GB/s",
         "kernel 50,000 M edges/s after 4.0 us",
         "gather 8.00 GB/s (assumed)",

@@ -57,7 +57,7 @@ def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> d
     return {
         "program": [kind.__module__, kind.__name__, {k: to_json_value(v) for k, v in vars(program).items()}],
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
-        "capability": [9, 0], "folder": str(folder), "number": 0, "processes": 1,
+        "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
     }  # fmt: skip
 
 
@@ -77,7 +77,8 @@ def test_nearly_all_kernels_of_a_run_are_compiled_for_its_types(
     late = {"largest_tree", "mark_outside", "link_listed", "merge_forests"}
     missing = {kernel for kernel in ran - set(compiled) if kernel[0] not in late}
     assert len(missing) <= 1, missing
-    assert len(set(compiled) - ran) <= 6, set(compiled) - ran  # of rows of unsettled vertices: large graphs over links
+    # Rows of unsettled vertices: large graphs over links; two kernels decode packed edges.
+    assert len(set(compiled) - ran) <= 8, set(compiled) - ran
 
 
 def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], tmp_path: Path) -> None:
