@@ -202,6 +202,7 @@ def requirements_of(
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
+    needs = replace(needs, sweeps=program.everywhere and program.combine != "union")
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs)
 
 

@@ -1,8 +1,9 @@
 """Whether edges travel to a device packed, and what that takes of its memory and the host's.
 
 Packed edges are the payloads of a graph file's chunks (`storage/encoding/bitpack.py`); a graph in memory is packed
-once. Edges travel packed where the device does not hold all of them plain, unless an option asks for what only plain
-edges can do. Plain edges are in host memory as well where that has room, for what is read in place.
+once. Edges travel packed where the device does not hold all of them plain, and either every iteration walks all of
+them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. An
+option may ask for what only plain edges can do. Plain edges are in host memory as well where that has room.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.transfer.planning.device_budget import DeviceBudgetRequest
     from penstock.transfer.planning.host_budget import HostBudget
 
+PACKED_ROUTES = ("filter", "blocks")
+"""Routes that, when forced, are meant to bring packed edges."""
 PLAIN_ROUTES = ("compaction", "zero-copy", "cel", "resident")
 """Routes that, when forced, read plain edges."""
 
@@ -53,6 +56,9 @@ def plan_packed(
     edge_memory: bytes of the device for edges. divided: how the host would hold plain edges, None: it has them.
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
+        return None
+    by_choice = config.route in PACKED_ROUTES or needs.sweeps
+    if not by_choice and (divided is None or divided.whole):
         return None
     found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
     layouts = tuple(layout for layout in found if layout is not None)

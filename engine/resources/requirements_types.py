@@ -29,7 +29,7 @@ class MemoryRequest:
     indexed: adjacencies whose row index it reads. state_bytes: vertex state, and arrays that a run keeps beside it.
     working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
     on the host.
-    heads: whether row heads would serve it (pulls that leave early).
+    heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -40,6 +40,7 @@ class MemoryRequest:
     other_bytes: int
     id_bytes: int
     heads: bool = False
+    sweeps: bool = False
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class MemoryRequest:
         both = self.and_also(other)
         same = len(both.adjacencies) == len(self.adjacencies)
         same = same and (both.weighted, both.heads) == (self.weighted, self.heads)
+        same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
@@ -96,6 +98,7 @@ class MemoryRequest:
             indexed=_united([*self.indexed, *other.indexed]),
             weighted=self.weighted or other.weighted,
             heads=self.heads or other.heads,
+            sweeps=self.sweeps or other.sweeps,
         )
 
 

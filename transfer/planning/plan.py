@@ -33,9 +33,10 @@ from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, 
 Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
 """Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
-UNPACK_GAIN = 0.85
-"""The same of bringing edges packed against reading all of them in place, plain: a task for each partition has its
-price, which a law of kernels that is learnt from few of them may miss."""
+UNPACK_GAIN = {True: 0.85, False: 0.5}
+"""The same of bringing edges packed against reading all of them in place, plain, in one task; by whether all edges of
+partitions are wanted. A task for each partition has its price (on an H200 300 us with a frontier's), of which the model
+knows only a part."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
@@ -58,7 +59,9 @@ def make_plan(
     words = _words(demand, table, numbers) if demand.packable else None
     capacity = options.partition_edges * options.combine
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
-    routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options, whole=demand.whole)
+    routes = _routes(
+        (counts, costs, rates), residency.resident[numbers], packable, options, whole=demand.blocks is None
+    )
     if options.route == "auto" and "filter" in costs:
         staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
         routes = np.where(staying & _is_dense(costs), "filter", routes)
@@ -133,8 +136,8 @@ def _routes(
 
     What is resident but packed may rather be read in place in host memory: a few rows are not worth unpacking.
     models: the counts for HyTGraph's model (`published`), the costs and the rates of ours (`measured`). packable: which
-    partitions may be compacted; of the others those for which compaction was chosen take `filter`. whole: every edge is
-    wanted.
+    partitions may be compacted; of the others those for which compaction was chosen take `filter`. whole: every edge of
+    these partitions is wanted.
     """
     counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
@@ -192,11 +195,12 @@ def _balanced(
     apart = "zero-copy" in carried and "zero-copy" not in stays
     if apart and whole:
         seconds[:, :, [DISK, DECODE]] = 0.0
+        allowed[carried.index("zero-copy")] = False
     without = balance(seconds, allowed)
     if apart:
         at, places = carried.index("zero-copy"), np.arange(len(resident))
         plain, packed = seconds[at].sum(axis=0).max(), seconds[without, places].sum(axis=0).max()
-        return np.array(carried)[without if packed < UNPACK_GAIN * plain else np.full(len(resident), at)]
+        return np.array(carried)[without if packed < UNPACK_GAIN[whole] * plain else np.full(len(resident), at)]
     if not (any(gathers) and packable.any()):
         return np.array(carried)[without]
     allowed[gathers] = packable
