@@ -7,6 +7,7 @@ every overhead. Graphs must have chunks of CHUNK edges where the host's memory i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> No
 def packing(
     patch: pytest.MonkeyPatch, chunks: int, buffers: int, share: float, host: float | None = None, *, room: bool = False
 ) -> None:
-    """Let edges travel packed, in partitions of so many chunks; the device keeps `share` of their pieces.
+    """Let edges travel packed for any program, in partitions of so many chunks; the device keeps `share` of the pieces.
 
     host: what a host keeps of those on disk: a share, or 1 for all of them, which then stay; room: all plain ones too.
     """
@@ -67,4 +68,8 @@ def packing(
         words = int(share * total) if wish.cached else 0
         return PackedBudget(edges, buffers, words, staged, together, held)
 
+    def plan(graph: Graph, config: Any, needs: Any, *room: Any) -> Any:
+        return packed_edges.plan_packed(graph, config, replace(needs, sweeps=True), *room)
+
     patch.setattr(packed_edges, "divide_packed_budget", divide)
+    patch.setattr(device_memory_plan, "plan_packed", plan)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import device_memory_plan, packed_edges
 from penstock.engine.session import Session
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.transfer.devices import host
+from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, skewed, weighed
@@ -202,6 +203,17 @@ def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any])
             session.graph, session.config, session._asks(program_of("bfs", edges)).needs, 1 << 62
         )
     assert plan.packed is None
+
+
+@pytest.mark.parametrize(("name", "packed"), [("bfs", False), ("wcc", False), ("sweeps", True)])
+def test_frontiers_are_served_plain_where_the_host_has_plain_edges(name: str, packed: bool) -> None:
+    edges = tangle(directed=False)
+    with Session(in_memory(edges), device="emulated") as session:
+        needs = session._asks(program_of(name, edges)).needs
+    with Session(in_memory(edges), device="emulated", device_edge_memory=8 << 20) as session:
+        wish = DeviceBudgetRequest(32 << 20)
+        plan = packed_edges.plan_packed(session.graph, session.config, needs, wish, 8 << 20, None)
+    assert (plan is not None) == packed
 
 
 def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
