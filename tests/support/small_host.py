@@ -67,4 +67,8 @@ def packing(
         words = int(share * total) if wish.cached else 0
         return PackedBudget(edges, buffers, words, staged, together, held)
 
+    def pays(*_: Any) -> bool:
+        return True
+
+    patch.setattr(packed_edges, "packing_pays", pays)
     patch.setattr(packed_edges, "divide_packed_budget", divide)
