@@ -16,7 +16,7 @@ from penstock.transfer.devices.unpacking import UnpackRequest
 
 IN_PLACE = 2
 """CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""
-PART = 32
+PART = 64
 """Blocks of a part: enough to pay for the descriptions before it, few enough for a partition to fill the device."""
 
 
@@ -39,7 +39,8 @@ class CudaUnpacker:
         counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
         shape = tuple(np.int64(one) for one in counts)
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
-        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit), np.int64(skew_of(r.words))
+        top = np.uint64(max(0, r.limit - 1))
+        place = np.int64(r.first_word), np.int64(r.first_edge), top, np.int64(skew_of(r.words))
         use(self._device)
         with nullcontext() if stream is None else stream:
             unpack_kernel(np.dtype(r.out.dtype), r.values)(
@@ -64,5 +65,5 @@ def part_of(chunks: int, blocks: int, room: int) -> int:
 
 def skew_of(words: Any) -> int:
     """Words of 4 bytes between the line in which an array begins and the array."""
-    known = getattr(words, "__cuda_array_interface__", None) or words.__array_interface__
-    return int(known["data"][0]) // 4 % WARP
+    address = words.ctypes.data if isinstance(words, np.ndarray) else words.data.ptr
+    return int(address) // 4 % WARP

@@ -9,51 +9,51 @@ from __future__ import annotations
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import is_marked
 from penstock.engine.kernels.cuda.driver import BLOCK, cuda, device
-from penstock.engine.kernels.packed.warp import WARP, WARPS, running_sum
+from penstock.engine.kernels.packed.warp import LAST, WARP, WARPS, make_running_sum
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.storage.encoding.payload import HEADER_WORDS, LANES
 
-MALFORMED = np.int64(1 << 36)
-"""The size of a block whose description cannot be; more words than a payload has, and 2^23 of them still an int64."""
+MALFORMED = np.uint32((1 << 32) - 1)
+"""The size of a block whose description cannot be; a payload has fewer words."""
 LONGEST = np.int64((1 << 32) - 1)
-"""Words of a payload."""
 ZERO = np.int64(0)
 ONE = np.int64(1)
 BLOCK_BITS = np.int64(8)
 WORD_BITS = np.int64(5)
 LOW5 = np.int64(31)
-LOW6 = np.int64(63)
+LOW6 = np.uint32(63)
+WIDEST = np.uint32(32)
 U32 = np.uint64(32)
 EMPTY = np.uint32(0)
 
 
 @device
 def width_of(description):  # type: ignore[no-untyped-def]
-    """Bits of a residual in the lanes (int64)."""
-    return description & LOW6
+    """Bits of a residual in the lanes (uint32, as all of a description)."""
+    return np.uint32(description & LOW6)
 
 
 @device
 def high_width_of(description):  # type: ignore[no-untyped-def]
-    """Bits of an exception above those (int64)."""
-    return (description >> np.int64(6)) & LOW6
+    """Bits of an exception above those."""
+    return np.uint32((description >> np.uint32(6)) & LOW6)
 
 
 @device
 def exceptions_of(description):  # type: ignore[no-untyped-def]
-    """How many exceptions a block has (int64)."""
-    return description >> np.int64(12)
+    """How many exceptions a block has."""
+    return np.uint32(description >> np.uint32(12))
 
 
 @device
 def size_of(description):  # type: ignore[no-untyped-def]
-    """Words of the data of a block (int64), MALFORMED if there is no such block."""
+    """Words of the data of a block, MALFORMED if there is no such block."""
     width, high_width = width_of(description), high_width_of(description)
     exceptions = exceptions_of(description)
-    if width > np.int64(32) or high_width > np.int64(32) or exceptions > np.int64(ITEMS):
-        return MALFORMED
-    highs = (exceptions * high_width + LOW5) >> WORD_BITS
-    return np.int64(LANES) * width + ((exceptions + np.int64(3)) >> np.int64(2)) + highs
+    sound = width <= WIDEST and high_width <= WIDEST and exceptions <= np.uint32(ITEMS)
+    highs = np.uint32(np.uint32(np.uint32(exceptions * high_width) + np.uint32(31)) >> np.uint32(5))
+    positions = np.uint32(np.uint32(exceptions + np.uint32(3)) >> np.uint32(2))
+    return np.uint32(np.uint32(width << np.uint32(3)) + positions + highs) if sound else MALFORMED
 
 
 @device
@@ -76,13 +76,17 @@ def end_of_data(words, begin, length, items, kind):  # type: ignore[no-untyped-d
     return end
 
 
+_running_sum = make_running_sum(np.uint64)
+
+
 @device
 def sum_up(value):  # type: ignore[no-untyped-def]
     """The sum of a CUDA block's values (int64, >= 0) up to this thread's; all threads call it, once a kernel."""
     totals = cuda.shared.array(WARPS, np.int64)
     warp = cuda.threadIdx.x // WARP
-    mine, whole = running_sum(value)
-    totals[warp] = whole
+    mine = np.int64(_running_sum(np.uint64(value)))
+    if cuda.threadIdx.x & LAST == LAST:
+        totals[warp] = mine
     cuda.syncthreads()
     before = ZERO
     for other in range(warp):
@@ -102,13 +106,13 @@ def find_blocks(words, at, data, part, table):  # type: ignore[no-untyped-def]
     last = min(high, first + each)
     size = ZERO
     for k in range(first, last):
-        size += size_of(np.int64(words[np.uint64(at + k)]))
+        size += np.int64(size_of(words[np.uint64(at + k)]))
     place = data + sum_up(size) - size
     for k in range(first, last):
-        description = np.int64(words[np.uint64(at + k)])
+        description = words[np.uint64(at + k)]
         if k >= low:
             table[np.uint64(k - low)] = (np.uint64(description) << U32) | np.uint64(min(place, LONGEST))
-        place += size_of(description)
+        place += np.int64(size_of(description))
     cuda.syncthreads()
 
 
