@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ IN_PLACE = 2
 """CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""
 PART = 64
 """Blocks of a part: enough to pay for the descriptions before it, few enough for a partition to fill the device."""
+
+
+MARKED, NOT_MARKED = np.bool_(True), np.bool_(False)
+int64, uint64 = lru_cache(1 << 14)(np.int64), lru_cache(16)(np.uint64)
+"""The same object for the same number: a launch lays out only arguments that are other objects than at the last one."""
 
 
 class CudaUnpacker:
@@ -36,15 +42,15 @@ class CudaUnpacker:
         room = IN_PLACE * blocks_together() if r.in_place else most_blocks()
         each = part_of(chunks, blocks, room) if marked or r.in_place else PART
         parts = -(-blocks // each)
-        counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
-        shape = tuple(np.int64(one) for one in counts)
+        shape = (
+            int64(r.first_chunk), int64(r.chunk_edges), int64(r.edges), int64(each), int64(parts), int64(chunks * parts)
+        )  # fmt: skip
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
-        top = np.uint64(max(0, r.limit - 1))
-        place = np.int64(r.first_word), np.int64(r.first_edge), top, np.int64(skew_of(r.words))
+        place = int64(r.first_word), int64(r.first_edge), uint64(max(0, r.limit - 1)), int64(skew_of(r.words))
         use(self._device)
         with nullcontext() if stream is None else stream:
             unpack_kernel(np.dtype(r.out.dtype), r.values)(
-                launched, r.words, r.starts, shape, place, r.out, np.bool_(marked),
+                launched, r.words, r.starts, shape, place, r.out, MARKED if marked else NOT_MARKED,
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
 
