@@ -11,7 +11,7 @@ from penstock.engine.kernels.cuda.device_functions import is_marked
 from penstock.engine.kernels.cuda.driver import BLOCK, cuda, device
 from penstock.engine.kernels.packed.warp import LAST, WARP, WARPS, make_running_sum
 from penstock.storage.encoding.payload import BLOCK as ITEMS
-from penstock.storage.encoding.payload import HEADER_WORDS, LANES
+from penstock.storage.encoding.payload import LANES
 
 MALFORMED = np.uint32((1 << 32) - 1)
 """The size of a block whose description cannot be; a payload has fewer words."""
@@ -57,23 +57,21 @@ def size_of(description):  # type: ignore[no-untyped-def]
 
 
 @device
-def end_of_data(words, begin, length, items, kind):  # type: ignore[no-untyped-def]
-    """Where the data of the last block ends in a payload of `length` words at words[begin]; 0 if it cannot be one.
+def is_here(words, begin, length, data):  # type: ignore[no-untyped-def]
+    """Whether a payload of `length` words is at words[begin] and has room for what is before `data`."""
+    return begin >= ZERO and length >= data + np.int64(LANES) and length <= LONGEST and begin + length <= words.shape[0]
 
-    kind: words of an id; VALUES or 0.
+
+@device
+def end_of_data(header, length, data, items, kind):  # type: ignore[no-untyped-def]
+    """Where the data of the last block ends in a payload of `length` words; 0 if its header (int64) is not of it.
+
+    data: where that of the first one begins. kind: words of an id; VALUES or 0.
     """
-    id_words, values = kind
-    blocks = (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
-    data = np.int64(HEADER_WORDS) + blocks * (id_words + id_words + ONE)
-    if begin < ZERO or length < data + np.int64(LANES) or length > LONGEST or begin + length > words.shape[0]:
-        return ZERO
-    if np.int64(words[np.uint64(begin)]) != items or np.int64(words[np.uint64(begin + np.int64(2))]) != blocks:
-        return ZERO
-    id_bits = np.int64(words[np.uint64(begin + ONE)]) - values
-    end = np.int64(words[np.uint64(begin + np.int64(3))])
-    if id_bits < ONE or id_bits > np.int64(32) * id_words or end < data or end > length - np.int64(LANES):
-        return ZERO
-    return end
+    (edges, id_bits, blocks, end), (id_words, values) = header, kind
+    sound = edges == items and blocks == (items + np.int64(ITEMS - 1)) >> BLOCK_BITS
+    sound = sound and id_bits > values and id_bits <= values + np.int64(32) * id_words
+    return end if sound and end >= data and end <= length - np.int64(LANES) else ZERO
 
 
 _running_sum = make_running_sum(np.uint64)
@@ -81,7 +79,7 @@ _running_sum = make_running_sum(np.uint64)
 
 @device
 def sum_up(value):  # type: ignore[no-untyped-def]
-    """The sum of a CUDA block's values (int64, >= 0) up to this thread's; all threads call it, once a kernel."""
+    """The sum of a CUDA block's values (int64, >= 0) up to this thread's; all threads call it, once between two barriers."""
     totals = cuda.shared.array(WARPS, np.int64)
     warp = cuda.threadIdx.x // WARP
     mine = np.int64(_running_sum(np.uint64(value)))
@@ -95,25 +93,35 @@ def sum_up(value):  # type: ignore[no-untyped-def]
 
 
 @device
-def find_blocks(words, at, data, part, table):  # type: ignore[no-untyped-def]
-    """table[k - low] = description << 32 | where the data of block k begins, for the blocks of a part [low, high).
-
-    at: index of the first description. data: where the data of block 0 begins. All threads of the CUDA block call it.
-    """
-    low, high = part
+def share_of(high):  # type: ignore[no-untyped-def]
+    """Which of the first `high` blocks of a payload this thread looks at: neighboring ones, [first, last)."""
     each = (high + np.int64(BLOCK - 1)) // np.int64(BLOCK)
     first = min(high, np.int64(cuda.threadIdx.x) * each)
-    last = min(high, first + each)
+    return first, min(high, first + each)
+
+
+@device
+def size_of_share(words, at, high):  # type: ignore[no-untyped-def]
+    """Words of the data of this thread's share of the blocks, of which the first description is words[at]; int64."""
+    first, last = share_of(high)
     size = ZERO
     for k in range(first, last):
         size += np.int64(size_of(words[np.uint64(at + k)]))
-    place = data + sum_up(size) - size
+    return size
+
+
+@device
+def find_blocks(words, at, place, low, high, table):  # type: ignore[no-untyped-def]
+    """table[k - low] = description << 32 | where the data of block k begins, for blocks [low, high).
+
+    at: as above. place: where the data of this thread's share begins. All threads of the CUDA block call it.
+    """
+    first, last = share_of(high)
     for k in range(first, last):
         description = words[np.uint64(at + k)]
         if k >= low:
             table[np.uint64(k - low)] = (np.uint64(description) << U32) | np.uint64(min(place, LONGEST))
         place += np.int64(size_of(description))
-    cuda.syncthreads()
 
 
 @device

@@ -9,7 +9,8 @@ flagged. Nothing is read outside of a payload or written outside of `out`.
 
     shape = first chunk, edges of a chunk, edges of the adjacency, blocks of a part, parts of a chunk, all parts
     place = word and edge of the adjacency that words[0] and out[0] are, largest id, words of its line before words[0]
-    payload = where it begins in `words`, its blocks, where their data ends (0: malformed), words before words[0]
+    payload = where it begins in `words`, its blocks, where their data ends (0: malformed), bits of an id, words before
+              words[0]
 """
 
 from __future__ import annotations
@@ -37,8 +38,11 @@ from penstock.engine.kernels.packed.payload_blocks import (
     end_of_data,
     exceptions_of,
     find_blocks,
+    is_here,
     is_wanted,
     size_of,
+    size_of_share,
+    sum_up,
     wanted_part,
     width_of,
 )
@@ -54,7 +58,7 @@ ROOM = MOST_WORDS + LANES
 """Of a warp in shared memory; what takes bits out may touch the words after the last, and does not use them."""
 ROOMS = WARPS * ROOM
 HIGHS = WARPS * ITEMS
-FACTS = 7
+FACTS = 8
 ALIGNMENT = 16
 """Bytes: shared memory is read and written in fours of words."""
 LANE_BITS = np.uint32(3)
@@ -86,7 +90,7 @@ def make_decode_block(kind: Any, out_kind: Any, differences: bool) -> Any:
 
     @device
     def decode_block(words, payload, k, entry, rooms, out, written, limits):  # type: ignore[no-untyped-def]
-        begin, blocks, end, skew = payload
+        begin, blocks, end, id_bits, skew = payload
         warp = np.int64(cuda.threadIdx.x // WARP)
         base, room = np.uint32(warp * np.int64(ROOM)), np.uint32(warp * np.int64(ITEMS))
         at, description = np.int64(entry & LOW32), np.uint32(entry >> U32)
@@ -101,7 +105,7 @@ def make_decode_block(kind: Any, out_kind: Any, differences: bool) -> Any:
         first, mask = NONE, LOW32
         if differences:
             first = id_at(words, begin + np.int64(HEADER_WORDS), k)
-            mask = ALL >> (np.uint64(64) - np.uint64(words[np.uint64(begin + ONE)]))
+            mask = ALL >> (np.uint64(64) - np.uint64(id_bits))
         step = id_at(words, begin + np.int64(HEADER_WORDS) + blocks * id_words, k)
         if after > at:
             copy_words(words, begin + at, after - at, skew, rooms[0], np.int64(base))
@@ -139,13 +143,21 @@ def make_begin_part(id_words: Any, values: Any) -> Any:
             return False
         begin = starts[np.uint64(chunk)] - first_word
         length = starts[np.uint64(chunk + ONE)] - starts[np.uint64(chunk)]
-        end = end_of_data(words, begin, length, items, (id_words, values))
+        descriptions = np.int64(HEADER_WORDS) + np.int64(2) * blocks * id_words
+        data, at = descriptions + blocks, begin + descriptions
+        here = is_here(words, begin, length, data)
+        a, b, c, d, size = EMPTY, EMPTY, EMPTY, EMPTY, ZERO
+        if here:
+            a, b = words[np.uint64(begin)], words[np.uint64(begin + ONE)]
+            c, d = words[np.uint64(begin + np.int64(2))], words[np.uint64(begin + np.int64(3))]
+            size = size_of_share(words, at, high)
         if cuda.threadIdx.x == 0:
-            told[0], told[1], told[2], told[3] = low, high, first, items
-            told[4], told[5], told[6] = begin, blocks, end
-        if end > ZERO:
-            descriptions = np.int64(HEADER_WORDS) + np.int64(2) * blocks * id_words
-            find_blocks(words, begin + descriptions, descriptions + blocks, (low, high), table)
+            header = np.int64(a), np.int64(b), np.int64(c), np.int64(d)
+            told[0], told[1], told[2], told[3], told[4], told[5] = low, high, first, items, begin, blocks
+            told[6], told[7] = end_of_data(header, length, data, items, (id_words, values)), np.int64(b)
+        size = sum_up(size) - size
+        if here:
+            find_blocks(words, at, data + size, low, high, table)
         cuda.syncthreads()
         return True
 
@@ -180,7 +192,7 @@ def make_unpack(out_kind: Any, differences: bool) -> DeviceKernel:
                         here = at - first_edge
                         written = max(ZERO, -here), min(count, np.int64(out.shape[0]) - here), here
                         entry = table[np.uint64(k - told[0])] if told[6] > ZERO else LOW32
-                        payload = told[4], told[5], told[6], skew
+                        payload = told[4], told[5], told[6], told[7], skew
                         if not decode_block(words, payload, k, entry, (staged, highs), out, written, (top, count)):
                             flaws[0] = told[2] // shape[1] + ONE
                     k += np.int64(WARPS)
