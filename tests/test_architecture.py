@@ -68,7 +68,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("tools/*",),
     "argparse": ("tools/*",),
     "multiprocessing": (),
-    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda/simulator.py"),
+    "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda_simulator.py"),
     "concurrent": ("storage/*", "tools/*", "transfer/staging/gather_buffers.py"),
 }
 """Each thing and the only files that may touch it (DESIGN.md section 2, HOUSE_STYLE.md 6, 8, 13)."""

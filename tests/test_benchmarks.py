@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import command, graphs, history, jobs, measure
+from benchmarks import command, disk, graphs, history, jobs, measure
 from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
 from benchmarks.runner import Choices, Runner, checkout, machine_name
@@ -214,6 +214,16 @@ def test_the_source_of_searches_is_the_largest_hub(tmp_path) -> None:
     rows = Rows()
     write_rows(tmp_path / "g.h5", rows)
     assert jobs.hub(tmp_path / "g.h5") == int(np.argmax(rows.degrees))
+
+
+def test_the_raw_rate_of_a_file(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(bytes(3 << 20))
+    monkeypatch.setattr(disk, "BLOCK", 1 << 20)
+    try:
+        assert disk.direct_rate([path, path]) > 0
+    except OSError as error:
+        pytest.skip(f"no direct reads in this file system: {error}")
 
 
 def test_a_cold_job_finds_rates_and_no_kernels(tmp_path, monkeypatch) -> None:

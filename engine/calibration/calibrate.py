@@ -24,9 +24,9 @@ from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
-from penstock.storage.read.disk_probe import RUN_BYTES, Blocks, DiskProbe, direct_files, spread
+from penstock.storage.format.read_plan import read_threads
+from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, direct_files, spread
 from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks
-from penstock.storage.read.reader import read_threads
 from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
 from penstock.transfer.calibration.copy_probe import copy_rates
 from penstock.transfer.devices import cuda
@@ -225,7 +225,7 @@ def disk_rates(material: Material, effort: Effort, clock: TimeBudget) -> Samples
     if not material.files:
         raise InputError("no file or folder on the disk is named")
     opened, stretches = material.reads()
-    blocks = Blocks(stretches, READ_BYTES)
+    blocks = DiskBlocks(stretches, READ_BYTES)
     if blocks.nbytes < LEAST_BYTES:
         raise InputError(f"{material.files[0]} is too short to tell: {LEAST_BYTES >> 20} MiB are needed")
     most = read_threads(len(material.files), cores())

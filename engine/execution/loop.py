@@ -22,12 +22,13 @@ from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
+from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.records import IterationRecord
 from penstock.transfer.values.rates import LINE_BYTES
-from penstock.transfer.values.task import TaskRecord
+from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.interface import Kernels, WholeRowKernels
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
+MANY = 32
+"""A frontier of fewer edges than this part of the graph's is pushed without a look at what unsettled vertices have."""
+FIRST, AGAIN = 1, 4
+"""How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
+MISSED, SOME_LINES = 4, 1 << 14
+"""A pull that reads so many times the lines expected, and so many more, was not expected well."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
@@ -102,8 +109,12 @@ class Loop:
         self.unexplored = self.graph.edges
         self.unvisited = self.graph.vertices
         self.iteration = 0
+        self.settled_below = -math.inf
         self.begin_buckets()
         self._bucket_limit = math.nan
+        self._rows_weight = FIRST
+        self._now: Situation | None = None
+        self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
 
     def iterate(self) -> Iterator[IterationRecord]:
@@ -133,14 +144,16 @@ class Loop:
             self._note_bucket_size(frontier)
             self.bucket.work += frontier.edges
             growing = frontier.vertices > self.before.vertices
-            situation = self._situation(frontier)
+            situation = self._now = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
             fusible = self.direction == "push" and self._can_fuse(frontier)
             if fusible and (yield from self._fuse(frontier, certain_push(situation), began)):
                 continue
-            record = IterationRecord(self.iteration, self.direction, frontier.vertices, frontier.edges)
             walking = time.perf_counter()
-            self._walk(self.direction, frontier, record)
+            rows = self._unsettled_rows(frontier)
+            direction = self.direction if rows is None else "pull"
+            record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
+            self._walk(self.direction, frontier, record, rows)
             record.walk_seconds = time.perf_counter() - walking
             self.exchange.share_messages(frontier.everything)
             if not self.asynchronous:
@@ -202,6 +215,7 @@ class Loop:
         self.bucket.work += sum(edges for _, edges in done.frontiers[1:])
         if done.limit != self.limit:
             self.bucket.forget()
+            self.settled_below = self.limit
         self.limit = done.limit
         seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
         for at, (vertices, edges) in enumerate(done.frontiers):
@@ -225,6 +239,13 @@ class Loop:
         return bool(done.frontiers)
 
     @property
+    def can_settle(self) -> bool:
+        """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
+        worker = self.workers[0]
+        alone = len(self.workers) == 1 and not worker.against
+        return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
+
+    @property
     def totals_declared(self) -> bool:
         """Whether the program has Globals."""
         return bool(self.author.totals)
@@ -232,6 +253,7 @@ class Loop:
     def scalars(self) -> tuple[Any, ...]:
         """What the author's functions read besides fields, at this moment."""
         facts = {"iteration": self.iteration, "vertices": self.graph.vertices, "due": self.limit, **self.totals}
+        facts["settled"] = self.settled_below
         return scalar_values(self.program, self.author, facts)
 
     def _everyone(self) -> Frontier:
@@ -241,7 +263,7 @@ class Loop:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
         frontier = self._select()
         while frontier.empty and frontier.rest < math.inf:
-            self.limit = self.bucket.limit_above(frontier.rest)
+            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest)
             frontier = self._select()
         return frontier
 
@@ -278,14 +300,32 @@ class Loop:
             return replace(situation, fetched=found)
         return situation
 
-    def _walk(self, direction: Direction, frontier: Frontier, record: IterationRecord) -> None:
-        """Every device sends, then runs its kernels over the edges that its stream brings."""
+    def _unsettled_rows(self, frontier: Frontier) -> Demand | None:
+        """The rows to read in place of the frontier's: of vertices that may still change, where they have fewer edges.
+
+        Only over a link: where edges are in memory already, counting them does not pay.
+        """
+        worker = self.workers[0]
+        stream = worker.streams.get("push")
+        many = frontier.edges * MANY > self.graph.edges and not frontier.everything
+        if not (many and self.can_settle) or stream is None or not stream.linked or stream.mine is not None:
+            return None
+        rows = stream.unsettled(worker.kernels, worker.state, self.scalars())
+        if int(rows.active_edges.sum()) * self._rows_weight >= frontier.edges:
+            return None
+        self._rows_weight = AGAIN
+        return rows
+
+    def _walk(
+        self, direction: Direction, frontier: Frontier, record: IterationRecord, rows: Demand | None = None
+    ) -> None:
+        """Every device sends, then runs its kernels over the edges that its stream brings; rows: `_unsettled_rows`."""
         scalars = self.scalars()
         for worker in self.workers:
             worker.kernels.use()
             record.filling.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
             worker.kernels.send(worker.state, frontier, self.out, scalars)
-            self._walk_stream(worker, worker.streams[direction], frontier, scalars)
+            self._walk_stream(worker, worker.streams[direction], frontier, scalars, rows)
             record.tasks.extend(worker.streams[direction].records)
             record.plan_seconds += worker.streams[direction].plan_seconds
             if direction in worker.against:
@@ -294,8 +334,15 @@ class Loop:
                 record.tasks.extend(stream.records)
                 record.plan_seconds += stream.plan_seconds
 
-    def _walk_stream(self, worker: Worker, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
-        """Run the kernels over the edges that one stream brings."""
+    def _walk_stream(
+        self,
+        worker: Worker,
+        stream: EdgeStream,
+        frontier: Frontier,
+        scalars: tuple[Any, ...],
+        rows: Demand | None = None,
+    ) -> None:
+        """Run the kernels over the edges that one stream brings; rows: those to be relaxed both ways, if any."""
         kernels, state = worker.kernels, worker.state
         if (
             stream.heads is not None
@@ -303,8 +350,15 @@ class Loop:
             head = stream.heads.view(stream.key)
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
-        skip = stream.skip
-        with stream.views(kernels, state, frontier, scalars) as arrivals:
+        skip, behind = stream.skip, self._few_behind(stream, frontier)
+        if rows is not None:
+            with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
+                for view in arrivals:
+                    began = time.perf_counter()
+                    kernels.relax_unsettled(view, state, stream.index, scalars)
+                    view.record.kernel_seconds += time.perf_counter() - began
+            return
+        with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
             follows = cel.follows(stream)
             for view in cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals:
                 began = time.perf_counter()
@@ -314,6 +368,22 @@ class Loop:
                 else:
                     kernels.pull(view, state, frontier, (stream.index, self.out), scalars, skip)
                 view.record.kernel_seconds += time.perf_counter() - began
+                if behind is not None:
+                    view.record.predicted = None  # the guess was of what all rows have, not of this view
+                    self._expected = view.record, behind.requests
+
+    def _few_behind(self, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
+        """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
+
+        Once much more was read than expected, it is always counted.
+        """
+        now = self._now
+        if stream.direction != "pull" or now is None or now.link is None:
+            return None
+        if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
+            return None
+        read = reading(now.link, Progress(now.vertices, now.edges, now.unvisited, now.unexplored_edges), frontier)
+        return read if stream.few_behind(read) else None
 
     def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Push again from vertices that have become pending, on edges that were brought for this iteration only."""

@@ -85,6 +85,9 @@ class AdvanceKernels(Protocol[S]):
     def pull(self, view: View, state: S, frontier: Frontier, indices: Indices, scalars: Scalars, skip: int = 0) -> None:
         """Gather along the in-edges that the view holds, less the first `skip` of each row (early exit only)."""
 
+    def relax_unsettled(self, view: View, state: S, index: Index, scalars: Scalars) -> None:
+        """Relax the view's rows of unsettled vertices both ways; a vertex that has sent so is pending no more."""
+
     def record_matched(self, state: S) -> None:
         """Remember the vertices that have a message now; `skip` then passes over them."""
 
@@ -149,8 +152,9 @@ class DemandKernels(Protocol[S]):
         chunks: NDArray[np.uint8],
         skip: int = 0,
         blocks: Any = None,
+        function: str = "cond",
     ) -> None:
-        """Demand of a pull, likewise; skip as in `pull`."""
+        """Demand of a pull, likewise; skip as in `pull`. function: "unsettled" for the rows of `relax_unsettled`."""
 
     def add_pending(
         self, state: S, index: Index, scalars: Scalars, partition_edges: int, values: NDArray[np.float64]

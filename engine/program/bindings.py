@@ -46,6 +46,7 @@ class Author:
     has_send: bool
     has_priority: bool
     has_pending: bool
+    settles: bool
     uses_activity: bool
     has_vectors: bool
     fingerprint: str
@@ -86,6 +87,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         has_send=author_function(program, "send") is not None,
         has_priority=author_function(program, "priority") is not None,
         has_pending=author_function(program, "pending") is not None,
+        settles=author_function(program, "unsettled") is not None,
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
         fingerprint=fingerprint(program, texts),
@@ -102,6 +104,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     texts = {
         "edge": names.adapter("edge", "fields, scalars, sent, u, v, w, d, base", "u", "v"),
         "cond": names.adapter("cond", "fields, scalars, v, d, base", "v", absent="True"),
+        "unsettled": names.adapter("unsettled", "fields, scalars, v, d, base", "v", absent="True"),
         "send": names.adapter("send", "fields, scalars, v, d, base", "v", absent="0"),
         "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),
         "pending": names.adapter("pending", "fields, scalars, v, d, base", "v", absent="0.0"),

@@ -254,6 +254,7 @@ class Program:
     send: ClassVar[Callable[..., Any] | None] = None
     edge: ClassVar[Callable[..., Any] | None] = None
     cond: ClassVar[Callable[..., Any] | None] = None
+    unsettled: ClassVar[Callable[..., Any] | None] = None
     vertex: ClassVar[Callable[..., Any] | None] = None
     active: ClassVar[Callable[..., Any] | None] = None
     priority: ClassVar[Callable[..., Any] | None] = None
@@ -491,6 +492,7 @@ _VERTEX_WORDS = {"vertex_id", "degree"}
 _WORDS = {
     "edge": _EDGE_WORDS,
     "cond": {"vertex_id"},
+    "unsettled": {"vertex_id"},
     "send": _VERTEX_WORDS,
     "vertex": _VERTEX_WORDS | {"incoming", "is_active"},
     "active": _VERTEX_WORDS,
@@ -527,7 +529,7 @@ def words_of(program: Program) -> set[str]:
 def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
     """(role, function) of every function the author wrote, Globals under the role `global`."""
     found: list[tuple[str, Callable[..., Any]]] = []
-    for role in ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner"):
+    for role in ("send", "edge", "cond", "unsettled", "vertex", "active", "priority", "pending", "corner"):
         function = author_function(program, role)
         if function is not None:
             found.append((role, function))
@@ -556,6 +558,10 @@ def check(program: Program) -> None:
         raise InputError(f"{name} has no edge(); it says what travels along an edge")
     if author_function(program, "vertex") is None and not _may_lack_vertex(program):
         raise InputError(f"{name} has no vertex(), and is not marked self_combining = True")
+    if author_function(program, "unsettled") is not None and not _may_settle(program):
+        raise InputError(
+            f"{name} has unsettled(), which needs priority(), self_combining = True and no send() or vertex()"
+        )
     for role, function in functions_of(program):
         _check_arguments(program, role, function, fields)
 
@@ -571,9 +577,14 @@ def _check_rows(program: Program) -> None:
         raise InputError(f"{name} has no vertex(); it says what becomes of the messages")
     if not (program.everywhere or corner):
         raise InputError(f"{name} needs everywhere = True: programs on whole rows have no frontier")
-    for role in ("send", "cond", "priority", "pending"):
+    for role in ("send", "cond", "unsettled", "priority", "pending"):
         if author_function(program, role) is not None:
             raise InputError(f"{name} has {role}(), which a program on whole rows cannot have")
+
+
+def _may_settle(program: Program) -> bool:
+    others = any(author_function(program, role) is not None for role in ("send", "vertex"))
+    return program.self_combining and not others and author_function(program, "priority") is not None
 
 
 def _may_lack_vertex(program: Program) -> bool:
@@ -586,6 +597,8 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
         known -= {"degree"}
     if role == "corner":
         known -= set(fields)
+    if role == "unsettled":
+        known |= {"settled"}
     if role == "edge" and program.message_shape:
         known |= {"message"}
     if role == "edge":

@@ -89,30 +89,51 @@ def originals_of(source: Any) -> list[int | str]:
 def original_order(graph: Graph) -> NDArray[np.intp]:
     """Internal ids by ascending original id; in a bipartite graph sources come first."""
     ids = None if in_original_order(graph) else graph.original_ids()
-    return np.arange(graph.vertices) if ids is None else np.argsort(ids, kind="stable")
+    if ids is None:
+        return np.arange(graph.vertices)
+    if not _are_places(ids):
+        return np.argsort(ids, kind="stable")
+    order = np.empty(graph.vertices, np.intp)
+    order[ids] = np.arange(graph.vertices)
+    return order
 
 
 def in_original_order(graph: Graph) -> bool:
     """Whether the smallest of some internal ids is that of the smallest original id.
 
-    It is unless hubs come first, or a graph in memory was given its ids in another order.
+    It is unless the conversion ordered the vertices (`--order`), or a graph in memory was given its ids in another
+    order.
     """
     if surely_in_original_order(graph):
         return True
+    if graph.reordered:  # reading the ids takes longer than what a program gains should they rise all the same
+        return False
     ids = vertex_names(graph)
     return bool(np.all(ids[1:] >= ids[:-1]))
 
 
 def surely_in_original_order(graph: Graph) -> bool:
     """Whether `in_original_order` without a look at the ids."""
-    options = graph.provenance.get("options")
-    sorted_ids = isinstance(options, dict) and not options.get("hub_sort")
-    return graph.original is None or graph.left is not None or sorted_ids
+    return graph.original is None or graph.left is not None or graph.reordered is False
+
+
+def _are_places(ids: NDArray[Any]) -> bool:
+    """Whether ids are 0 to n-1 in any order, as after `--order` alone: each is its own place in the order of all."""
+    if ids.dtype.kind == "T" or len(ids) == 0 or int(ids.max()) != len(ids) - 1:
+        return False
+    seen = np.zeros(len(ids), np.bool_)
+    seen[ids] = True
+    return bool(seen.all())
 
 
 def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:
     """Set `out`, integers (vertices,), to the place of every internal id in `original_order`."""
-    order = None if in_original_order(graph) else original_order(graph)
+    ordered = in_original_order(graph)
+    ids = None if ordered else vertex_names(graph)
+    if ids is not None and _are_places(ids):
+        out[:] = ids
+        return
+    order = None if ordered else original_order(graph)
 
     def fill(first: int, last: int) -> None:
         out[slice(first, last) if order is None else order[first:last]] = np.arange(first, last, dtype=out.dtype)
@@ -131,7 +152,8 @@ def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any]:
     """For places in `original_order` what stands for the vertices there; the largest value stands for none."""
     if in_original_order(graph):
         return original_values(graph, ranks)
-    return _taken(np.sort(vertex_names(graph)), ranks)
+    names = vertex_names(graph)
+    return ranks if names.dtype == ranks.dtype and _are_places(names) else _taken(np.sort(names), ranks)
 
 
 def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:

@@ -37,6 +37,7 @@ class SSSP(Program):
     self_combining = True
     non_negative_weights = True
     starts_anywhere = True
+    lightest = 0.0
 
     def __init__(
         self, source: int | Sequence[int], delta: Width | None = None, weight: bool | str | None = True
@@ -61,6 +62,7 @@ class SSSP(Program):
         usual = default_delta(graph) if self.needs_weights else 1.0
         self.bucket = self.delta if self.delta is not None else usual
         self.narrowest_bucket = narrowest_delta(graph) if self.needs_weights and self.delta is None else 0.0
+        self.lightest = lightest_weight(graph) if self.needs_weights else 1.0
         return Start(active=first)
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]
@@ -70,6 +72,10 @@ class SSSP(Program):
     def priority(distance):  # type: ignore[no-untyped-def]
         """Nearest first."""
         return distance
+
+    def unsettled(distance, settled, lightest):  # type: ignore[no-untyped-def]
+        """Farther than by the lightest edge from the nearest vertex that is active."""
+        return distance > settled + lightest
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """64-bit distances, where a path might be too long for 32 bits."""
@@ -94,6 +100,10 @@ class WideSSSP(SSSP):
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it."""
         return distance + weight
+
+    def unsettled(distance, settled):  # type: ignore[no-untyped-def]
+        """As far as the nearest vertex that is active, or farther; the lightest edge is less than sums may be off."""
+        return distance >= settled
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Nothing is wider."""
@@ -149,3 +159,8 @@ def narrowest_delta(graph: Graph) -> float:
         return 0.0
     low, mean, _ = graph.weight_range
     return max(float(low), float(mean) / 32.0)
+
+
+def lightest_weight(graph: Graph) -> float:
+    """The lightest edge; 1 where no edge has a weight."""
+    return 1.0 if graph.weight_range is None else float(graph.weight_range[0])

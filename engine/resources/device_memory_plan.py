@@ -77,7 +77,7 @@ def _packed_plan(
 ) -> DeviceMemoryPlan:
     """The plan of a device whose edges travel packed, and of a host that has them so, and plain if there is room."""
     budget, host = packed.budget, packed.budget.host
-    parts = DeviceBudget(budget.partition_edges, budget.buffers, 0, whole=False)
+    parts = DeviceBudget(budget.partition_edges, budget.buffers, 0, whole=False, combine=budget.combine)
     if divided is not None and host is not None and not packed.plain:
         plain = HostBudget(budget.partition_edges, 0, 0, host.reads_in_flight, False, 0, host.spare)
         return DeviceMemoryPlan(*heads, plain, parts, packed=packed)

@@ -180,7 +180,7 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
 
 def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = math.inf) -> float:
     """Seconds by the best of the routes that may be taken; gathering only where the plan would (`plan.py`)."""
-    seconds = {"zero-copy": in_place, "filter": whole}
+    seconds = {"zero-copy": in_place, "blocks": in_place, "filter": whole}
     otherwise = whole if math.isinf(packed) else math.inf  # what cannot be gathered is copied
     best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)
     return packed if "compaction" in link.routes and packed < GATHER_GAIN * best else best

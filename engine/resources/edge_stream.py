@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.state.frontier import Frontier
+from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
@@ -23,7 +24,7 @@ from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
-    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
+    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
+FEW_SECONDS = 5e-4  # of short requests behind row prefixes: counting them, and a plan, take as long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
 
@@ -126,19 +128,27 @@ class EdgeStream:
         frontier: Frontier,
         scalars: tuple[Any, ...],
         only: NDArray[np.bool_] | None = None,
+        rows: Demand | None = None,
+        behind: LinkReading | None = None,
     ) -> Iterator[Iterator[View]]:
         """Open the views that this iteration needs, each valid until the next is asked for; only: of which partitions.
 
         A task may reach over partitions that are not wanted, and may not be there: what is not of `only` is cut off.
-        However the block ends, nothing stays in flight. If it ends without an exception, the walk's records correct the
-        rates (`Feedback`).
+        rows: what is wanted in place of the frontier's rows (`unsettled`). behind: what a pull is expected to read
+        behind row prefixes, where that is too little to be counted (`few_behind`). However the block ends, nothing
+        stays in flight. If it ends without an exception, the walk's records correct the rates (`Feedback`).
         """
         began = time.perf_counter()
         queue, self._started = self._started, None
         if queue is None or not self.pipeline.has_started(queue):
             queue = None
-            rates = self._begin(frontier)
-            demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
+            rates = self._begin(frontier if rows is None else None)
+            if rows is not None:
+                demand, plan = rows, self.pipeline.plan(rows, rates)
+            elif behind is not None:
+                demand, plan = self._at_once(behind.rows, behind.edges, behind.requests, rates)
+            else:
+                demand, plan = self._planned(kernels, state, frontier, (scalars, rates), only)
             self.plan_seconds = time.perf_counter() - began
         else:
             demand, plan = queue.demand, queue.plan
@@ -156,8 +166,11 @@ class EdgeStream:
         """The records of the pipeline's last walk; another stream with the same pipeline may have walked since."""
         return self.pipeline.records
 
-    def _begin(self, frontier: Frontier) -> Rates:
-        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`."""
+    def _begin(self, frontier: Frontier | None) -> Rates:
+        """The rates of the walk that begins now; keeps the cost laws and factors behind them for `Feedback.note`.
+
+        frontier: None where the rows of unsettled vertices are walked.
+        """
         rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
         self._basis = self.feedback.basis
         return rates
@@ -197,7 +210,8 @@ class EdgeStream:
         """The demand of this iteration and its plan; known: scalars and rates; only: of which partitions."""
         scalars, rates = known
         if only is None and self.slight(frontier):
-            return self._at_once(state, frontier, rates)
+            lines = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
+            return self._at_once(frontier.vertices, frontier.edges, lines, rates)
         demand = self._demand(kernels, state, frontier, scalars)
         if only is not None:
             demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
@@ -232,15 +246,12 @@ class EdgeStream:
             demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
             return demand if self.mine is None else self._only_mine(demand)
         blocks = self._block_marks()
-        columns = 3 if blocks is None else 4
-        counts = np.zeros(len(table) * columns, dtype=np.int64)
-        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
-        sizes = table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes)
+        counts, chunks, sizes = self._tables(blocks)
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts, chunks, blocks)
+            kernels.count_active(state, self.index, sizes, counts.reshape(-1), chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts, chunks, self.skip, blocks)
-        vertices, edges, lines, *touched = np.ascontiguousarray(counts.reshape(-1, columns).T)
+            kernels.count_cond(state, self.index, scalars, sizes, counts.reshape(-1), chunks, self.skip, blocks)
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
             read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
@@ -256,10 +267,31 @@ class EdgeStream:
             demand = replace(demand, blocks=touched[0], block_marks=blocks)
         return demand if self.mine is None else self._only_mine(demand)
 
+    def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
+        """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.
+
+        blocks: marks of wanted blocks, which are counted too; None: they are not.
+        """
+        table = self.directory.table
+        counts = np.zeros((len(table), 3 if blocks is None else 4), dtype=np.int64)
+        chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
+        return counts, chunks, (table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes))
+
+    def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand:
+        """What reading the rows of all unsettled vertices needs, of edges that are not all in memory."""
+        blocks = self._block_marks()
+        counts, chunks, sizes = self._tables(blocks)
+        table = counts.reshape(-1)
+        kernels.count_cond(state, self.index, scalars, sizes, table, chunks, blocks=blocks, function="unsettled")
+        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
+        pending = edges.astype(np.float64)
+        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
+        return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
+
     def _block_marks(self) -> Any:
-        """The bitmap of wanted blocks, None where edges are plain or whole partitions are wanted."""
+        """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
         unpacking = self.pipeline.staging.unpacking
-        if unpacking is None or self.complete:
+        if unpacking is None or self.complete or self.chunk_edges % BLOCK:
             return None
         return unpacking.marks(self.directory.key, self.directory.table.edges)
 
@@ -271,22 +303,30 @@ class EdgeStream:
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
         return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
 
-    def _at_once(self, state: VertexState, frontier: Frontier, rates: Rates) -> tuple[Demand, Plan]:
+    def few_behind(self, read: LinkReading) -> bool:
+        """Whether so little is expected behind row prefixes that counting it costs more than reading it in place."""
+        able = self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+        soon = float(self.feedback.given.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
+        return able and soon < FEW_SECONDS and self._is_pinned
+
+    def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
         table = self.directory.table
-        vertices, edges, lines = np.zeros((3, len(table)), dtype=np.int64)
-        vertices[0], edges[0] = frontier.vertices, frontier.edges
-        lines[0] = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
-        demand = Demand(self.key, vertices, edges, lines, edges.astype(np.float64), None, self.with_weights)
-        run_bytes = np.float64(frontier.edges * self.edge_bytes / max(1, frontier.vertices))
+        counts = np.zeros((3, len(table)), dtype=np.int64)
+        counts[:, 0] = rows, edges, lines
+        vertices, wanted, read = counts
+        demand = Demand(self.key, vertices, wanted, read, wanted.astype(np.float64), None, self.with_weights)
+        run_bytes = np.float64(edges * self.edge_bytes / max(1, rows))
         cost = Cost(
-            link=float(line_seconds(np.float64(lines[0]), np.float64(frontier.vertices), run_bytes, rates)),
-            kernel=rates.kernel_latency + frontier.edges / rates.kernel_edges + frontier.vertices / rates.kernel_rows,
+            link=float(line_seconds(np.float64(lines), np.float64(rows), run_bytes, rates)),
+            kernel=rates.kernel_latency + edges / rates.kernel_edges + rows / rates.kernel_rows,
         )
         return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
 
-    def _kind(self, frontier: Frontier) -> tuple[Direction, bool, bool]:
+    def _kind(self, frontier: Frontier | None) -> tuple[Direction, bool, bool]:
         """The kind of a walk: `Feedback` fits the seconds of kernels for each kind apart."""
+        if frontier is None:
+            return "pull", False, False
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
     def _early_exit_reads(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:

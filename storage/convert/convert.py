@@ -18,7 +18,7 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
-from penstock.storage.convert.renumber.name_table import NameStore
+from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
@@ -102,7 +102,7 @@ def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) 
     # with reverse, the other half packs the exchanged edges (`Workspace.reverse_steps`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
-    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.steps.packing.buckets)
+    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.buckets)
     if isinstance(store, Spill):
         yield from sorter.rows(store, ordering)
         store.free()

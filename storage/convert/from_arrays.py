@@ -46,7 +46,7 @@ def from_edges(
         The ids (vertices,) that exist, isolated ones included; or, where ids are vertices, how many there are at least.
     **options
         Those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``,
-        ``bipartite``, ``hub_sort``, ``direction`` (by default both), ``threads``.
+        ``bipartite``, ``order``, ``direction`` (by default both), ``threads``.
 
     Returns
     -------
@@ -157,8 +157,8 @@ def _settings(options: dict[str, Any], named: bool) -> ConvertOptions:
         settings = ConvertOptions(**{"direction": "both", **options})
     except TypeError as error:
         raise InputError(f"{str(error).rpartition(' ')[2]} is no option of a graph in memory") from None
-    if named and (settings.renumber or settings.bipartite or settings.hub_sort):
-        raise InputError("ids that are strings are numbered already; leave renumber, bipartite and hub_sort out")
+    if named and (settings.renumber or settings.bipartite):
+        raise InputError("ids that are strings are numbered already; leave renumber and bipartite out")
     return settings
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
 from penstock.storage.convert.input_edges import InputEdges
-from penstock.storage.convert.renumber.name_table import NameStore
+from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.workspace import Workspace, ignore
 from penstock.storage.format.edges import EdgeBatch

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.storage.convert.renumber.name_table import Original
+from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.ingest.core.source import RowSource

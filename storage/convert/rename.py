@@ -1,7 +1,7 @@
 """The story of ids that change: edges go into a log, ids become vertices, and the log becomes a spill.
 
-Needed where ids are renumbered, listed, are strings, have two sides, or where hubs come first. See id_mapping.py
-for the ways to number, hub_order.py for the order of hubs.
+Needed where ids are renumbered, listed, are strings, have two sides, or where `--order` puts vertices in another
+order. See id_mapping.py for the ways to number, vertex_order.py for the orders.
 """
 
 from contextlib import closing
@@ -11,8 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.input_edges import InputEdges
-from penstock.storage.convert.renumber.hub_order import DegreeCount, hub_order, inverse
+from penstock.storage.convert.renumber.degree_count import count_degrees
 from penstock.storage.convert.renumber.id_mapping import (
     BipartiteIds,
     CompactIds,
@@ -22,16 +23,21 @@ from penstock.storage.convert.renumber.id_mapping import (
     NamedIds,
     Unlisted,
 )
-from penstock.storage.convert.renumber.name_table import NameStore
+from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, hubs_first, inverse
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
-from penstock.storage.convert.sort.read import NewIds, SpillFiller, Steps
+from penstock.storage.convert.sort.read import SpillFiller, Steps
+from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import bad_line
 from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
+
+COUNTING_SHARE = 4
+"""One part in so many of the budget may count degrees: that of the writer, which has not begun."""
 
 
 def read_and_rename(space: Workspace) -> InputEdges:
@@ -48,19 +54,15 @@ def read_and_rename(space: Workspace) -> InputEdges:
     check_density(assigned.vertices, log.edges, space.source.name)
     original = assigned.original
     steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
-    if space.options.hub_sort:
-        order = _hub_order(space, log, steps, assigned.vertices)
-        new = inverse(order)
-        steps = replace(steps, new_ids=_through(new, assigned.sources), new_targets=_through(new, assigned.targets))
+    if space.options.order != "none":
+        new = _new_order(space, log, steps, assigned.vertices)
+        sources, targets = Permuted(new, assigned.sources), Permuted(new, assigned.targets)
+        steps = replace(space.steps, new_ids=sources, new_targets=targets)
         if isinstance(original, NameStore):
-            original.order = order
+            original.new_ids = new
         else:
-            original = order if original is None else original[order]
-    spill = space.spill()
-    done = 0
-    for count in SpillFiller(spill, steps, space.pool).fill(log.drain()):
-        done += count
-        space.say("map", done, log.edges)
+            original = inverse(new) if original is None else original[inverse(new)]
+    spill = _spilled(space, log, steps)
     return InputEdges(
         store=spill,
         vertices=assigned.vertices,
@@ -69,6 +71,19 @@ def read_and_rename(space: Workspace) -> InputEdges:
         original=original,
         left=assigned.left,
     )
+
+
+def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
+    """Spill the log's edges in new ids, and forget the log."""
+    spill = space.spill()
+    done = 0
+    # The C library keeps the memory that a thread freed for that thread, or for one that starts when it has ended: new
+    # threads take what the log leaves, and those of `space.pool` take fresh pages, which the system must clear.
+    with ThreadPool(space.options.workers, "renumber") as pool:
+        for count in SpillFiller(spill, steps, pool).fill(log.drain()):
+            done += count
+            space.say("map", done, log.edges)
+    return spill
 
 
 def _mapping(space: Workspace) -> IdMapping:
@@ -123,18 +138,20 @@ def _refused(space: Workspace, other: Unlisted) -> InputError:
     return bad_line(*place, reason)
 
 
-def _hub_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> NDArray[Any]:
-    """Old ids in hub order."""
+def _new_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> NDArray[Any]:
+    """New ids by old id, as ``--order`` says."""
     space.check_vertex_memory(vertices)
-    degrees = DegreeCount(vertices, space.options.workers, space.pool)
-    for batch in ordered_map(space.pool, steps.renamed, log.batches(), space.steps.in_flight):
-        degrees.add(batch)
-    if space.mirror:
-        both = degrees.out + degrees.into
-        return hub_order(both, both)
-    return hub_order(degrees.out, degrees.into)
-
-
-def _through(new: NDArray[Any], first: NewIds | None) -> NewIds:
-    """Ids that become others by ``first`` (None: they stay), and then new ones."""
-    return new.__getitem__ if first is None else (lambda ids: new[first(ids)])
+    # in a mirrored graph every edge counts at both its ends, and so do both degrees of a hub
+    apart = space.options.order == "hubs" and not space.mirror
+    room = space.options.host_memory // COUNTING_SHARE // max(1, vertices * (2 if apart else 1) * 4)
+    degrees = count_degrees(
+        log.batches(),
+        steps.renamed,
+        vertices,
+        apart=apart,
+        pool=space.pool,
+        copies=max(1, min(space.options.workers, room)),
+    )
+    new = hubs_first(degrees[0], degrees[-1]) if space.options.order == "hubs" else by_degree(degrees[0])
+    space.balance_buckets(new, degrees, log.edges)
+    return new

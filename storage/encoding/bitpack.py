@@ -19,140 +19,58 @@ A description is width | high_width << 6 | exceptions << 12. unpack.py reads it.
 from typing import Any
 
 import numpy as np
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit, jit_part
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, VALUES
-from penstock.storage.encoding.simd import bit_length
+from penstock.storage.encoding.simd_pack import (
+    bit_length,
+    count_bits,
+    lowest_bit,
+    mask_above,
+    pack_block,
+    residual_block,
+    step_block,
+)
+from penstock.storage.encoding.window import NONE, POSITION_BITS, choose_window, clear_unused
 
-_POSITION_BITS = 8
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
 _U32 = np.uint64(32)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
-@jit
+@jit_part
 def _put(words: Any, at: int, wide: bool, value: Any) -> None:
     words[at] = np.uint32(value & _LOW32)
     if wide:
         words[at + 1] = np.uint32(value >> _U32)
 
 
-@jit
+@jit_part
 def _differences(ids: Any, first: int, count: int, out: Any) -> Any:
     """Fill out[1:count] with signed differences; return the least, and the least that is >= 0."""
-    least = np.int64(0x7FFFFFFFFFFFFFFF)
-    least_forward = np.int64(0x7FFFFFFFFFFFFFFF)
-    before = np.uint64(ids[first])
+    if count == BLOCK:
+        return step_block(ids, first, out)
+    least = NONE
+    forward = np.uint64(NONE)
     for i in range(1, count):
-        now = np.uint64(ids[first + i])
-        step = np.int64(now - before)
-        before = now
+        step = np.int64(np.uint64(ids[first + i]) - np.uint64(ids[first + i - 1]))
         out[i] = step
         least = min(least, step)
-        if step >= 0:
-            least_forward = min(least_forward, step)
-    return least, least_forward
+        forward = min(forward, np.uint64(step))
+    return least, np.int64(forward)
 
 
-@jit
+@jit_part
 def _values(values: Any, first: int, count: int, out: Any) -> Any:
     """Fill out[:count] with the values; return the least, twice."""
-    least = np.int64(0x7FFFFFFFFFFFFFFF)
+    least = NONE
     for i in range(count):
         out[i] = np.int64(values[first + i])
         least = min(least, out[i])
     return least, least
 
 
-@jit
-def _cheapest(histogram: Any, narrowest: int) -> tuple[int, int]:
-    """Return (bits, width) of the cheapest width for residuals counted by bit length."""
-    top = 64
-    while top > 0 and histogram[top] == 0:
-        top -= 1
-    best_width = min(top, 32)
-    exceptions = 0
-    for bits in range(best_width + 1, top + 1):
-        exceptions += histogram[bits]
-    best = BLOCK * best_width + exceptions * (_POSITION_BITS + top - best_width)
-    for width in range(best_width - 1, narrowest - 1, -1):
-        exceptions += histogram[width + 1]
-        cost = BLOCK * width + exceptions * (_POSITION_BITS + top - width)
-        if cost < best:
-            best = cost
-            best_width = width
-    return best, best_width
-
-
-@jit
-def _count_lengths(steps: Any, count: int, step: Any, mask: Any, histogram: Any) -> None:
-    histogram[:] = 0
-    for i in range(count):
-        histogram[bit_length((np.uint64(steps[i]) - step) & mask)] += 1
-
-
-@jit
-def _count_signed_lengths(steps: Any, count: int, histogram: Any) -> None:
-    """Count by the bits of a two's complement number."""
-    histogram[:] = 0
-    for i in range(count):
-        step = steps[i]
-        if step == 0:
-            histogram[0] += 1
-        else:
-            bits = bit_length(np.uint64(step if step >= 0 else -step - 1)) + 1
-            histogram[min(bits, 64)] += 1
-
-
-@jit
-def _choose(steps: Any, count: int, id_bits: int, mask: Any, least: int, forward: int) -> Any:
-    """Return (step, width) of the cheapest of three windows on the differences.
-
-    From the least difference (nothing below); from the least forward one (backward jumps are
-    exceptions); and around zero (roads, where neighbors are on both sides).
-    """
-    histogram = np.zeros(65, np.int64)
-    narrowest = max(0, id_bits - 32)
-    _count_lengths(steps, count, np.uint64(least), mask, histogram)
-    best, best_width = _cheapest(histogram, narrowest)
-    best_step = np.uint64(least)
-    if least < 0:
-        if forward < np.int64(0x7FFFFFFFFFFFFFFF):
-            _count_lengths(steps, count, np.uint64(forward), mask, histogram)
-            cost, width = _cheapest(histogram, narrowest)
-            if cost < best:
-                best = cost
-                best_width = width
-                best_step = np.uint64(forward)
-        _count_signed_lengths(steps, count, histogram)
-        cost, width = _cheapest(histogram, max(1, narrowest))
-        if cost < best:
-            best_width = width
-            best_step = _U0 - (_U1 << np.uint64(width - 1))
-    return best_step & mask, best_width
-
-
-@jit
-def _pack_lanes(residuals: Any, width: int, words: Any, at: int) -> None:
-    """Write the low bits of 256 residuals, value i in lane i % 8 at bit (i // 8) * width."""
-    for i in range(LANES * width):
-        words[at + i] = np.uint32(0)
-    if width == 0:
-        return
-    mask = (_U1 << np.uint64(width)) - _U1
-    for row in range(BLOCK // LANES):
-        bit = row * width
-        word = at + (bit >> 5) * LANES
-        shift = np.uint64(bit & 31)
-        crosses = (bit & 31) + width > 32
-        for lane in range(LANES):
-            value = (residuals[row * LANES + lane] & mask) << shift
-            words[word + lane] |= np.uint32(value & _LOW32)
-            if crosses:
-                words[word + LANES + lane] |= np.uint32(value >> _U32)
-
-
-@jit
+@jit_part
 def _put_bits(words: Any, at: int, bit: int, value: Any) -> None:
     """Or up to 32 bits into zeroed words, at a bit offset."""
     shifted = value << np.uint64(bit & 31)
@@ -161,46 +79,55 @@ def _put_bits(words: Any, at: int, bit: int, value: Any) -> None:
         words[at + (bit >> 5) + 1] |= np.uint32(shifted >> _U32)
 
 
-@jit
+@jit_part
 def _pack_exceptions(residuals: Any, width: int, words: Any, at: int) -> Any:
     """Write positions and high bits of what ``width`` cuts off; return (count, high_width, end)."""
-    count = 0
-    all_high = _U0
-    shift = np.uint64(width)
+    limit = (_U1 << np.uint64(width)) - _U1
+    all_bits = _U0
     for i in range(BLOCK):
-        high = residuals[i] >> shift
-        count += high != _U0
-        all_high |= high
-    high_width = bit_length(all_high)
+        all_bits |= residuals[i]
+    if all_bits <= limit:
+        return 0, 0, at
+    count = 0
+    for first in range(0, BLOCK, 64):
+        count += count_bits(mask_above(residuals, first, limit))
+    high_width = bit_length(all_bits >> np.uint64(width))
     highs = at + (count + 3) // 4
     end = highs + (count * high_width + 31) // 32
     for i in range(at, end):
         words[i] = np.uint32(0)
     k = 0
-    for i in range(BLOCK):
-        high = residuals[i] >> shift
-        if high != _U0:
-            _put_bits(words, at, k * _POSITION_BITS, np.uint64(i))
-            _put_bits(words, highs, k * high_width, high)
+    for first in range(0, BLOCK, 64):
+        left = mask_above(residuals, first, limit)
+        while left != _U0:
+            position = first + lowest_bit(left)
+            left &= left - _U1
+            _put_bits(words, at, k * POSITION_BITS, np.uint64(position))
+            _put_bits(words, highs, k * high_width, residuals[position] >> np.uint64(width))
             k += 1
     return count, high_width, end
 
 
-@jit
-def _residuals(items: Any, first: int, count: int, id_bits: int, mask: Any, work: Any) -> Any:
+@jit_part
+def _residuals(items: Any, first: int, count: int, id_bits: int, work: Any, differences: bool) -> Any:
     """Fill work's residuals of one block; return its (step, width). See ``pack`` for work."""
-    steps, residuals, differences = work
-    residuals[:] = _U0
+    steps, residuals, lengths = work
     begin = 1 if differences else 0
     if count <= begin:
+        residuals[:] = _U0
         return _U0, 0
     if differences:
         least, forward = _differences(items, first, count, steps)
     else:
         least, forward = _values(items, first, count, steps)
-    step, width = _choose(steps[begin:], count - begin, id_bits, mask, least, forward)
-    for i in range(begin, count):
-        residuals[i] = (np.uint64(steps[i]) - step) & mask
+    steps[0] = steps[begin]
+    for i in range(count, BLOCK):
+        steps[i] = steps[begin]
+    used = (begin, count)
+    step, width = choose_window(steps, used, id_bits, least, forward, lengths)
+    mask = ~_U0 >> np.uint64(64 - id_bits)
+    residual_block(steps, step, mask, residuals)
+    clear_unused(residuals, used)
     return step, width
 
 
@@ -230,17 +157,16 @@ def pack(items: Any, words: Any, differences: bool) -> Any:
     for i in range(edges):
         largest = max(largest, np.uint64(items[i]))
     id_bits = max(1, bit_length(largest))
-    mask = ~_U0 >> np.uint64(64 - id_bits)
     blocks = (edges + BLOCK - 1) // BLOCK
     residuals = np.zeros(BLOCK, np.uint64)
-    work = (np.zeros(BLOCK, np.int64), residuals, differences)
+    work = (np.zeros(BLOCK, np.int64), residuals, np.zeros(BLOCK, np.uint8))
     at = HEADER_WORDS + blocks * (2 * w + 1)
     for k in range(blocks):
         first = k * BLOCK
-        step, width = _residuals(items, first, min(BLOCK, edges - first), id_bits, mask, work)
+        step, width = _residuals(items, first, min(BLOCK, edges - first), id_bits, work, differences)
         _put(words, HEADER_WORDS + k * w, wide, np.uint64(items[first]))
         _put(words, HEADER_WORDS + (blocks + k) * w, wide, step)
-        _pack_lanes(residuals, width, words, at)
+        pack_block(residuals, width, words, at)
         exceptions, high_width, end = _pack_exceptions(residuals, width, words, at + LANES * width)
         words[HEADER_WORDS + 2 * blocks * w + k] = width | high_width << 6 | exceptions << 12
         at = end

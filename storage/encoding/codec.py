@@ -216,7 +216,7 @@ class Decoder:
         items, chunk_items : int
             Items of this frame, and of a full one.
         out : ndarray of uint32, (words,)
-            Contiguous, as long as the payload; is filled with it.
+            Contiguous, as long as the payload; is filled with it, straight from the frame.
 
         Raises
         ------
@@ -225,11 +225,11 @@ class Decoder:
         """
         from penstock.storage.encoding import unpack  # the compiler, only where something is checked
 
-        payload = self._payload(frame, payload_bytes(encoding, kind, chunk_items), len(out))
+        self.decompress(frame, out, payload_bytes(encoding, kind, chunk_items))
+        _check_words(out, len(out))
         width = 2 if kind.itemsize == 8 else 1
-        if not unpack.sound(payload, items, width, 0 if encoding == "packed" else VALUES):
+        if not unpack.sound(out, items, width, 0 if encoding == "packed" else VALUES):
             raise FrameError(MALFORMED)
-        out[:] = payload
 
     def _payload(self, frame: Any, size: int, words: int | None) -> NDArray[np.uint32]:
         """Decompress a frame into this decoder's buffer; return its payload, of ``words`` words where that is known."""
@@ -237,8 +237,7 @@ class Decoder:
         self.decompress(frame, whole)
         if words is None:
             return whole
-        if int(whole[3]) + LANES != words:
-            raise FrameError(f"its payload has {int(whole[3]) + LANES} words, and its chunk table says {words}")
+        _check_words(whole, words)
         return whole[:words]
 
     def _buffer(self, size: int) -> NDArray[np.uint8]:
@@ -246,13 +245,24 @@ class Decoder:
             self._scratch = np.empty(size, np.uint8)
         return self._scratch[:size]
 
-    def decompress(self, frame: Any, payload: NDArray[Any]) -> None:
-        """Decompress a frame into all of ``payload``. Raises FrameError when it does not fit."""
+    def decompress(self, frame: Any, payload: NDArray[Any], size: int | None = None) -> None:
+        """Decompress a frame of ``size`` bytes, by default the payload's, as far as ``payload`` goes.
+
+        Raises FrameError when it does not fit.
+        """
+        expected = payload.nbytes if size is None else size
         try:
-            done = zstandard.frame_content_size(frame)  # -1: the frame does not tell
-            if done == payload.nbytes:
-                done = self._decompressor.stream_reader(frame).readinto(payload.view(np.uint8))
+            there = zstandard.frame_content_size(frame)  # -1: the frame does not tell
+            if there != expected:
+                raise FrameError(f"it decompresses to {there} bytes, not {expected}")
+            done = self._decompressor.stream_reader(frame).readinto(payload.view(np.uint8))
         except zstandard.ZstdError as error:
             raise FrameError(f"zstd: {error}") from error
         if done != payload.nbytes:
             raise FrameError(f"it decompresses to {done} bytes, not {payload.nbytes}")
+
+
+def _check_words(payload: NDArray[np.uint32], words: int) -> None:
+    """Raise FrameError for a payload of another length than its chunk table says."""
+    if int(payload[3]) + LANES != words:
+        raise FrameError(f"its payload has {int(payload[3]) + LANES} words, and its chunk table says {words}")

@@ -5,6 +5,8 @@ are wanted. A bitmap of wanted blocks has bit b & 31 of word b >> 5 for block b,
 Nothing in a store is trusted: a forged payload is neither read outside of its words nor written outside of its items.
 """
 
+from collections.abc import Iterable, Iterator
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,21 +79,54 @@ def pack_arrays(
         A thread cannot be started.
     """
     chunks = -(-len(items) // chunk_items)
-    most = payload_words(chunk_items, items.itemsize)
-    words = np.empty(chunks * most, np.uint32)  # as far as it is used: memory that is not written is not there
-    starts = np.zeros(chunks + 1, np.int64)
-
-    def work(chunk: int) -> NDArray[np.uint32]:
-        room = np.empty(most, np.uint32)
-        used = pack(items[chunk * chunk_items : (chunk + 1) * chunk_items], room, differences)
-        return room[:used]
-
-    with ThreadPool(max(1, threads), "penstock-pack") as pool:
-        for chunk, payload in enumerate(ordered_map(pool, work, range(chunks), 2 * threads + 1)):
-            starts[chunk + 1] = starts[chunk] + len(payload)
-            words[starts[chunk] : starts[chunk + 1]] = payload
+    words = np.empty(
+        chunks * payload_words(chunk_items, items.itemsize), np.uint32
+    )  # what is not written takes no memory
+    parts = (items[first : first + chunk_items] for first in range(0, len(items), chunk_items))
+    sizes = _pack_into(words, parts, differences, max(1, threads))
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
     words.resize(int(starts[-1]), refcheck=False)
     return words, starts
+
+
+def _pack_into(words: NDArray[np.uint32], parts: Iterable[NDArray[Any]], differences: bool, threads: int) -> list[int]:
+    """Pack arrays one after another into ``words``; return the words of each.
+
+    Threads pack into rooms of their own; where a payload goes is known when all before it are packed, and threads move
+    it there. A room is waited for by the caller alone, so that no thread that could free one waits.
+    """
+    rooms: SimpleQueue[NDArray[np.uint32]] = SimpleQueue()
+    made = 0
+
+    def tasks() -> Iterator[tuple[NDArray[Any], NDArray[np.uint32]]]:
+        nonlocal made
+        for part in parts:
+            if made < 3 * threads:
+                made += 1
+                rooms.put(np.empty(payload_words(len(part), part.itemsize), np.uint32))
+            yield part, rooms.get()
+
+    def work(task: tuple[NDArray[Any], NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], int]:
+        part, room = task
+        return room, int(pack(part, room, differences))
+
+    def move(room: NDArray[np.uint32], first: int, last: int) -> None:
+        try:
+            words[first:last] = room[: last - first]
+        finally:
+            rooms.put(room)
+
+    sizes: list[int] = []
+    end = 0
+    with ThreadPool(threads, "penstock-pack") as pool:
+        moves = []
+        for room, used in ordered_map(pool, work, tasks(), 2 * threads):
+            moves.append(pool.submit(move, room, end, end + used))
+            sizes.append(used)
+            end += used
+        for moved in moves:
+            moved.result()
+    return sizes
 
 
 def unpack_wanted(

@@ -332,6 +332,15 @@ class Graph:
         return (self.out,) if self.into is None or self.into is self.out else (self.out, self.into)
 
     @property
+    def reordered(self) -> bool | None:
+        """Whether vertices are in another order than that of their ids, as ``--order`` says; None: it is not known."""
+        options = self.provenance.get("options")
+        if not isinstance(options, dict):
+            return None
+        # "hub_sort" is what graphs have that were made before there was more than one order
+        return options.get("order", "none") != "none" or bool(options.get("hub_sort"))
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The names of the graph's files, the manifest's first; none of a graph in memory."""
         return tuple(file.path for file in self.open_files)
@@ -348,8 +357,8 @@ class Graph:
         -------
         ndarray, (vertices,), or None
             uint32, uint64, or NumPy's StringDType. Strings are in the order of their UTF-8 bytes, unless the conversion
-            put hubs first (--hub-sort). None where the ids are 0 to vertices - 1. On the two sides of a bipartite graph
-            the same id may occur.
+            ordered the vertices (--order). None where the ids are 0 to vertices - 1. On the two sides of a bipartite
+            graph the same id may occur.
 
         Raises
         ------

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAGE = 4096
-MOST_BYTES = 4 << 20
+MOST_BYTES = 2 << 20
 LEAST_SPLIT = 1 << 20
+READS_IN_FLIGHT = 8
+"""Of each stripe, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,11 @@ def _aligned(shard: int, begin: int, end: int, members: list[int]) -> ReadRange:
 def split_bytes(total: int, threads: int) -> int:
     """Return the largest read for a fetch of ``total`` bytes that still feeds all threads."""
     return max(LEAST_SPLIT, min(MOST_BYTES, total // max(1, threads)))
+
+
+def read_threads(stripes: int, decode_threads: int, reads_in_flight: int = READS_IN_FLIGHT) -> int:
+    """Return how many threads a reader has, and so how many reads are under way while nothing is decoded.
+
+    A thread that decodes does not read, so each stripe has its share of `decode_threads` more.
+    """
+    return stripes * (reads_in_flight + -(-decode_threads // max(1, stripes)))

@@ -33,6 +33,8 @@ DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
 WITHOUT_EDGES = "without_edges"
 """What the provenance calls the number of vertices without an edge."""
+NEW_IDS = ("renumber", "bipartite", "vertices_file")
+"""Options in the provenance that give vertices other numbers than the ids of the input."""
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62

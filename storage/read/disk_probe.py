@@ -23,18 +23,16 @@ from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.direct_io import DirectFile, OpenFile, open_direct_file
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
+from penstock.storage.format.read_plan import PAGE, ReadRange
 
 BLOCK_BYTES = 1 << 20
 """Of what is written at once."""
-WHOLE = 1 << 62
-"""No read is as long: stretches are merged as far as they go."""
 RUN_BYTES = 64 << 20
 """What is read in order before the next place."""
 Files = Mapping[int, DirectFile]
 
 
-class Blocks(Sequence[ReadRange]):
+class DiskBlocks(Sequence[ReadRange]):
     """Reads of ``block_bytes`` each (the last of a stretch may be shorter) that cover stretches of files.
 
     Every file has its turn: block k of each comes before block k + 1 of any.
@@ -72,7 +70,15 @@ def edge_stretches(graph: Graph) -> list[ReadRange]:
     arrays = [a for adjacency in graph.adjacencies for a in (adjacency.neighbors, adjacency.weights) if a is not None]
     parts = [[getattr(frames, name) for frames in arrays] for name in ("shard", "offsets", "lengths")]
     shard, offsets, lengths = (np.concatenate([np.zeros(0, np.int64), *part]) for part in parts)
-    return plan_reads(shard, offsets, lengths, WHOLE)
+    order = np.lexsort((offsets, shard))
+    shard, start, end = shard[order], offsets[order] // PAGE * PAGE, offsets[order] + lengths[order]
+    apart = (shard[1:] != shard[:-1]) | (start[1:] - end[:-1] >= PAGE)
+    firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(order)), np.bool_), apart]))
+    lasts = np.append(firsts, len(order))[1:] - 1
+    pages = -(-(end[lasts] - start[firsts]) // PAGE) * PAGE
+    columns = (shard[firsts], start[firsts], pages, end[lasts] - start[firsts])
+    found = np.stack(columns, axis=1).tolist()
+    return [ReadRange(file, first, length, needed, ()) for file, first, length, needed in found]
 
 
 def whole_file(number: int, size_bytes: int) -> ReadRange:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.codec import Coding, Decoder, Encoder, checksum
+from penstock.storage.encoding.payload import PAYLOADS
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import CHUNK_EDGES
 
@@ -26,8 +27,10 @@ _LEAST_SECONDS = 0.2
 class EncodingRow:
     """One line of the comparison; speeds are of one core, in bytes of decoded ids.
 
-    ``sweep_seconds_2`` and ``_16`` are what 10^9 edges take from a disk of 3 GB/s with so many
-    cores: the slower of reading and decoding.
+    Of an encoding with payloads, ``payload_bytes_per_edge`` is what they take without zstd, and
+    ``payload_bytes_per_second`` how fast frames become payloads that are not unpacked; else both are None.
+    ``sweep_seconds_2`` and ``_16`` are what 10^9 edges take from a disk of 3 GB/s with so many cores: the slower of
+    reading and decoding.
     """
 
     graph: str
@@ -36,6 +39,8 @@ class EncodingRow:
     bytes_per_edge: float
     encode_bytes_per_second: float
     decode_bytes_per_second: float
+    payload_bytes_per_edge: float | None
+    payload_bytes_per_second: float | None
     sweep_seconds_2: float
     sweep_seconds_16: float
 
@@ -62,7 +67,11 @@ def graph_neighbors(graph: Graph) -> NDArray[Any]:
 
 def _measure(graph: str, chunks: list[NDArray[Any]], coding: Coding) -> EncodingRow:
     encoder, decoder = Encoder(coding), Decoder()
-    frames = [encoder.encode(chunk) for chunk in chunks]
+    frames, words = [], []
+    for chunk in chunks:
+        frames.append(encoder.encode(chunk))
+        words.append(encoder.words)
+    payload = np.empty(max(words, default=0), np.uint32)
     out = np.empty(CHUNK_EDGES, coding.kind)
 
     def encode() -> None:
@@ -74,6 +83,12 @@ def _measure(graph: str, chunks: list[NDArray[Any]], coding: Coding) -> Encoding
             checksum(frame)
             decoder.decode(frame, coding.encoding, out[: len(chunk)], CHUNK_EDGES, None)
 
+    def copy_payloads() -> None:
+        for chunk, frame, size in zip(chunks, frames, words, strict=True):
+            checksum(frame)
+            decoder.copy_payload(frame, coding.encoding, coding.kind, len(chunk), CHUNK_EDGES, payload[:size])
+
+    has_payloads = coding.encoding in PAYLOADS
     edges = sum(len(chunk) for chunk in chunks)
     raw = edges * coding.kind.itemsize
     each = sum(len(frame) for frame in frames) / max(1, edges)
@@ -85,6 +100,8 @@ def _measure(graph: str, chunks: list[NDArray[Any]], coding: Coding) -> Encoding
         bytes_per_edge=each,
         encode_bytes_per_second=raw / _seconds(encode),
         decode_bytes_per_second=speed,
+        payload_bytes_per_edge=4 * sum(words) / max(1, edges) if has_payloads else None,
+        payload_bytes_per_second=raw / _seconds(copy_payloads) if has_payloads else None,
         sweep_seconds_2=sweep_seconds(each, coding.kind.itemsize, speed, 2),
         sweep_seconds_16=sweep_seconds(each, coding.kind.itemsize, speed, 16),
     )

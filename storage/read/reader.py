@@ -21,20 +21,26 @@ from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.clocks.busy_timer import BusyTimer
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.encoding.codec import Decoder
+from penstock.storage.encoding.codec import Decoder, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.read_plan import MOST_BYTES, PAGE, ReadRange, plan_reads, split_bytes
+from penstock.storage.format.read_plan import (
+    MOST_BYTES,
+    PAGE,
+    READS_IN_FLIGHT,
+    ReadRange,
+    plan_reads,
+    read_threads,
+    split_bytes,
+)
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""
-READS_IN_FLIGHT = 8
-"""Of each stripe, by default."""
-DECODER_BYTES = 3 << 20
-"""What one decoder holds: the payload of a chunk (at most 2.3 MiB) and zstd's own tables."""
+ZSTD_BYTES = 512 << 10
+"""What zstd's tables and its input take in one decoder."""
 
 
 _LOST = RunError("a reading thread ended in the middle of a read; run again")
@@ -94,6 +100,7 @@ class Reader:
         self._counting = threading.Lock()
         self._bytes_read = 0
         self._buffer_bytes = _longest_read(graph)
+        self._decoder_bytes = 2 * _longest_payload(graph) + ZSTD_BYTES
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
@@ -116,7 +123,7 @@ class Reader:
         check_stacks(count, "penstock-read")
         try:
             room = aligned_empty(count * self._buffer_bytes, np.uint8, HUGE_PAGE)
-            return np.split(room, count)
+            return list(room.reshape(count, self._buffer_bytes))
         except MemoryError as error:
             size = format_bytes(self._buffer_bytes)
             raise RunError(
@@ -139,7 +146,7 @@ class Reader:
     @property
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
-        return len(self._threads) * self._buffer_bytes + self._decode_threads * DECODER_BYTES
+        return len(self._threads) * self._buffer_bytes + self._decode_threads * self._decoder_bytes
 
     @property
     def bytes_read(self) -> int:
@@ -289,14 +296,6 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
     timeline.add(timeline.here("decode"), "decode", decoding, decoded - decoding, Work(size, first=chunk, parts=count))
 
 
-def read_threads(stripes: int, decode_threads: int, reads_in_flight: int = READS_IN_FLIGHT) -> int:
-    """Return how many threads a reader has.
-
-    A thread that decodes does not read, so each stripe has its share of `decode_threads` more.
-    """
-    return stripes * (reads_in_flight + -(-decode_threads // max(1, stripes)))
-
-
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
     return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
@@ -304,9 +303,17 @@ def _edge_files(graph: Graph) -> list[int]:
 
 def _longest_read(graph: Graph) -> int:
     """Bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
-    longest = 0
-    for adjacency in (graph.out, graph.into):
-        for frames in (adjacency.neighbors, adjacency.weights) if adjacency else ():
-            if frames is not None and len(frames.lengths):
-                longest = max(longest, int(frames.lengths.max()))
+    longest = max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
     return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
+
+
+def _longest_payload(graph: Graph) -> int:
+    """Bytes of what the longest frame decompresses to; a decoder has room for it, and zstd, where it stops earlier."""
+    specs = [frames.spec for frames in _edge_frames(graph)]
+    return max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
+
+
+def _edge_frames(graph: Graph) -> list[Frames]:
+    """The frames of all neighbors and weights."""
+    arrays = [frames for adjacency in graph.adjacencies for frames in (adjacency.neighbors, adjacency.weights)]
+    return [frames for frames in arrays if frames is not None]

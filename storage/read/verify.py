@@ -21,6 +21,7 @@ from penstock.storage.encoding.unique_ids import repeated_name, repeated_number
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
+from penstock.storage.format.schema import NEW_IDS
 from penstock.storage.read.edge_checks import EdgeChecks, check_edges
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
 
@@ -66,7 +67,7 @@ def verify(
     """Read a whole graph and tell what is wrong with it.
 
     Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex; original ids that
-    do not rise (hubs first) 16 bytes a vertex, names all of theirs.
+    do not rise (`--order`) 16 bytes a vertex, names all of theirs.
 
     Raises:
         InputError: there is no such file, it is no graph, or of a newer version.
@@ -219,11 +220,10 @@ class _Inspection:
 
     @property
     def _only_reordered(self) -> bool:
-        """Whether hubs were put in front and nothing else was done to ids: they are a permutation then."""
+        """Whether vertices were ordered by degree and nothing else was done to ids: they are a permutation then."""
         options = self.graph.provenance.get("options")
-        if not isinstance(options, dict):
-            return False
-        return bool(options.get("hub_sort")) and not (options.get("renumber") or options.get("bipartite"))
+        changed = isinstance(options, dict) and any(options.get(name) for name in NEW_IDS)
+        return bool(self.graph.reordered) and not changed
 
 
 def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> Iterator[GraphProblem]:

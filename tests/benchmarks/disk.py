@@ -1,13 +1,18 @@
 """The suite `disk`: programs on a graph on disk that host memory does not hold, on the GPU and on the cores.
 
 Reads are direct. Host memory has room for a share of the decoded edges of one adjacency (`--share`); state, index and
-buffers are added to it.
+buffers are added to it. Beside them the rate of the file itself: direct reads at places spread over it.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+import random
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,11 @@ STATE = 60
 PROGRAMS = ("pagerank5", "bfs", "sssp", "wcc")
 LARGE = 1 << 29
 """Edges from which partitions have the usual size."""
+
+
+BLOCK = 4 << 20
+IN_FLIGHT = 16
+SECONDS = 1.0
 
 
 def disk(runner: Runner) -> None:
@@ -47,6 +57,9 @@ def measure(runner: Runner, graph: Graph, title: str, devices: Sequence[str]) ->
     partition, buffers = (32 << 20, 512 << 20) if graph.edges >= LARGE else (4 << 20, 32 << 20)
     memory = int(runner.choices.share * graph.edges * 4) + STATE * graph.vertices + buffers
     source = graphs.sources_of(graph)[0]
+    figure = f"{title} disk raw"
+    if runner.wants(figure):
+        runner.measure(figure, "GB/s", lambda: direct_rate(graph.files) / 1e9)
     programs: list[Program] = [PageRank(tol=0, max_iter=5, weight=False), BFS(source), SSSP(source), WCC()]
     for name, program in zip(PROGRAMS, programs, strict=True):
         answers: list[Mapping[str, Any]] = []
@@ -69,6 +82,31 @@ def measure(runner: Runner, graph: Graph, title: str, devices: Sequence[str]) ->
             answers.append(results[0].fields)
         for other in answers[1:]:
             runner.compare_answers(f"{title} disk {name}", answers[0], other)
+
+
+def direct_rate(files: Sequence[Path]) -> float:
+    """Bytes per second of direct reads of whole blocks of files in a random order, for SECONDS."""
+    handles = [os.open(path, os.O_RDONLY | os.O_DIRECT) for path in files]
+    blocks = [(handle, at) for handle in handles for at in range(0, os.fstat(handle).st_size - BLOCK + 1, BLOCK)]
+    turns = iter(random.Random(os.getpid() + time.monotonic_ns()).sample(blocks, len(blocks)))
+    room = mmap.mmap(-1, IN_FLIGHT * BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    room.madvise(mmap.MADV_HUGEPAGE)
+    room.write(bytes(len(room)))
+    began = time.perf_counter()
+
+    def read(worker: int) -> int:
+        done, buffer = 0, memoryview(room)[worker * BLOCK : (worker + 1) * BLOCK]
+        while time.perf_counter() - began < SECONDS and (block := next(turns, None)) is not None:
+            done += os.preadv(block[0], [buffer], block[1])
+        return done
+
+    try:
+        with ThreadPoolExecutor(IN_FLIGHT) as pool:
+            total = sum(pool.map(read, range(IN_FLIGHT)))
+        return total / (time.perf_counter() - began)
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 def note_of(result: Result) -> str:

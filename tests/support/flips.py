@@ -108,6 +108,7 @@ def answer(path: Path) -> bytes:
         parts.append(adjacency.index().starts(0, graph.vertices + 1).tolist())
         for frames in (adjacency.neighbors, adjacency.weights):
             parts += [] if frames is None else [items.tolist() for items in frames.load()]
+            parts.append(None if frames is None or frames.payload_words is None else frames.payload_words.tolist())
     return repr(parts).encode()
 
 

@@ -118,12 +118,12 @@ IDS: dict[str, tuple[Callable[[int], NDArray[Any]] | None, bool]] = {
 def graphs(shape: str, vertices: int, folder: Path, ids: str = "numbers") -> tuple[Path, Path]:
     """A small graph and a large one of a shape, in files."""
     made = []
-    original, hub_sort = IDS[ids]
+    original, hubs_first = IDS[ids]
     for count in (SMALL, vertices):
         made.append(folder / f"{shape}-{ids}-{count}.h5")
         if not made[-1].exists():
             edges = SHAPES[shape](count)
-            provenance = {"source": "tests", "options": {"hub_sort": hub_sort}}
+            provenance = {"source": "tests", "options": {"order": "hubs"} if hubs_first else {}}
             write(edges, made[-1], original=original and original(edges.vertices), provenance=provenance)
     return made[0], made[1]
 

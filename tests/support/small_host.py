@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan, host_resources
-from penstock.transfer.planning.host_budget import HostBudget
+from penstock.engine.resources import device_memory_plan, host_resources, packed_edges
+from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
+from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
+from penstock.transfer.staging.staging import UNPACKED_SLABS
 
 CHUNK = 32
 
@@ -38,3 +41,30 @@ def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> No
     for owner in (host_resources, device_memory_plan):
         patch.setattr(owner, "divide_host_memory", divide)
     patch.setattr(device_memory_plan, "plan_packed", lambda *_: None)
+
+
+def packing(
+    patch: pytest.MonkeyPatch, chunks: int, buffers: int, share: float, host: float | None = None, *, room: bool = False
+) -> None:
+    """Let edges travel packed, in partitions of so many chunks; the device keeps `share` of their pieces.
+
+    host: what a host keeps of those on disk: a share, or 1 for all of them, which then stay; room: all plain ones too.
+    """
+
+    def divide(
+        edge_memory: int, layouts: Any, wish: Any, edge_bytes: int, budget: HostBudgetRequest | None = None
+    ) -> PackedBudget:
+        edges = chunks * layouts[0].chunk_edges
+        sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
+        total, longest = int(sizes.sum()), 4 * int(sizes.max())
+        together = wish.combine if budget is None else 1
+        staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest)
+        held = None
+        if budget is not None and host == 1:
+            held = PackedHost(total, True, 0, 0, 2, spare=1 << 40 if room else 0)
+        elif budget is not None:
+            held = PackedHost(int((host or 0) * total), False, 3, 3 * longest, 2)
+        words = int(share * total) if wish.cached else 0
+        return PackedBudget(edges, buffers, words, staged, together, held)
+
+    patch.setattr(packed_edges, "divide_packed_budget", divide)

@@ -73,7 +73,7 @@ def test_the_listed_help_is_that_of_the_commands() -> None:
         ["generate", "rmat", "--scale", "3", "--output", "missing/x.txt"],
         ["generate", "rmat", "--scale", "3", "--weights", "9..1", "--output", "x.txt"],
         ["generate", "rmat", "--scale", "3", "--host-memory", "lots", "--output", "x.txt"],
-        ["generate", "rmat", "--scale", "3", "--hub-sort", "--output", "x.txt"],
+        ["generate", "rmat", "--scale", "3", "--order", "hubs", "--output", "x.txt"],
         ["info", "absent.h5"],
         ["convert", "absent.txt", "x.h5"],
     ],

@@ -45,7 +45,12 @@ OPTIONS = (
     ),
     option("--drop-self-loops", is_flag=True, help="Leave out edges from a vertex to itself."),
     option("--renumber", is_flag=True, help="For sparse or string ids: number them 0..n-1, keep the map."),
-    option("--hub-sort", is_flag=True, help="Put the best-connected 8 % of vertices first."),
+    option(
+        "--order",
+        type=click.Choice(["none", "degree", "hubs"]),
+        default="none",
+        help="Of the vertices in the file: as their ids, by falling degree, or the best-connected 8 % first.",
+    ),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
     stripe_option("Spread the chunks over these folders, one disk each. Repeatable."),

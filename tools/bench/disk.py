@@ -16,7 +16,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import ReadRange
-from penstock.storage.read.disk_probe import RUN_BYTES, Blocks, DiskProbe, Files, edge_stretches, spread
+from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, Files, edge_stretches, spread
 from penstock.storage.read.reader import Reader
 from penstock.storage.read.sweep_probe import SweepProbe
 
@@ -65,7 +65,9 @@ class SweepPart:
 def verdict(parts: Mapping[str, SweepPart]) -> str:
     """Return what limits a sweep from a disk, by the parts named in PARTS."""
     best, raw, decoded = (parts[name].read.rate for name in (BEST, RAW, DECODED))
-    taken = f"a sweep takes {decoded / best:.0%} of what the disk gives at its best"
+    packed = parts[PAYLOADS].read.rate if PAYLOADS in parts else 0.0
+    beside = f" ({packed / best:.0%} where edges stay packed)" if packed else ""
+    taken = f"a sweep takes {decoded / best:.0%}{beside} of what the disk gives at its best"
     if decoded >= LIMITED * best:
         return f"the disk limits: {taken}"
     if decoded >= LIMITED * raw:
@@ -75,7 +77,7 @@ def verdict(parts: Mapping[str, SweepPart]) -> str:
 
 def raw_reads(files: Files, stretches: Sequence[ReadRange], seconds: float, advance: Advance) -> list[RawRead]:
     """Read stretches of files in every one of CASES, `seconds` in all."""
-    disk, blocks = DiskProbe(files, MOST_BUFFERS), {size: Blocks(stretches, size) for size in SIZES}
+    disk, blocks = DiskProbe(files, MOST_BUFFERS), {size: DiskBlocks(stretches, size) for size in SIZES}
     found: list[RawRead] = []
     for number, (order, size, depth) in enumerate(CASES):
         ranges = blocks[size]
@@ -102,7 +104,7 @@ def sweep_parts(
     reads = [read for number in range(partitions) for read in probes[DECODED].reads(number, threads)]
     mean = sum(one.needed for one in reads) / len(reads)
     sizes = {BEST: float(best.block_bytes), RAW: mean} | dict.fromkeys((n for n in PARTS if n in probes), mean)
-    blocks = Blocks(edge_stretches(graph), best.block_bytes)
+    blocks = DiskBlocks(edge_stretches(graph), best.block_bytes)
     with Reader(graph, decode_threads=threads, direct_io=True) as reader:
         longest = reader.threads * max(read.length for read in reads)
         disk = DiskProbe(files, max(longest, best.sample.at * best.block_bytes))

@@ -51,9 +51,9 @@ def command(
     """Compare every route to the device, and auto without each of its parts.
 
     One table for each program: each single route, auto with both cost models, auto without task combination,
-    priority, residency or local rounds. All answers must agree. Moved/edges: bytes over the link over the bytes
-    of all edges. Of link: the rate over the link, of the measured one. Passes: bytes of partitions that were copied
-    whole, and followed: of rows that cel sent along, over the bytes of all edges.
+    priority, residency, packed edges or local rounds. All answers must agree. Moved/edges: bytes over the link over
+    those of all edges, plain. Of link: the rate over the link, of the measured one. Passes: bytes of partitions
+    that were copied whole, and followed: of rows that cel sent along, over the bytes of all edges.
 
     \b
     Examples:

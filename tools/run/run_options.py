@@ -117,9 +117,15 @@ execution = option_group(
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(
         "--route",
-        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "cel"]),
+        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"]),
         default="auto",
         help="How edges reach the GPU; auto decides for every partition. cel: searches only.",
+    ),
+    option(
+        "--packed",
+        type=click.Choice(["auto", "never"]),
+        default="auto",
+        help="Whether edges that a GPU cannot hold plain travel to it bit-packed, and stay there so.",
     ),
     option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),

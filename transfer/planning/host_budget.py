@@ -13,10 +13,12 @@ from math import ceil
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
+from penstock.storage.format.read_plan import read_threads
 from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
-READ_BYTES = (4 << 20) + (8 << 10)
+READ_BYTES = 5 << 19
+"""Of a reading thread's buffer: a merged read, or the longest frame there can be (2.3 MiB)."""
 DECODE_BYTES = 3 << 20
 SLABS = (4, 3, 2)
 READS = (8, 4, 2, 1)
@@ -111,7 +113,7 @@ def reader_bytes(budget: HostBudgetRequest, reads: int) -> int:
 
     This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
     """
-    threads = budget.stripes * (reads + -(-budget.workers // budget.stripes))
+    threads = read_threads(budget.stripes, budget.workers, reads)
     return threads * READ_BYTES + budget.workers * DECODE_BYTES
 
 

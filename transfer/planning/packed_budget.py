@@ -43,15 +43,17 @@ class PackedHost:
 
 @dataclass(frozen=True, slots=True)
 class PackedBudget:
-    """partition_edges: whole chunks. buffers: pieces on their way; words: of the device's cache of pieces.
+    """partition_edges: whole chunks. buffers: tasks on their way; words: of the device's cache of pieces.
 
-    staged_bytes: what slabs and buffers take. host: None where host memory has every piece already.
+    staged_bytes: what slabs and buffers take. combine: partitions of a task, which a slab holds. host: None where host
+    memory has every piece already.
     """
 
     partition_edges: int
     buffers: int
     words: int
     staged_bytes: int
+    combine: int = 1
     host: PackedHost | None = None
 
 
@@ -70,20 +72,26 @@ def divide_packed_budget(
     part = staging_bytes(edge_memory, wish, chunk * edge_bytes) if wish.cached else edge_memory
     steps = max(1, wish.partition_bytes // (4 * chunk))
     marks = sum(4 * mark_words(layout.edges) for layout in layouts)
+    together = wish.combine if host is None else 1
     while steps:
         edges = steps * chunk
         tables = [layout.pieces(edges) for layout in layouts]
         longest = 4 * max(int(table.sizes.max()) for table in tables)
         total = sum(4 * int(table.sizes.sum()) for table in tables)
-        for buffers in BUFFERS:
-            staged = UNPACKED_SLABS * edges * edge_bytes + buffers * longest + marks
+        for buffers in BUFFERS if together == 1 else BUFFERS[:1]:
+            staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest) + marks
             if staged > (part if steps > 1 or buffers > BUFFERS[-1] else edge_memory):
                 continue
+            if together > 1 and edge_memory - staged < total <= edge_memory - staged // together:
+                continue  # smaller tasks leave room for every piece
             held = None if host is None else _divide_host(host, longest, total)
             if host is None or held is not None:
                 words = min(edge_memory - staged, total) // 4 if wish.cached else 0
-                return PackedBudget(edges, buffers, words, staged, held)
-        steps //= 2
+                return PackedBudget(edges, buffers, words, staged, together, held)
+        if together > 1:
+            together //= 2
+        else:
+            steps //= 2
     return None
 
 

@@ -22,6 +22,9 @@ from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, 
 Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
 """Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
+UNPACK_GAIN = 0.85
+"""The same of bringing edges packed against reading all of them in place, plain: a task for each partition has its
+price, which a law of kernels that is learnt from few of them may miss."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 
@@ -133,7 +136,8 @@ def _routes(
 def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) -> dict[str, Floats]:
     """The costs with latencies shared as in tasks: one launch for all that is read in place, one for each full slab.
 
-    A kernel that reads in place runs as long as its reads over the link, so its seconds are at least theirs.
+    A kernel that reads in place runs as long as its reads over the link, so its seconds are at least theirs. What
+    unpacks needs the processors that kernels run on.
     """
     shares = {"zero-copy": 1 / max(1, len(costs["zero-copy"])), "filter": 1 / options.combine}
     found = dict(costs)
@@ -143,11 +147,19 @@ def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) ->
     link = found["zero-copy"][:, LINK]
     link -= (1 - shares["zero-copy"]) * np.minimum(rates.line_latency, link)
     found["zero-copy"][:, KERNEL] = np.maximum(found["zero-copy"][:, KERNEL], link)
+    for route in ("resident", "filter", "blocks"):
+        if route in found and found[route][:, UNPACK].any():
+            found[route] = found[route].copy()
+            waits = np.minimum(rates.unpack_latency, found[route][:, UNPACK])
+            found[route][:, KERNEL] += found[route][:, UNPACK] - waits
     return found
 
 
 def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:
-    """The routes by `balance`; compaction only if the busiest resource takes below GATHER_GAIN of its time without."""
+    """The routes by `balance`; compaction only if the busiest resource takes below GATHER_GAIN of its time without.
+
+    Packed edges likewise, where plain ones can all be read in place by one kernel: UNPACK_GAIN.
+    """
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
     seconds = np.stack([costs[name] for name in carried])
     stays = [name for name in carried if name != "zero-copy" or not costs["resident"][:, UNPACK].any()]
@@ -156,6 +168,10 @@ def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bool
     gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
     without = balance(seconds, allowed)
+    if "zero-copy" in carried and "zero-copy" not in stays:
+        at, places = carried.index("zero-copy"), np.arange(len(resident))
+        plain, packed = seconds[at].sum(axis=0).max(), seconds[without, places].sum(axis=0).max()
+        return np.array(carried)[without if packed < UNPACK_GAIN * plain else np.full(len(resident), at)]
     if not (any(gathers) and packable.any()):
         return np.array(carried)[without]
     allowed[gathers] = packable

@@ -265,21 +265,21 @@ class _PinnedCopy:
     """Copies under way; the host does not wait for them."""
 
     def __init__(self, device: Device, end: Event) -> None:
-        self._device, self.end = device, end
+        self._device, self.copied = device, end
 
     @property
     def done(self) -> bool:
         """Whether the copies are complete."""
-        return self._device.done(self.end)
+        return self._device.done(self.copied)
 
     def result(self) -> ReadRecord:
         """Order the device's kernels behind the copies."""
-        self._device.follow(self.end)
+        self._device.follow(self.copied)
         return NOTHING_READ
 
     def cancel(self) -> None:
         """Wait until nothing is written any more: a copy that has started cannot be stopped."""
-        self._device.wait(self.end)
+        self._device.wait(self.copied)
 
 
 class InPlace(Transfer):

@@ -134,7 +134,7 @@ class Transfer:
     def ends(self) -> list[Any]:
         """The device's events after the copies that bring its edges; not to be read before `view`."""
         copies = [one._copy for one in (self, *self._joined)]
-        ends = [getattr(copy, "end", None) for copy in copies]  # what is read from disk has no copy over a link
+        ends = [getattr(copy, "copied", None) for copy in copies]  # what is read from disk has no copy over a link
         return [end for end in ends if end is not None]
 
     def ready(self) -> bool:

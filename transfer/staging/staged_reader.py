@@ -159,7 +159,7 @@ class _StagedCopy:
         self._error: RunError | None = None
 
     @property
-    def end(self) -> Event:
+    def copied(self) -> Event:
         """The device's event after the second leg, None before that has started."""
         return self._end
 

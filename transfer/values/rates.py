@@ -88,8 +88,8 @@ class Rates:
             sector_rate=700e6,
             kernel_edges=22e9,
             kernel_latency=4e-6,
-            unpack_edges=380e9,
-            unpack_latency=60e-6,
+            unpack_edges=150e9,
+            unpack_latency=100e-6,
         )
 
     @classmethod

@@ -100,12 +100,12 @@ def make_add_pending(author: Author) -> DeviceKernel:
     return add_pending
 
 
-def make_count_cond(author: Author) -> DeviceKernel:
-    """Kernel: count the rows of vertices that want messages (demand of a pull).
+def make_count_cond(author: Author, function: str = "cond") -> DeviceKernel:
+    """Kernel: count the rows of vertices that want messages (demand of a pull), or for which another function holds.
 
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
     """
-    cond = author.calls["cond"]
+    cond = author.calls[function]
 
     @kernel
     def count_cond(  # type: ignore[no-untyped-def]

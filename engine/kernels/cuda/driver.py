@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
 from penstock.engine.kernels.cuda.ptx_cache import AT_ONCE, ptx_of, renewed
-from penstock.engine.kernels.cuda.simulator import Shared, run_block
+from penstock.engine.kernels.cuda_simulator import Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.clocks.compile_times import loading
 
@@ -157,7 +157,7 @@ def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, .
     """Run one block after another, a Python thread for each of its threads, arrays in place.
 
     What kernels see as `cuda` is numba's simulator's, less its block runner and its shared arrays: see
-    `simulator.py`.
+    `cuda_simulator.py`.
     """
     from numba.cuda.simulator.kernelapi import FakeCUDAModule
 

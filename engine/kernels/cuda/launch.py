@@ -20,6 +20,7 @@ from penstock.engine.kernels.cuda import fused as fused_kernels
 from penstock.engine.kernels.cuda import pull as pull_kernels
 from penstock.engine.kernels.cuda import push as push_kernels
 from penstock.engine.kernels.cuda import union_find
+from penstock.engine.kernels.cuda import unsettled as unsettled_kernels
 from penstock.engine.kernels.cuda import vertices as vertex_kernels
 from penstock.engine.kernels.cuda.driver import (
     BLOCK,
@@ -279,6 +280,14 @@ class CudaKernels:
             view.record.lines_read += runs * lines_of_run(view.neighbors)
         self._call("pull", self._runs(view), self._edges_of(view), *common)
 
+    def relax_unsettled(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Relax the view's rows of unsettled vertices both ways, from who is pending or active."""
+        known = self.placed(index)
+        self._call(
+            "relax_unsettled", self._tiles(view), self._edges_of(view), known.arrays, known.starts, state.active.words,
+            state.arrays, scalars, _vertices_of(state),
+        )  # fmt: skip
+
     def record_matched(self, state: DeviceState) -> None:
         """Remember who has a message now; `skip` then passes them over."""
         self._buffer("resend", len(state.touched.words), np.uint32)[...] = state.touched.words
@@ -347,12 +356,13 @@ class CudaKernels:
     def count_cond(
         self, state: DeviceState, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
         table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
+        function: str = "cond",
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`; skip as in `pull`."""
+        """Demand of a pull, as `count_active`; skip and function as `DemandKernels` says."""
         counted = self._cleared(table, chunks)
         count = state.last - state.first
         self._call(
-            "count_cond", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
+            f"count_{function}", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
             np.uint64(state.first), self._skipped(state, skip), tuple(np.int64(size) for size in sizes), *counted,
             self._blocks(blocks),
         )  # fmt: skip
@@ -570,6 +580,7 @@ _BY_EDGE: dict[str, Callable[[Author, bool], DeviceKernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
+    "relax_unsettled": unsettled_kernels.make_relax_unsettled,
     "pull_first": pull_kernels.make_pull_first,
     "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
 }
@@ -579,6 +590,7 @@ _BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
     "reduce": vertex_kernels.make_reduce,
     "fold": vertex_kernels.make_fold,
     "count_cond": demand_kernels.make_count_cond,
+    "count_unsettled": partial(demand_kernels.make_count_cond, function="unsettled"),
     "select_in_view": frontier_kernels.make_select_in_view,
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,

@@ -43,6 +43,7 @@ atomic_add = _read_modify_write("add", "add", "fadd")
 atomic_min = _read_modify_write("min", "umin", "fmin")
 atomic_max = _read_modify_write("max", "umax", "fmax")
 atomic_or = _read_modify_write("or", "or", None)
+atomic_and = _read_modify_write("and", "and", None)
 ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}
 
 

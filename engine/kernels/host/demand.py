@@ -118,14 +118,14 @@ def cache_row_prefixes(first_step, end_step, view, index, head_index, each, head
             heads[at + e - start] = view.neighbors[e - view.e0]
 
 
-def make_count_cond(author: Author, key: str) -> Any:
-    """Kernel: count the rows of vertices that want messages (demand of a pull).
+def make_count_cond(author: Author, key: str, function: str = "cond") -> Any:
+    """Kernel: count the rows of vertices that want messages (demand of a pull), or for which another function holds.
 
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
     """
-    cond = author.calls["cond"]
+    cond = author.calls[function]
 
-    @loop_kernel(key)
+    @loop_kernel(f"{key} {function}")
     def count_cond(  # type: ignore[no-untyped-def]
         first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks, blocks
     ):

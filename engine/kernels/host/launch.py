@@ -7,6 +7,7 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -17,6 +18,7 @@ from penstock.engine.kernels.host import fused as fused_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import union_find
+from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
@@ -256,12 +258,22 @@ class HostKernels:
     def count_cond(
         self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
         table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
+        function: str = "cond",
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`; skip as in `pull`."""
+        """Demand of a pull, as `count_active`; skip and function as `DemandKernels` says."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
-            "count_cond", count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index), state.arrays,
+            f"count_{function}", count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index), state.arrays,
             scalars, base, self._skipped(state, skip), sizes, table, chunks, _cleared(blocks),
+        )  # fmt: skip
+
+    def relax_unsettled(self, view: View, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Relax the view's rows of unsettled vertices both ways, from who is pending or active."""
+        (small, blocks), block = self._cut(view.e1 - view.e0)
+        state.walked = max(state.walked, view.e1 - view.e0)
+        self._call(
+            "relax_unsettled", small, blocks, self._edges_of(view), kernel_index(index), state.active.words, block,
+            state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
     def record_matched(self, state: State) -> None:
@@ -395,14 +407,16 @@ _BY_EDGE = {
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
+    "relax_unsettled": unsettled_kernels.make_relax_unsettled,
 }
-_BY_VERTEX = {
+_BY_VERTEX: dict[str, Any] = {
     "select": frontier_kernels.make_select,
     "send": vertex_kernels.make_send,
     "apply": vertex_kernels.make_apply,
     "reduce": vertex_kernels.make_reduce,
     "reduce_partials": pull_kernels.make_reduce_partials,
     "count_cond": demand_kernels.make_count_cond,
+    "count_unsettled": partial(demand_kernels.make_count_cond, function="unsettled"),
     "select_in_view": frontier_kernels.make_select_in_view,
     "select_ready": frontier_kernels.make_select_ready,
     "add_pending": demand_kernels.make_add_pending,

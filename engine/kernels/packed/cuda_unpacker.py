@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.cuda.driver import blocks_together, most_blocks, use
+from penstock.engine.kernels.cuda.driver import blocks_together, use
 from penstock.engine.kernels.packed.flaw import flaw
-from penstock.engine.kernels.packed.unpack import MOST_BLOCKS, unpack_kernel
-from penstock.engine.kernels.packed.warp import WARP
+from penstock.engine.kernels.packed.part_table import MOST_BLOCKS
+from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
+from penstock.engine.kernels.packed.warp import WARPS
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream
 from penstock.transfer.devices.unpacking import UnpackRequest
@@ -18,12 +17,7 @@ from penstock.transfer.devices.unpacking import UnpackRequest
 IN_PLACE = 2
 """CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""
 PART = 64
-"""Blocks of a part: enough to pay for the descriptions before it, few enough for a partition to fill the device."""
-
-
-MARKED, NOT_MARKED = np.bool_(True), np.bool_(False)
-int64, uint64 = lru_cache(1 << 14)(np.int64), lru_cache(16)(np.uint64)
-"""The same object for the same number: a launch lays out only arguments that are other objects than at the last one."""
+"""Blocks of a part at most where all are decoded: enough to pay for its table."""
 
 
 class CudaUnpacker:
@@ -39,18 +33,17 @@ class CudaUnpacker:
         r, marked = request, request.marks is not None
         chunks, blocks = r.last_chunk - r.first_chunk, -(-r.chunk_edges // ITEMS)
         assert 0 <= r.first_chunk <= r.last_chunk < len(r.starts), "these chunks are in the store"
-        room = IN_PLACE * blocks_together() if r.in_place else most_blocks()
-        each = part_of(chunks, blocks, room) if marked or r.in_place else PART
+        room = blocks_together() * (IN_PLACE if r.in_place else AT_ONCE)
+        each = part_of(chunks, blocks, room, MOST_BLOCKS if marked or r.in_place else PART)
         parts = -(-blocks // each)
-        shape = (
-            int64(r.first_chunk), int64(r.chunk_edges), int64(r.edges), int64(each), int64(parts), int64(chunks * parts)
-        )  # fmt: skip
+        counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
+        shape = tuple(np.int64(one) for one in counts)
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
-        place = int64(r.first_word), int64(r.first_edge), uint64(max(0, r.limit - 1)), int64(skew_of(r.words))
+        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit)
         use(self._device)
         with nullcontext() if stream is None else stream:
             unpack_kernel(np.dtype(r.out.dtype), r.values)(
-                launched, r.words, r.starts, shape, place, r.out, MARKED if marked else NOT_MARKED,
+                launched, r.words, r.starts, shape, place, r.out, np.bool_(marked),
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
 
@@ -60,16 +53,7 @@ class CudaUnpacker:
             raise flaw(int(self._flaws[0]) - 1)
 
 
-def part_of(chunks: int, blocks: int, room: int) -> int:
-    """Blocks of a part where only some are wanted: as many as leave parts enough for `room` blocks of the device.
-
-    Every part reads the descriptions of the blocks before it, which may be more than what is wanted of it.
-    """
+def part_of(chunks: int, blocks: int, room: int, most: int) -> int:
+    """Blocks of a part, `most` at most: as many as leave parts enough for `room` CUDA blocks, and no warp idle."""
     parts = max(1, room // max(1, chunks))
-    return max(PART, min(MOST_BLOCKS, -(-blocks // parts)))
-
-
-def skew_of(words: Any) -> int:
-    """Words of 4 bytes between the line in which an array begins and the array."""
-    address = words.ctypes.data if isinstance(words, np.ndarray) else words.data.ptr
-    return int(address) // 4 % WARP
+    return min(most, -(-blocks // (parts * WARPS)) * WARPS)

@@ -13,101 +13,83 @@ from penstock.engine.kernels.cuda.driver import BLOCK, SIMULATED, cuda, device
 WARP = BLOCK if SIMULATED else 32
 WARPS = BLOCK // WARP
 LAST = WARP - 1
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _EVERYONE = 0xFFFFFFFF
 _SIGNED: dict[Any, Any] = {np.uint32: np.int32, np.uint64: np.int64}
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+ALL_OF: dict[Any, Any] = {np.uint32: np.uint64(0xFFFFFFFF), np.uint64: ALL}
+"""The largest number of a type, as uint64."""
 
 
 @device
-def _multiplied(value, has):  # type: ignore[no-untyped-def]
-    return np.int32(value * has)  # and added to another number: one instruction
+def _running_sum(value):  # type: ignore[no-untyped-def]
+    lane = np.int32(cuda.threadIdx.x) & np.int32(LAST)
+    step = np.int32(1)
+    while step < WARP:
+        other = cuda.shfl_up_sync(_EVERYONE, value, step)
+        if lane >= step:
+            value += other
+        step = np.int32(step * 2)
+    return value, cuda.shfl_sync(_EVERYONE, value, LAST)
 
 
 @device
-def _chosen(value, has):  # type: ignore[no-untyped-def]
-    return value if has != np.int32(0) else np.int64(0)
+def _running_sum_in_turns(value):  # type: ignore[no-untyped-def]
+    box = cuda.shared.array(BLOCK, np.int64)
+    cuda.syncthreads()
+    box[cuda.threadIdx.x] = value
+    cuda.syncthreads()
+    return np.sum(box[: cuda.threadIdx.x + 1]), np.sum(box)
 
 
-def make_running_sum(kind: Any) -> Any:
-    """Device function: the sum of a warp's values (uint32 or uint64) up to and with this thread's, modulo.
+running_sum = _running_sum_in_turns if SIMULATED else _running_sum
+"""The sum of a warp's values (int64) up to and with this thread's, and that of all. All threads of the warp call it."""
 
-    All threads of the warp call it.
+
+def make_sum_before(kind: Any) -> Any:
+    """Device function: of a value (uint32 or uint64) of each thread of a warp, the sum before this thread's, and all.
+
+    Modulo. All threads of the warp call it.
     """
     signed = _SIGNED[kind]
-    keep = _multiplied if kind is np.uint32 else _chosen
 
     @device
-    def running_sum(value):  # type: ignore[no-untyped-def]
+    def sum_before(value):  # type: ignore[no-untyped-def]
         lane = np.int32(cuda.threadIdx.x) & np.int32(LAST)
-        total = signed(value)
+        own = signed(value)
+        whole = own
         step = np.int32(1)
         while step < WARP:
-            other = cuda.shfl_up_sync(_EVERYONE, total, step)
-            has = np.int32((lane + np.int32(WARP) - step) >> np.int32(5))  # 1 if lane >= step, else 0
-            total = signed(total + keep(other, has))
+            other = cuda.shfl_up_sync(_EVERYONE, whole, step)
+            if lane >= step:
+                whole = signed(whole + other)
             step = np.int32(step * 2)
-        return kind(total)
+        return kind(signed(whole - own)), kind(cuda.shfl_sync(_EVERYONE, whole, LAST))
 
     @device
-    def running_sum_in_turns(value):  # type: ignore[no-untyped-def]
+    def sum_before_in_turns(value):  # type: ignore[no-untyped-def]
         box = cuda.shared.array(BLOCK, np.uint64)
-        lane = cuda.threadIdx.x
         cuda.syncthreads()
-        box[lane] = value
+        box[cuda.threadIdx.x] = value
         cuda.syncthreads()
-        total = sum(int(box[at]) for at in range(lane + 1))
-        cuda.syncthreads()
-        return kind(np.uint64(total & int(ALL)))
+        listed = [int(one) for one in box]
+        sums = sum(listed[: cuda.threadIdx.x]), sum(listed)
+        return tuple(kind(np.uint64(one & int(ALL)) & ALL_OF[kind]) for one in sums)
 
-    return running_sum_in_turns if SIMULATED else running_sum
+    return sum_before_in_turns if SIMULATED else sum_before
 
 
-def make_last_of_warp(kind: Any) -> Any:
-    """Device function: the value (uint32 or uint64) of the warp's last thread. All threads of the warp call it."""
-    signed = _SIGNED[kind]
+def make_added(kind: Any) -> Any:
+    """Device function: the sum of two uint32 or uint64, modulo."""
 
     @device
-    def last_of_warp(value):  # type: ignore[no-untyped-def]
-        return kind(cuda.shfl_sync(_EVERYONE, signed(value), LAST))
+    def added(one, other):  # type: ignore[no-untyped-def]
+        return kind(one + other)
 
     @device
-    def last_of_warp_in_turns(value):  # type: ignore[no-untyped-def]
-        box = cuda.shared.array(1, np.uint64)
-        cuda.syncthreads()
-        if cuda.threadIdx.x == LAST:
-            box[0] = value
-        cuda.syncthreads()
-        return kind(box[0])
+    def added_in_python(one, other):  # type: ignore[no-untyped-def]
+        return kind(int(one) + int(other) & int(ALL_OF[kind]))
 
-    return last_of_warp_in_turns if SIMULATED else last_of_warp
-
-
-def _added(one: Any, other: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return one + other
-
-
-@device
-def _added_here(one, other):  # type: ignore[no-untyped-def]
-    return one + other
-
-
-added = device(_added) if SIMULATED else _added_here
-"""The sum of two uint64, modulo 2^64."""
-
-
-def _less(one: Any, other: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return one - other
-
-
-@device
-def _less_here(one, other):  # type: ignore[no-untyped-def]
-    return one - other
-
-
-less = device(_less) if SIMULATED else _less_here
-"""One uint64 less another one, modulo 2^64."""
+    return added_in_python if SIMULATED else added
 
 
 @device

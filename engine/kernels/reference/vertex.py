@@ -256,13 +256,39 @@ class ReferenceKernels:
         chunks: NDArray[np.uint8],
         skip: int = 0,
         blocks: NDArray[np.uint32] | None = None,
+        function: str = "cond",
     ) -> None:
         """Demand of a pull, as `DemandKernels` says."""
-        cond, base = self.author.calls["cond"], state.first
+        cond, base = self.author.calls[function], state.first
         found = self._found(state, skip)
         everyone = range(state.last - base)
         wanting = [at for at in everyone if at not in found and cond(state.arrays, scalars, at + base, 0, base)]
         self._count(wanting, state, index, sizes, table, chunks, skip, blocks)
+
+    def relax_unsettled(self, view: View, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Relax the rows of unsettled vertices both ways, from who is pending or active."""
+        base = state.first
+        for v in range(view.v0, view.v1):
+            start, end = row(index, v)
+            if start == end or not self._unsettled(state, scalars, v - base):
+                continue
+            for e in range(max(start, view.e0), min(end, view.e1)):
+                u = int(view.neighbors[e - view.e0])
+                if self._waits(state, u - base):
+                    first, last = row(index, u)
+                    self._message(view, e, u, v, last - first, state, scalars)
+            if view.e0 <= start and end <= view.e1 and self._waits(state, v - base):
+                state.pending.words[(v - base) >> 6] &= ~(np.uint64(1) << np.uint64((v - base) & 63))
+                for e in range(start, end):
+                    self._message(view, e, v, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+
+    def _unsettled(self, state: State, scalars: tuple[Any, ...], at: int) -> bool:
+        return bool(self.author.calls["unsettled"](state.arrays, scalars, at + state.first, 0, state.first))
+
+    def _waits(self, state: State, at: int) -> bool:
+        """Whether a vertex is pending or active."""
+        both = int(state.pending.words[at >> 6]) | int(state.active.words[at >> 6])
+        return bool(both >> (at & 63) & 1)
 
     def record_matched(self, state: State) -> None:
         """Remember who has a message now; `skip` then passes them over."""

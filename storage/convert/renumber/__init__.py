@@ -1,1 +1,1 @@
-"""Input ids to vertex ids 0 to n-1: sets, string names, hub order."""
+"""Input ids to vertex ids 0 to n-1: sets, string names, orders by degree."""

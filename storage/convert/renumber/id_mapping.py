@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
-from penstock.storage.convert.renumber.name_table import NameRuns, NameStore, NameTable, Original, merged
+from penstock.storage.convert.renumber.name_store import NameStore, Original
+from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
@@ -201,7 +202,7 @@ class NamedIds:
         ranks = np.empty(self._table.count, np.uint32)
         runs = self._runs.finish()
         del self._table
-        original = NameStore(self._store, self._sides)
+        original = NameStore(self._store, sides=self._sides, block_bytes=self._memory // 8)
         at = left = 0
         for names, numbers in merged(runs, self._memory // 8):
             ranks[numbers] = np.arange(at, at + len(names), dtype=np.uint32)

@@ -135,7 +135,7 @@ class SpilledNames:
         self.store.forget(self.arrays)
 
 
-def spilled(store: ArrayStore, names: StringArray, *numbers: NDArray[np.uint32]) -> SpilledNames:
+def spilled(store: ArrayStore, names: StringArray, *numbers: NDArray[Any]) -> SpilledNames:
     """Keep names, and their numbers if there are any. Raises as `ArrayStore.keep`."""
     lengths = (names.lengths - 1).astype(np.uint16)
     return SpilledNames(store, store.keep(names.text, lengths, *numbers), len(names), len(names.text))
@@ -252,47 +252,3 @@ class _Window:
 
     def _start(self, number: int) -> int:
         return int(self.names.ends[number - 1]) if number else 0
-
-
-class NameStore:
-    """The names of all vertices in the order of bytes, piece by piece; ``order`` numbers them anew."""
-
-    def __init__(self, store: ArrayStore, sides: bool) -> None:
-        self._store, self._sides = store, sides
-        self._pieces: list[SpilledNames] = []
-        self.order: NDArray[Any] | None = None
-
-    def add(self, names: StringArray) -> None:
-        """Keep the next names."""
-        self._pieces.append(spilled(self._store, names))
-
-    def pieces(self) -> Iterator[StringArray]:
-        """Yield the names of the vertices from 0 on; with ``order`` the first ones are gathered from all pieces."""
-        if self.order is None or not self._pieces:
-            yield from map(self._names, self._pieces)
-            return
-        falls = np.flatnonzero(self.order[1:] < self.order[:-1])
-        yield from self._gathered(self.order, int(falls[-1]) + 1 if len(falls) else 0)
-
-    def _gathered(self, order: NDArray[Any], ahead: int) -> Iterator[StringArray]:
-        """Names of hubs (``order[:ahead]``, any order), then those of the others, which ascend."""
-        hubs = np.sort(order[:ahead].astype(np.int64))
-        firsts = np.cumsum([0, *(piece.count for piece in self._pieces)])
-        bounds = np.searchsorted(hubs, firsts)
-        mine = [hubs[bounds[i] : bounds[i + 1]] - firsts[i] for i in range(len(self._pieces))]
-        parts = [self._names(piece).taken(some) for piece, some in zip(self._pieces, mine, strict=True)]
-        yield joined(parts).taken(np.searchsorted(hubs, order[:ahead]))
-        for piece, some in zip(self._pieces, mine, strict=True):
-            yield self._names(piece).taken(np.delete(np.arange(piece.count), some))
-
-    def _names(self, piece: SpilledNames) -> StringArray:
-        names = piece.names()
-        if not self._sides:
-            return names
-        keep = np.ones(len(names.text), bool)
-        keep[names.ends - names.lengths] = False
-        return StringArray(names.text[keep], names.ends - np.arange(1, len(names) + 1))
-
-
-Original = NDArray[Any] | NameStore | None
-"""The ids that vertices had, by vertex: numbers, strings, or None where they are the same."""

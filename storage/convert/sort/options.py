@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import InputError
 
 Dedupe = Literal["first", "sum", "min", "max"]
+Order = Literal["none", "degree", "hubs"]
 SMALLEST_MEMORY = 32 << 20
 THREAD_BYTES = 12 << 20
 
@@ -28,7 +29,9 @@ class ConvertOptions:
         always numbered so, in the order of their bytes.)
     bipartite: the ids of sources and those of targets are two spaces; both are renumbered, targets behind
         sources, and results name each in its own.
-    hub_sort: the top 8 % by in-degree times out-degree come first (HyTGraph, equation 4).
+    order: the order of the vertices in the file. ``"none"`` is that of their ids; ``"degree"`` is by falling degree, in
+        and out together, ties by id; ``"hubs"`` puts the top 8 % by in-degree times out-degree first (HyTGraph,
+        equation 4) and leaves the others in order. The ids of the input are stored, and results name them.
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
         is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
@@ -43,7 +46,7 @@ class ConvertOptions:
     drop_self_loops: bool = False
     renumber: bool = False
     bipartite: bool = False
-    hub_sort: bool = False
+    order: Order = "none"
     vertices_file: Path | None = None
     host_memory: int = 1 << 30
     scratch: Path | None = None
@@ -64,8 +67,11 @@ class ConvertOptions:
                 "directed and get their reverse) exclude each other; choose one"
             )
 
-        if self.bipartite and (self.hub_sort or self.vertices_file is not None):
-            other = "--hub-sort would mix its sides" if self.hub_sort else "--vertices does not say which side it lists"
+        if self.order not in get_args(Order):
+            raise InputError(f"--order {self.order} is none of {', '.join(get_args(Order))}")
+        moved = self.order != "none"
+        if self.bipartite and (moved or self.vertices_file is not None):
+            other = f"--order {self.order} mixes its sides" if moved else "--vertices does not say which side it lists"
             raise InputError(f"--bipartite: {other}; leave one of them out")
 
     @property

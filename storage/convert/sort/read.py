@@ -89,13 +89,22 @@ class SpillFiller:
 
 def _packed(batches: list[EdgeBatch], steps: Steps) -> KeyRun:
     """One run of some batches. They are forgotten here first: joined, they are in memory once."""
-    batch = batches[0]
-    if len(batches) > 1:
-        weights = [part.weights for part in batches if part.weights is not None]
-        batch = EdgeBatch(
-            np.concatenate([part.sources for part in batches]),
-            np.concatenate([part.targets for part in batches]),
-            np.concatenate(weights) if weights else None,
-        )
+    batch = steps.renamed(batches[0]) if len(batches) == 1 else _joined(batches, steps)
     batches.clear()
-    return pack_edges(steps.renamed(batch), steps.packing)
+    return pack_edges(batch, steps.packing)
+
+
+def _joined(batches: list[EdgeBatch], steps: Steps) -> EdgeBatch:
+    """Batches one after another in new ids; these are found batch by batch, in memory that is used again and again."""
+    weights = [part.weights for part in batches if part.weights is not None]
+    joined = np.concatenate(weights) if weights else None
+    if steps.new_ids is None:
+        sources = np.concatenate([part.sources for part in batches])
+        return EdgeBatch(sources, np.concatenate([part.targets for part in batches]), joined)
+    edges, at = sum(map(len, batches)), 0
+    ends = np.empty((2, 0), np.uint32)
+    for part in map(steps.renamed, batches):
+        ends = np.empty((2, edges), part.sources.dtype) if at == 0 else ends
+        ends[:, at : at + len(part)] = part.sources, part.targets
+        at += len(part)
+    return EdgeBatch(ends[0], ends[1], joined)

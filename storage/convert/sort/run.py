@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
+from penstock.storage.convert.sort.octaves import bucket_of
 from penstock.storage.convert.sort.weights import WeightExtent, bits, narrow, working_dtype
 from penstock.storage.format.edges import EdgeBatch
 
@@ -42,8 +43,9 @@ class KeyRange:
 class KeyRun:
     """Keys (and weights) of one batch in order of buckets.
 
-    ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. ``extent`` is the range of the
-    weights, ``largest`` the largest id (-1: unknown).
+    ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. Each has 2^``shift`` vertices (or keys);
+    with ``octave_bits`` they are those of octaves (octaves.py). ``extent`` is the range of the weights, ``largest`` the
+    largest id (-1: unknown).
     """
 
     table: NDArray[np.uint32]
@@ -53,13 +55,16 @@ class KeyRun:
     weights: NDArray[Any] | None
     extent: WeightExtent = field(default_factory=WeightExtent)
     largest: int = -1
+    octave_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPacking:
-    """How edges become keys: buckets per run (a power of two), mirrored or not, loops or not."""
+    """How edges become keys: buckets per run, a power of two, or those of octaves with ``octave_bits`` (octaves.py: all
+    ids are below 2^32 then); mirrored or not, loops or not."""
 
     buckets: int
+    octave_bits: int | None = None
     mirror: bool = False
     drop_loops: bool = False
     name: str = "input"
@@ -75,15 +80,16 @@ def pack_edges(batch: EdgeBatch, packing: KeyPacking) -> KeyRun:
     shift, buckets, wide = _bucket_layout(largest, packing)
     counts = np.zeros(buckets, np.int64)
     mirror, drop = packing.mirror, packing.drop_loops
-    count_edges(batch.sources, batch.targets, shift, mirror, drop, counts)
+    width = (shift, -1 if packing.octave_bits is None else packing.octave_bits)
+    count_edges(batch.sources, batch.targets, width, mirror, drop, counts)
     table, next_slot = _table(counts)
     keys = np.empty(int(table[-1]), np.uint64)
     narrowed, extent = (None, WeightExtent()) if batch.weights is None else narrow(batch.weights, packing.name)
     given = _as_bits(narrowed)
     moved = np.empty(len(keys) if narrowed is not None else 0, given.dtype)
-    layout = (shift, mirror, drop, wide)
+    layout = (width, mirror, drop, wide)
     scatter_edges(batch.sources, batch.targets, given, layout, next_slot, (keys, moved))
-    return KeyRun(table, shift, wide, keys, _from_bits(moved, narrowed), extent, largest)
+    return KeyRun(table, shift, wide, keys, _from_bits(moved, narrowed), extent, largest, packing.octave_bits)
 
 
 def pack_keys(keys: Keys, weights: NDArray[Any] | None, low: int, shift: int, buckets: int) -> KeyRun:
@@ -106,6 +112,8 @@ def _bucket_layout(largest: int, packing: KeyPacking) -> tuple[int, int, bool]:
             f"{packing.name}: vertex id {largest} is too large to be an index; --renumber keeps "
             "such ids and numbers the vertices that occur from 0"
         )
+    if packing.octave_bits is not None:
+        return 0, packing.buckets, False
     bits = max(1, largest.bit_length())
     if bits > NARROW_BITS:
         buckets = max(packing.buckets, 1 << (2 * WIDE_BITS - 64))
@@ -137,23 +145,23 @@ def _from_bits(moved: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[Any
 def count_edges(
     sources: NDArray[Any],
     targets: NDArray[Any],
-    shift: int,
+    width: tuple[int, int],
     mirror: bool,
     drop_loops: bool,
     counts: NDArray[np.int64],
 ) -> None:
     """Count into ``counts`` the keys that `scatter_edges` will put into each bucket."""
-    move = np.uint64(shift)
+    shift, octaves = width
     for i in range(len(sources)):
         source = np.uint64(sources[i])
         target = np.uint64(targets[i])
         if source == target:
             if not drop_loops:
-                counts[source >> move] += 1
+                counts[bucket_of(source, shift, octaves)] += 1
             continue
-        counts[source >> move] += 1
+        counts[bucket_of(source, shift, octaves)] += 1
         if mirror:
-            counts[target >> move] += 1
+            counts[bucket_of(target, shift, octaves)] += 1
 
 
 @jit
@@ -161,20 +169,19 @@ def scatter_edges(
     sources: NDArray[Any],
     targets: NDArray[Any],
     weights: NDArray[Any],
-    layout: tuple[int, bool, bool, bool],
+    layout: tuple[tuple[int, int], bool, bool, bool],
     next_slot: NDArray[np.int64],
     packed: tuple[NDArray[np.uint64], NDArray[Any]],
 ) -> None:
     """Put each edge's key (and weight) into its bucket, in input order.
 
-    ``layout`` is (bits of a bucket, mirror, drop self-loops, wide); ``next_slot`` holds where each
+    ``layout`` is (bits of a bucket and of an octave, mirror, drop self-loops, wide); ``next_slot`` holds where each
     bucket begins and is advanced; ``packed`` are the keys and weights to be written; ``weights``
     is empty without weights.
     """
-    shift, mirror, drop_loops, wide = layout
+    (shift, octaves), mirror, drop_loops, wide = layout
     keys, moved = packed
-    move = np.uint64(shift)
-    inside = (np.uint64(1) << move) - np.uint64(1)
+    inside = (np.uint64(1) << np.uint64(shift)) - np.uint64(1)
     weighted = len(weights) > 0
     copies = 2 if mirror else 1
     for i in range(len(sources)):
@@ -183,7 +190,7 @@ def scatter_edges(
         if source == target and drop_loops:
             continue
         for _ in range(1 if source == target else copies):
-            bucket = source >> move
+            bucket = bucket_of(source, shift, octaves)
             slot = next_slot[bucket]
             next_slot[bucket] = slot + 1
             if wide:

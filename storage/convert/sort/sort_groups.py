@@ -20,6 +20,7 @@ from penstock.storage.base.parallel_map import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
+from penstock.storage.convert.sort.octaves import octave_start
 from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
@@ -122,7 +123,7 @@ class Sorter:
         last = (ordering.vertices - 1) << ordering.target_bits
         every = KeyRange(0, last + ordering.vertices - 1)
         vertices = _SpillSort(self, spill, every, spill.shift + ordering.target_bits, ordering)
-        yield from vertices.rows(-(-(spill.largest + 1) >> spill.shift))
+        yield from vertices.rows(spill.buckets)
 
     def rows_of_runs(self, runs: Iterable[KeyRun], span: KeyRange, ordering: Ordering) -> Iterator[SortedRows]:
         """Yield keys that lie in ``span`` as rows, ascending; ``runs`` are packed by `key_shift`."""
@@ -172,11 +173,16 @@ class _SpillSort:
 
     def _span(self, group: BucketGroup) -> KeyRange:
         """The keys of a group; those of a wide spill count their sources from the bucket's first vertex."""
-        low = self.whole.low + (group.first << self.shift)
-        high = min(self.whole.high, self.whole.low + (group.last << self.shift) - 1)
+        low = self.whole.low + self._start(group.first)
+        high = min(self.whole.high, self.whole.low + self._start(group.last) - 1)
         if not self.spill.wide:
             return KeyRange(low, high, self.whole.base)
         return KeyRange(0, high - low, low >> self.ordering.target_bits)
+
+    def _start(self, bucket: int) -> int:
+        """Where the keys of a bucket begin, from those of the first on."""
+        bits = self.spill.octave_bits
+        return (bucket if bits is None else octave_start(bucket, bits)) << self.shift
 
     def _sorted(self, group: BucketGroup) -> SortedRows:
         """Gather and sort one group."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
+from penstock.storage.convert.sort.octaves import octave_count
 from penstock.storage.convert.sort.run import KeyRun, Keys, widen_keys
 from penstock.storage.convert.sort.weights import WeightExtent
 
@@ -51,7 +52,8 @@ class _StoredRun:
 class Spill:
     """Runs in input order. Memory comes from ``quota`` while it lasts, then from ``scratch``.
 
-    ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys).
+    ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys), or is one of
+    octaves with ``octave_bits`` (octaves.py), which all runs have then.
     """
 
     def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
@@ -60,6 +62,7 @@ class Spill:
         self.largest = -1
         self.shift = 0
         self.wide = False
+        self.octave_bits: int | None = None
         self._runs: list[_StoredRun] = []
         self._store = ArrayStore(quota, scratch)
         self._extent = WeightExtent()
@@ -95,6 +98,7 @@ class Spill:
         self.payload_bytes += sum(array.nbytes for array in arrays)
         stored = self._store.keep(*arrays)
         self.shift = max(self.shift, run.shift)
+        self.octave_bits = run.octave_bits
         self.wide = self.wide or run.wide
         self._runs.append(_StoredRun(self._kept(run.table), run.shift, run.wide, stored))
 
@@ -103,6 +107,13 @@ class Spill:
         self._runs.clear()
         self._tables = np.empty((0, 1), np.uint32)
         self._store.close()
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are up to that of the largest id."""
+        if self.octave_bits is not None:
+            return octave_count(self.largest, self.octave_bits)
+        return -(-(self.largest + 1) >> self.shift)
 
     def histogram(self, buckets: int) -> NDArray[np.int64]:
         """Edges in each of the first ``buckets`` buckets of 2^``shift`` vertices (or keys).

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from penstock import __version__
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.base.errors import InputError
@@ -17,6 +19,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles, trim
+from penstock.storage.convert.sort.octaves import chosen_bits, largest_load, octave_count
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
@@ -35,7 +38,7 @@ _RECORDED = (
     "drop_self_loops",
     "renumber",
     "bipartite",
-    "hub_sort",
+    "order",
     "vertices_file",
 )
 LARGEST_RUN = 1 << 20
@@ -50,7 +53,10 @@ SORTED_EDGE_BYTES = 24
 BUCKETS_PER_GROUP = 2
 LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
-VERTEX_BYTES = 24
+OCTAVE_SHARE = 4
+"""Octaves of ids may have so many times as many edges as they would have if each had as many."""
+VERTEX_BYTES = {"degree": 12, "hubs": 24}
+"""What an order takes a vertex: degrees and both directions of the new ids, and the score of hubs."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
@@ -124,7 +130,7 @@ class Workspace:
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
         listed = options.vertices_file is not None
-        self.renames = options.renumber or options.hub_sort or options.bipartite or listed or self.named
+        self.renames = options.renumber or options.order != "none" or options.bipartite or listed or self.named
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         memory, workers = options.host_memory, options.workers
@@ -135,11 +141,12 @@ class Workspace:
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
         run_edges = self.share.run_edges // copies
+        self.buckets = bucket_count(source.total_bytes, self.share, copies)
         self.steps = Steps(
             run_edges=run_edges,
             in_flight=workers + 1,
             packing=KeyPacking(
-                buckets=bucket_count(source.total_bytes, self.share, copies),
+                buckets=self.buckets,
                 mirror=self.mirror,
                 drop_loops=options.drop_self_loops,
                 name=source.name,
@@ -199,16 +206,33 @@ class Workspace:
         self._log = EdgeLog(self.quota, self.scratch, self.source.name)
         return self._log
 
+    def balance_buckets(self, new_ids: NDArray[Any], degrees: NDArray[np.uint32], edges: int) -> None:
+        """Let buckets widen with the ids where an order by degree makes the first ones too heavy.
+
+        ``degrees`` (1 or 2, vertices) of every vertex, whose id is to be ``new_ids[v]``.
+        """
+        vertices, equal = len(new_ids), self.steps.packing.buckets
+        shift = max(0, max(vertices - 1, 1).bit_length() - (equal.bit_length() - 1))
+        most = bucket_count(OCTAVE_SHARE * LEAST_EDGE_BYTES * edges, self.share, 2 if self.mirror else 1)
+        found = chosen_bits(
+            vertices, lambda width, bits: largest_load(new_ids, degrees, width, bits, max(most, equal)), shift, most
+        )
+        if found is not None:
+            count = octave_count(vertices - 1, found)
+            packing = replace(self.steps.packing, buckets=count, octave_bits=found)
+            self.steps = replace(self.steps, packing=packing)
+            self.reverse_steps = replace(self.reverse_steps, packing=replace(packing, mirror=False))
+
     def check_vertex_memory(self, vertices: int) -> None:
         """Refuse a permutation of more vertices than memory holds.
 
         Raises:
             InputError: naming ``--host-memory``.
         """
-        needed = vertices * VERTEX_BYTES
+        needed = vertices * VERTEX_BYTES[self.options.order]
         if needed > self.options.host_memory // 2:
             raise InputError(
-                f"--hub-sort of {vertices} vertices needs {format_bytes(needed)} for degrees and "
+                f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for degrees and "
                 f"order, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
             )
 
@@ -241,7 +265,7 @@ class Workspace:
     def provenance(self) -> dict[str, Any]:
         """Where the graph comes from, for its file."""
         options = self.options
-        changed = {name: value for name in _RECORDED if (value := getattr(options, name))}
+        changed = {name: value for name in _RECORDED if (value := getattr(options, name)) not in (None, False, "none")}
         return {
             "source": self.source.name,
             "source_bytes": self.source.total_bytes or self.source.bytes_done,

@@ -184,6 +184,7 @@ ALL = {"combine": "all", "everywhere": True}
         (Two, {"combine": "sum"}, "has phases and combine = 'sum', which nothing reads"),
         (Two, {"bucket": 2.0}, "has phases and bucket = 2.0"),
         (Two, {"total": Global(np.float64)(lambda value: 1.0)}, "has phases and the Global"),
+        (Plain, {"unsettled": lambda value, settled: value > settled}, r"has unsettled\(\), which needs priority\(\)"),
         (Reachability, {"other": Field(np.int64)}, "declare 'other' with constant=True"),
     ],
 )

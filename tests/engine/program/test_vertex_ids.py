@@ -11,7 +11,14 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from penstock.engine import from_edges, run
-from penstock.engine.program.vertex_ids import internal_id, internal_ids, original_order, smallest_members
+from penstock.engine.program.vertex_ids import (
+    internal_id,
+    internal_ids,
+    names_by_rank,
+    original_order,
+    original_ranks,
+    smallest_members,
+)
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -109,3 +116,15 @@ def test_tables_hold_sides(sided: Graph, tmp_path: Path) -> None:
     assert result.top(2) == [("source:1", 0), ("target:1", 1)]
     result.write(tmp_path / "t.npy")
     assert np.load(tmp_path / "t.npy").shape == (5,)
+
+
+@pytest.mark.parametrize("ids", [[2, 0, 1, 3], [30, 20, 10, 40], [2, 0, 1, 9], [2, 0, 2, 3]])
+def test_places_of_ids_in_any_order(ids: list[int]) -> None:
+    """Ids that are all numbers below that of the vertices are not sorted: they are their places."""
+    graph = Graph.from_arrays([0, 2, 3, 4, 4], [1, 2, 3, 3], original_id=np.array(ids, np.uint32))
+    order = sorted(range(4), key=lambda vertex: ids[vertex])
+    assert original_order(graph).tolist() == order
+    assert original_ranks(graph).tolist() == [order.index(vertex) for vertex in range(4)]
+    none = np.iinfo(np.uint32).max
+    names = names_by_rank(graph, np.array([3, none, 0], np.uint32))
+    assert names.tolist() == [ids[order[3]], none, ids[order[0]]]

@@ -38,15 +38,16 @@ def graph_of(edges: EdgeList, **options: Any) -> Graph:
 
 
 @pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("order", ["degree", "hubs"])
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_hubs_in_front_change_no_answer(name: str, directed: bool) -> None:
+def test_the_order_of_vertices_changes_no_answer(name: str, order: str, directed: bool) -> None:
     edges = edges_of(directed=directed)
     parameters = PARAMETERS.get(name, {})
     if "source" in inspect.signature(named(name)).parameters and name != "betweenness":
         parameters = {**parameters, "source": SOURCE}
-    plain, hubs = (graph_of(edges, hub_sort=first) for first in (False, True))
-    assert (in_original_order(plain), in_original_order(hubs)) == (True, False)
-    one, other = (run(name, graph, kernels="reference", **parameters) for graph in (plain, hubs))
+    plain, moved = (graph_of(edges, order=how) for how in ("none", order))
+    assert (in_original_order(plain), in_original_order(moved)) == (True, False)
+    one, other = (run(name, graph, kernels="reference", **parameters) for graph in (plain, moved))
     for column, (values, present) in other.columns().items():
         wanted, there = one.columns()[column]
         assert (present is None) == (there is None)
@@ -75,10 +76,11 @@ class Heir(BFS):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order", ["degree", "hubs"])
 @pytest.mark.parametrize("program", [BFS, Heir])
-def test_parents_of_a_search(program: type[BFS], way: dict[str, Any]) -> None:
+def test_parents_of_a_search(program: type[BFS], order: str, way: dict[str, Any]) -> None:
     edges = edges_of(directed=True)
-    graph = graph_of(edges, hub_sort=True)
+    graph = graph_of(edges, order=order)
     result = run(program(SOURCE), graph, **way)
     order = np.argsort(result.ids)
     check_bfs(edges, SOURCE, result.fields["level"][order], result.fields["parent"][order])

@@ -42,7 +42,7 @@ def ids() -> NDArray[np.uint64]:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory, ids: NDArray[np.uint64]) -> Graph:
     path = tmp_path_factory.mktemp("ids") / "plain.h5"
-    return graph_on_disk(path, ids, options={"hub_sort": False})
+    return graph_on_disk(path, ids, options={})
 
 
 def test_ids_of_a_file_are_read_by_chunk(plain: Graph, ids: NDArray[np.uint64]) -> None:
@@ -75,7 +75,7 @@ def test_strings_and_arrays_of_ids() -> None:
 
 def test_hubs_go_back_into_order(tmp_path: Path, ids: NDArray[np.uint64]) -> None:
     order = np.random.default_rng(6).permutation(VERTICES)
-    graph = graph_on_disk(tmp_path / "hubs.h5", ids[order], options={"hub_sort": True})
+    graph = graph_on_disk(tmp_path / "hubs.h5", ids[order], options={"order": "degree"})
     columns = columns_of(graph, {"x": (order, None)})
     read = columns["x"].opened()
     assert read(100, 200)[0].tolist() == list(range(100, 200))

@@ -1,4 +1,4 @@
-"""The compiled steps of a conversion, each against plain numpy: packing, sorting, ids, degrees, hubs."""
+"""The compiled steps of a conversion, each against plain numpy: packing, sorting, ids, degrees, orders."""
 
 import itertools
 from typing import Any
@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.renumber import hub_order, id_sets
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.convert.renumber import degree_count, id_sets, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
-from penstock.storage.convert.sort import radix, run
+from penstock.storage.convert.sort import octaves, radix, run
 from penstock.storage.convert.sort import weights as weighing
-from penstock.storage.convert.sort.groups import BucketGroup, check_density, group_buckets, sort_plan
+from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, check_density, group_buckets, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
-from penstock.storage.convert.sort.sort_groups import Ordering, make_rows, sort_group
+from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
 from penstock.storage.convert.sort.workspace import bucket_count, shares
@@ -105,6 +106,60 @@ def test_keys_are_packed_by_range(keys: Any, bits: int) -> None:
     assert (np.diff(run.table) == np.bincount(buckets.astype(int), minlength=1 << bits)).all()
 
 
+@given(bits=st.integers(1, 12), largest=st.one_of(st.integers(-1, 5000), st.integers(0, (1 << 32) - 1)))
+def test_octaves_divide_all_ids(bits: int, largest: int) -> None:
+    count = octaves.octave_count(largest, bits)
+    starts = [octaves.octave_start(bucket, bits) for bucket in range(count + 1)]
+    assert starts[0] == 0
+    assert all(one < two for one, two in itertools.pairwise(starts))
+    assert starts[count] > largest >= (starts[count - 1] if count else -1)
+    edge = [v for start in starts for v in (start - 1, start, start + 1) if 0 <= v <= largest]
+    loads = np.zeros(count, np.int64)
+    octaves.add_loads(np.array(edge, np.uint32), np.ones(len(edge), np.uint32), 0, bits, loads)
+    assert loads.tolist() == np.histogram(edge, bins=starts)[0].tolist() if count else not edge
+
+
+def test_octaves_are_chosen_where_buckets_of_equal_width_are_too_heavy() -> None:
+    degrees = (1_000_000 / np.arange(1, 100_001)).astype(np.uint32)
+    new = np.arange(len(degrees), dtype=np.uint32)
+
+    def chosen(degrees: Any, buckets: int = 512) -> int | None:
+        def load(shift: int, bits: int) -> int:
+            return octaves.largest_load(new, degrees.reshape(1, -1), shift, bits, 4096)
+
+        return octaves.chosen_bits(len(degrees), load, 8, buckets)
+
+    assert chosen(degrees) == octaves.most_bits(100_000, 512) == 5
+    assert chosen(np.full_like(degrees, 3)) is None
+    assert chosen(degrees, 2) is None
+    assert octaves.chosen_bits((1 << 32) + 1, lambda *_: 1, 8, 512) is None
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_runs_of_octaves_sort_like_others(tmp_path: Any, mirror: bool) -> None:
+    vertices, bits = 3000, 2
+    ends = (np.random.default_rng(2).pareto(0.5, (2, 4000)).clip(max=vertices - 1)).astype(np.uint32)
+    packing = KeyPacking(buckets=octaves.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
+    spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
+    for first in range(0, 4000, 700):
+        spill.add(pack_edges(EdgeBatch(*ends[:, first : first + 700]), packing))
+    ordering = Ordering(vertices=vertices, vertex_dtype=np.dtype(np.uint32), weight_dtype=None, rule=None)
+    with ThreadPool(2, "sort") as pool:
+        sorter = Sorter(pool, SortPlan(2, 100, 300), MemoryQuota(0), ScratchFiles(tmp_path, lambda: None), 8)
+        found = [
+            pair
+            for rows in sorter.rows(spill, ordering)
+            for pair in zip(
+                np.repeat(rows.first + np.arange(len(rows.degrees)), rows.degrees).tolist(),
+                rows.neighbors.tolist(),
+                strict=True,
+            )
+        ]
+    edges = list(zip(*ends.tolist(), strict=True))
+    assert found == sorted(edges + [(v, u) for u, v in edges if u != v and mirror])
+    spill.free()
+
+
 @given(
     counts=npst.arrays(np.int64, st.integers(0, 40), elements=st.integers(0, 20)),
     limit=st.integers(1, 50),
@@ -189,14 +244,47 @@ def test_too_many_ids_for_the_memory() -> None:
 def test_hubs_in_front(degrees: list[tuple[int, int]]) -> None:
     out = np.array([pair[0] for pair in degrees], np.uint32)
     into = np.array([pair[1] for pair in degrees], np.uint32)
-    order = hub_order.hub_order(out, into).tolist()
+    new = vertex_order.hubs_first(out, into)
+    order = vertex_order.inverse(new).tolist()
     assert sorted(order) == list(range(len(degrees)))
     score = [a * b for a, b in degrees]
     count = min(-(-8 * len(degrees) // 100), sum(value > 0 for value in score))
     best = sorted(range(len(degrees)), key=lambda v: (-score[v], v))[:count]
     assert order == best + [v for v in range(len(degrees)) if v not in set(best)]
-    new = hub_order.inverse(np.array(order, np.uint32))
     assert new[order].tolist() == list(range(len(order)))
+
+
+@given(degrees=st.lists(st.one_of(st.integers(0, 5), st.integers((1 << 16) - 2, (1 << 32) - 1)), max_size=60))
+def test_falling_degrees(degrees: list[int]) -> None:
+    new = vertex_order.by_degree(np.array(degrees, np.uint32))
+    assert new.dtype == np.uint32
+    assert vertex_order.inverse(new).tolist() == sorted(range(len(degrees)), key=lambda v: (-degrees[v], v))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_degrees_are_counted_in_several_threads(apart: bool, copies: int) -> None:
+    vertices = degree_count.RANGE + 77
+    ends = np.random.default_rng(4).integers(0, vertices, (2, 5, 3000), np.uint32)
+    with ThreadPool(3, "count") as pool:
+        found = degree_count.count_degrees(
+            [EdgeBatch(*pair) for pair in zip(*ends, strict=True)],
+            lambda batch: EdgeBatch(batch.sources, np.uint32(vertices - 1) - batch.targets),
+            vertices,
+            apart=apart,
+            pool=pool,
+            copies=copies,
+        )
+    out = np.bincount(ends[0].ravel(), minlength=vertices)
+    into = np.bincount(ends[1].ravel(), minlength=vertices)[::-1]
+    assert found.tolist() == ([out.tolist(), into.tolist()] if apart else [(out + into).tolist()])
+
+
+def test_a_count_stops_where_it_does_not_fit() -> None:
+    counts = np.array([(1 << 32) - 2], np.uint32)
+    degree_count.count_ids(np.zeros(3, np.uint64), counts)
+    degree_count.add_counts(counts, np.array([5], np.uint32))
+    assert counts.tolist() == [(1 << 32) - 1]
 
 
 @given(

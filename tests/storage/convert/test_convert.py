@@ -51,7 +51,7 @@ ALL = list(
         ["", "undirected", "symmetrize"],
         [None, "first", "sum", "min", "max"],
         [False, True],
-        [False, True],
+        ["none", "degree", "hubs"],
         ["out", "both"],
     )
 )
@@ -77,9 +77,9 @@ def graphs(draw: st.DrawFn, *, sparse: bool) -> tuple[list[Edge], list[int]]:
     return edges, sizes
 
 
-@pytest.mark.parametrize(("mirror", "dedupe", "renumber", "hubs", "direction"), ALL)
-def test_every_option(mirror: str, dedupe: Any, renumber: bool, hubs: bool, direction: Any, tmp_path: Path) -> None:
-    case = ALL.index((mirror, dedupe, renumber, hubs, direction))
+@pytest.mark.parametrize(("mirror", "dedupe", "renumber", "order", "direction"), ALL)
+def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, direction: Any, tmp_path: Path) -> None:
+    case = ALL.index((mirror, dedupe, renumber, order, direction))
     random = np.random.default_rng(case)
     ends = random.integers(0, 30, (200, 2)) * (10**15 if renumber else 1)
     kinds = [[None] * 200, random.integers(0, 9, 200).tolist(), (random.integers(-99, 99, 200) / 4).tolist()]
@@ -90,7 +90,7 @@ def test_every_option(mirror: str, dedupe: Any, renumber: bool, hubs: bool, dire
         dedupe=dedupe,
         drop_self_loops=case % 4 == 0,
         renumber=renumber,
-        hub_sort=hubs,
+        order=order,
         direction=direction,
         threads=2,
     )
@@ -134,7 +134,7 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
             dedupe=data.draw(st.sampled_from([None, "first", "sum", "min", "max"]), "dedupe"),
             drop_self_loops=data.draw(st.booleans(), "no loops"),
             renumber=renumber,
-            hub_sort=data.draw(st.booleans(), "hubs"),
+            order=data.draw(st.sampled_from(["none", "degree", "hubs"]), "order"),
             direction=data.draw(st.sampled_from(["out", "both"]), "direction"),
             threads=2,
         )
@@ -184,7 +184,8 @@ def test_no_edges_is_a_graph(tmp_path: Path) -> None:
         convert(Given([], [], vertices), tmp_path / "graph.h5", ConvertOptions(force=True, direction="both"))
         graph = Graph.open(tmp_path / "graph.h5")
         assert (graph.vertices, graph.edges) == (vertices or 0, 0)
-    for options in (ConvertOptions(renumber=True, force=True), ConvertOptions(hub_sort=True, force=True)):
+    changes: list[dict[str, Any]] = [{"renumber": True}, {"order": "hubs"}, {"order": "degree"}]
+    for options in (ConvertOptions(force=True, **changed) for changed in changes):
         convert(Given([], []), tmp_path / "graph.h5", options)
         assert Graph.open(tmp_path / "graph.h5").vertices == 0
 
@@ -192,17 +193,17 @@ def test_no_edges_is_a_graph(tmp_path: Path) -> None:
 def test_stated_vertices_count(tmp_path: Path) -> None:
     convert(Given([(0, 1, None)], [], 100), tmp_path / "graph.h5", ConvertOptions())
     assert Graph.open(tmp_path / "graph.h5").vertices == 100
-    convert(Given([(0, 1, None)], [], 100), tmp_path / "hubs.h5", ConvertOptions(hub_sort=True))
+    convert(Given([(0, 1, None)], [], 100), tmp_path / "hubs.h5", ConvertOptions(order="hubs"))
     assert Graph.open(tmp_path / "hubs.h5").vertices == 100
 
 
 @pytest.mark.parametrize("renumber", [False, True])
-@pytest.mark.parametrize("hub_sort", [False, True])
-def test_exactly_the_listed_vertices_exist(tmp_path: Path, renumber: bool, hub_sort: bool) -> None:
+@pytest.mark.parametrize("order", ["none", "degree", "hubs"])
+def test_exactly_the_listed_vertices_exist(tmp_path: Path, renumber: bool, order: Any) -> None:
     listed = tmp_path / "vertices.txt"
     listed.write_text("# all\n900000000000\n9\n3\n5\n9\n1000000000000\n")
     edges: list[Edge] = [(5, 10**12, None)]
-    options = ConvertOptions(vertices_file=listed, renumber=renumber, hub_sort=hub_sort)
+    options = ConvertOptions(vertices_file=listed, renumber=renumber, order=order)
     report = convert(Given(edges, []), tmp_path / "graph.h5", options)
     ids = Graph.open(tmp_path / "graph.h5").original_ids()
     assert ids is not None
@@ -260,7 +261,7 @@ def test_sparse_ids_are_refused_with_the_way_out(tmp_path: Path, largest: int) -
 def test_hubs_come_first(tmp_path: Path) -> None:
     edges: list[Edge] = [(v, 60, None) for v in range(40)] + [(60, v, None) for v in range(30)]
     edges += [(70, 71, None), (71, 70, None), (71, 99, None)]
-    graph = check(edges, [], ConvertOptions(hub_sort=True), tmp_path)
+    graph = check(edges, [], ConvertOptions(order="hubs"), tmp_path)
     ids = graph.original_ids()
     assert ids is not None
     assert ids[:2].tolist() == [60, 71]
@@ -310,9 +311,15 @@ def test_a_failure_while_reading_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("stage", ["read", "out", "in"])
+@pytest.mark.parametrize(
+    ("stage", "order"),
+    [
+        *((stage, "none") for stage in ("read", "out", "in")),
+        *((stage, "degree") for stage in ("read", "map", "out", "in")),
+    ],
+)
 def test_an_interrupt_anywhere_leaves_nothing(
-    tiny: dict[str, int], tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
+    tiny: dict[str, int], tmp_path: Path, stage: str, order: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
     seen = []
@@ -323,8 +330,9 @@ def test_an_interrupt_anywhere_leaves_nothing(
             raise KeyboardInterrupt
 
     edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
+    options = ConvertOptions(direction="both", order=order)
     with pytest.raises(KeyboardInterrupt):
-        convert(Given(edges, [50] * 5), tmp_path / "graph.h5", ConvertOptions(direction="both"), interrupt)
+        convert(Given(edges, [50] * 5), tmp_path / "graph.h5", options, interrupt)
     assert seen[-1] == stage
     assert list(tmp_path.iterdir()) == []
     assert open_files(tmp_path) == []
@@ -334,7 +342,7 @@ def test_progress_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
     seen: list[ConvertProgress] = []
     edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
-    options = ConvertOptions(direction="both", hub_sort=True, threads=1)
+    options = ConvertOptions(direction="both", order="hubs", threads=1)
     report = convert(Given(edges, [50] * 5), tmp_path / "graph.h5", options, seen.append)
     assert [stage for stage, _ in itertools.groupby(seen, lambda progress: progress.stage)] == [
         "read",

@@ -109,7 +109,13 @@ def test_only_options_that_move_edges_take_the_long_way(tmp_path: Path, ways: li
     for options in (ConvertOptions(force=True), ConvertOptions(force=True, dedupe="sum", direction="both")):
         converted(names, options, tmp_path / "graph.h5")
         assert ways.pop() == "straight"
-    for changed in ({"undirected": True}, {"symmetrize": True}, {"renumber": True}, {"hub_sort": True}):
+    for changed in (
+        {"undirected": True},
+        {"symmetrize": True},
+        {"renumber": True},
+        {"order": "hubs"},
+        {"order": "degree"},
+    ):
         given_options = ConvertOptions(force=True, **changed)  # type: ignore[arg-type]
         converted(names, given_options, tmp_path / "graph.h5")
         assert stored(tmp_path / "graph.h5")["out"] == expected(edges, given_options)

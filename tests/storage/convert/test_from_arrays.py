@@ -55,7 +55,8 @@ def listed(graph: Graph) -> dict[str, list[tuple[Any, ...]]]:
         {"symmetrize": True, "drop_self_loops": True},
         {"dedupe": "sum"},
         {"renumber": True},
-        {"hub_sort": True, "dedupe": "max"},
+        {"order": "hubs", "dedupe": "max"},
+        {"order": "degree", "dedupe": "min"},
     ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
@@ -217,7 +218,7 @@ def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
         (lambda: from_table({"id": [1], "src": [2], "dst": [3]}), 'perhaps source="src", target="dst"'),
         (lambda: from_table({"ts": [1], "payer": [2], "payee": [3]}), 'perhaps source="payer", target="payee"'),
         (lambda: from_edges(["a", ""], ["b", "c"]), r"row 1 .*is empty"),
-        (lambda: from_edges(["a"], ["b"], hub_sort=True), "numbered already"),
+        (lambda: from_edges(["a"], ["b"], renumber=True), "numbered already"),
         (lambda: from_table({"a": [1]}, "a", "b"), "no column 'b'; it has a"),
         (lambda: from_table({"a": [1]}), "no column 1; it has 1: a"),
         (lambda: from_table([1, 2]), "list is no table"),
@@ -230,9 +231,9 @@ def test_what_is_no_graph_is_refused(call: Any, words: str) -> None:
         call()
 
 
-@pytest.mark.parametrize("hub_sort", [False, True])
-def test_exactly_the_vertices_given_exist(hub_sort: bool) -> None:
-    graph = from_edges([7, 3], [3, 10], vertices=[10, 3, 5, 7, 3], hub_sort=hub_sort)
+@pytest.mark.parametrize("order", ["none", "degree", "hubs"])
+def test_exactly_the_vertices_given_exist(order: str) -> None:
+    graph = from_edges([7, 3], [3, 10], vertices=[10, 3, 5, 7, 3], order=order)
     ids = graph.original_ids()
     assert ids is not None
     assert sorted(ids.tolist()) == [3, 5, 7, 10]
@@ -268,3 +269,16 @@ def test_what_vertices_exclude_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=words):
         from_edges(sources, targets, vertices=vertices, **options)
+
+
+@pytest.mark.parametrize("order", ["degree", "hubs"])
+def test_strings_take_an_order_too(order: str) -> None:
+    ends = [["a", "b", "c", "d"], ["c", "c", "d", "c"]]
+    graph = from_edges(*ends, order=order)
+    ids = graph.original_ids()
+    assert ids is not None
+    assert ids.tolist() == (["c", "d", "a", "b"] if order == "degree" else ["c", "a", "b", "d"])
+    assert listed(graph)["out"] == sorted((u, v, None) for u, v in zip(*ends, strict=True))
+    assert run("bfs", graph, source="a").to_dict("level") == {"a": 0, "c": 1, "d": 2}
+    with pytest.raises(InputError, match=r"order wrong is none of none, degree, hubs"):
+        from_edges(*ends, order="wrong")

@@ -60,14 +60,22 @@ def grown(raw: Path, folder: Path, options: str, budget: int = BUDGET) -> tuple[
     return growth, scratch, edges
 
 
-@pytest.mark.parametrize("options", ["{}", "{'direction': 'both', 'dedupe': 'first'}"])
-def test_random_edges(tmp_path: Path, options: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "vertices"),
+    [
+        ("{}", 1 << 20),
+        ("{'direction': 'both', 'dedupe': 'first'}", 1 << 20),
+        ("{'order': 'degree', 'direction': 'both'}", 1 << 20),
+        ("{'order': 'hubs'}", 1 << 19),
+    ],
+)
+def test_random_edges(tmp_path: Path, options: str, vertices: int) -> None:
     raw = tmp_path / "raw"
     count = 10 * BUDGET // 8
     random = np.random.default_rng(1)
     with raw.open("wb") as file:
         for _ in range(10):
-            random.integers(0, 1 << 20, count // 10 * 2, np.uint32).tofile(file)
+            random.integers(0, vertices, count // 10 * 2, np.uint32).tofile(file)
     growth, scratch, edges = grown(raw, tmp_path, options)
     assert growth <= BUDGET
     assert scratch > 8 * BUDGET

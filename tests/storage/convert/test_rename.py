@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
+from penstock.storage.convert.renumber import vertex_order
+from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
@@ -52,15 +56,17 @@ def file_of(folder: Path, edges: Pairs) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", [{}, {"hub_sort": True}, {"direction": "both", "host_memory": 32 << 20}])
+@pytest.mark.parametrize(
+    "options", [{}, {"order": "hubs"}, {"order": "degree"}, {"direction": "both", "host_memory": 32 << 20}]
+)
 def test_strings_are_numbered_by_their_bytes(tmp_path: Path, options: dict[str, Any]) -> None:
     edges = texts(4000, 700, 1)
     graph = converted(file_of(tmp_path, edges), **options)
     names, found = named_edges(graph)
     assert found == sorted(edges)
     assert sorted(names) == sorted({name for edge in edges for name in edge})
-    assert (names == sorted(names)) == (not options.get("hub_sort"))
-    if options.get("hub_sort"):
+    assert (names == sorted(names)) == ("order" not in options)
+    if "order" in options:
         degree = np.diff([0, *np.cumsum(np.bincount([names.index(u) for u, _ in edges], minlength=len(names)))])
         assert degree[: len(names) // 20].mean() > degree.mean()
 
@@ -92,7 +98,7 @@ def test_vertices_without_neighbors_exist(tmp_path: Path) -> None:
     assert converted(path).vertices == 21
     names, found = named_edges(converted(path, renumber=True))
     assert (names, found) == ([5, 7, 9, 20], [(5, 7)])
-    assert converted(path, hub_sort=True).vertices == 21
+    assert converted(path, order="degree").vertices == 21
 
 
 def test_listed_strings_are_vertices(tmp_path: Path) -> None:
@@ -125,7 +131,7 @@ def test_the_record_of_an_edge_that_is_not_listed_is_named(tmp_path: Path) -> No
         convert(source, tmp_path / "graph.h5", ConvertOptions(vertices_file=tmp_path / "listed"))
 
 
-@pytest.mark.parametrize("options", [{"hub_sort": True}, {"vertices_file": Path("ids")}])
+@pytest.mark.parametrize("options", [{"order": "hubs"}, {"order": "degree"}, {"vertices_file": Path("ids")}])
 def test_what_two_sides_exclude(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--bipartite: --"):
         ConvertOptions(bipartite=True, **options)
@@ -144,3 +150,21 @@ def test_names_that_do_not_fit_go_to_disk(tmp_path: Path) -> None:
     names, found = named_edges(Graph.open(tmp_path / "g.h5"))
     assert names == sorted(names)
     assert found == sorted(edges)
+
+
+def test_names_come_in_any_order_from_pieces_and_blocks(tmp_path: Path) -> None:
+    names = sorted({name for edge in texts(3000, 900, 3) for name in edge}, key=str.encode)
+    order = np.random.default_rng(7).permutation(len(names)).astype(np.uint32)
+    for block_bytes, quota in ((1, 0), (1000, 1 << 20), (1 << 30, 500)):
+        scratch = ScratchFiles(tmp_path, lambda: None)
+        store = ArrayStore(MemoryQuota(quota), scratch)
+        kept = NameStore(store, sides=False, block_bytes=block_bytes)
+        for first in range(0, len(names), 171):
+            text = [name.encode() for name in names[first : first + 171]]
+            kept.add(StringArray(np.frombuffer(b"".join(text), np.uint8), np.cumsum([len(name) for name in text])))
+        kept.new_ids = vertex_order.inverse(order)
+        blocks = [names.strings().tolist() for names in kept.pieces()]
+        assert [name for block in blocks for name in block] == [names[old] for old in order.tolist()]
+        assert (len(blocks) == 1) == (block_bytes == 1 << 30)
+        store.close()
+        scratch.close()

@@ -84,6 +84,36 @@ def test_any_values_come_back(values: list[int]) -> None:
     assert np.array_equal(unpacked(packed(array, False), array, False), array)
 
 
+def cheapest(lengths: list[int], narrowest: int) -> tuple[int, int]:
+    """Return (bits, width) of the cheapest width, of equals the widest, for residuals of these lengths."""
+    top = max(lengths)
+    tried = [(sum(length > w for length in lengths) * (8 + top - w) + 256 * w, -w) for w in range(narrowest, 33)]
+    bits, width = min((bits, width) for bits, width in tried if -width <= top or width == 0)
+    return bits, -width
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 20, 300, 1 << 14, 1 << 31]), st.floats(0, 1))
+def test_the_cheapest_of_three_windows_is_chosen(seed: int, span: int, rising: float) -> None:
+    """Against plain Python: from the least difference, from the least forward one, and around zero."""
+    random = np.random.default_rng(seed)
+    steps = np.where(random.random(256) < rising, 1, -1) * random.integers(0, span, 256)
+    ids = np.clip(np.cumsum(steps) + (1 << 31), 0, (1 << 32) - 1).astype(np.uint32)
+    words = packed(ids, True)
+    mask = (1 << int(words[1])) - 1
+    differences = np.diff(ids.astype(np.int64)).tolist()
+    choices = []
+    for start in (min(differences), min((d for d in differences if d >= 0), default=None)):
+        if start is not None:
+            bits, width = cheapest([((d - start) & mask).bit_length() for d in differences], 0)
+            choices.append((bits, width, start & mask))
+    if min(differences) < 0:
+        signed = [((d if d >= 0 else ~d).bit_length() + 1) * (d != 0) for d in differences]
+        bits, width = cheapest(signed, 1)
+        choices.append((bits, width, -(1 << width - 1) & mask))
+    _, width, start = min(choices, key=lambda choice: choice[0])
+    assert (int(words[6]) & 63, int(words[5])) == (width, start)
+
+
 def test_sorted_rows_take_fewer_bytes_than_their_ids() -> None:
     random = np.random.default_rng(1)
     rows = [np.sort(random.integers(0, 1 << 20, 16)).astype(np.uint32) for _ in range(4096)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.format.read_plan import LEAST_SPLIT, MOST_BYTES, PAGE, plan_reads, split_bytes
+from penstock.storage.format.read_plan import LEAST_SPLIT, MOST_BYTES, PAGE, plan_reads, read_threads, split_bytes
 
 FRAMES = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9000), st.integers(0, 3)), max_size=40)
 
@@ -50,7 +50,7 @@ def test_neighbors_merge_up_to_the_limit() -> None:
     offsets = np.arange(20, dtype=np.int64) * step + PAGE
     shard = np.zeros(20, np.int64)
     reads = plan_reads(shard, offsets, np.full(20, size, np.int64))
-    assert [len(read.members) for read in reads] == [6, 6, 6, 2]
+    assert [len(read.members) for read in reads] == [3, 3, 3, 3, 3, 3, 2]
     apart = plan_reads(shard[::2], offsets[::2], np.full(10, size, np.int64))
     assert [len(read.members) for read in apart] == [1] * 10
 
@@ -70,3 +70,9 @@ def test_a_fetch_is_split_so_that_all_threads_decode() -> None:
     assert split_bytes(16 << 20, 2) == MOST_BYTES
     assert split_bytes(32 << 20, 16) == 2 << 20
     assert split_bytes(1000, 4) == LEAST_SPLIT
+
+
+def test_every_stripe_has_its_reads_and_its_share_of_decoding_threads() -> None:
+    assert read_threads(1, 16) == 24
+    assert read_threads(3, 4, 2) == 3 * (2 + 2)
+    assert read_threads(0, 2) == 0

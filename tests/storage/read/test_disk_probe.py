@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format import direct_io
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.read_plan import PAGE, ReadRange
+from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads
 from penstock.storage.read.disk_probe import (
-    Blocks,
+    DiskBlocks,
     DiskProbe,
     direct_files,
     edge_stretches,
@@ -46,14 +47,14 @@ def disk(probe: Path) -> Iterator[DiskProbe]:
 
 
 def test_blocks_cover_stretches_in_turns_of_the_files() -> None:
-    blocks = Blocks([ReadRange(1, 8192, 16384, 15000, ()), ReadRange(0, 4096, 8192, 8192, ())], 8192)
+    blocks = DiskBlocks([ReadRange(1, 8192, 16384, 15000, ()), ReadRange(0, 4096, 8192, 8192, ())], 8192)
     assert list(blocks) == [
         ReadRange(1, 8192, 8192, 8192, ()),
         ReadRange(0, 4096, 8192, 8192, ()),
         ReadRange(1, 16384, 8192, 6808, ()),
     ]
     assert blocks.nbytes == 15000 + 8192
-    assert len(Blocks([], PAGE)) == 0
+    assert len(DiskBlocks([], PAGE)) == 0
 
 
 def test_a_spread_order_has_runs() -> None:
@@ -67,13 +68,13 @@ def test_a_spread_order_has_runs() -> None:
 
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_each_block_is_read_once(disk: DiskProbe, in_flight: int) -> None:
-    blocks = Blocks([whole_file(0, 3 << 20)], 128 * KIB)
+    blocks = DiskBlocks([whole_file(0, 3 << 20)], 128 * KIB)
     rate = disk.rate(blocks, spread(len(blocks), 1, 1)[:16], in_flight, 60.0)
     assert (rate.amount, rate.at) == (2 << 20, in_flight)
 
 
 def test_no_read_begins_when_time_is_up(disk: DiskProbe) -> None:
-    blocks = Blocks([whole_file(0, 3 << 20)], 128 * KIB)
+    blocks = DiskBlocks([whole_file(0, 3 << 20)], 128 * KIB)
     assert disk.rate(blocks, np.arange(len(blocks)), 2, 0.0).amount == 0
 
 
@@ -96,7 +97,7 @@ def test_a_file_that_was_cut_short_is_an_error(disk: DiskProbe, probe: Path) -> 
     with probe.open("r+b") as file:
         file.truncate(1 << 20)
     with pytest.raises(RunError, match="cut short"):
-        disk.rate(Blocks([whole_file(0, 3 << 20)], 128 * KIB), np.arange(24), 2, 60.0)
+        disk.rate(DiskBlocks([whole_file(0, 3 << 20)], 128 * KIB), np.arange(24), 2, 60.0)
 
 
 @pytest.mark.parametrize("stripes", [0, 2])
@@ -121,3 +122,10 @@ def test_the_stretches_of_a_graph_hold_its_frames(tmp_path: Path, stripes: int) 
 
 def test_a_graph_in_memory_has_no_stretches() -> None:
     assert edge_stretches(Graph.from_arrays([0, 1], np.array([0], np.uint32))) == []
+
+
+def test_stretches_are_merged_as_reads_are(tmp_path: Path) -> None:
+    graph = on_disk(shape("skewed", weights="uint16"), tmp_path / "g.h5")
+    arrays = [frames for a in graph.adjacencies for frames in (a.neighbors, a.weights) if frames is not None]
+    places = (np.concatenate([getattr(frames, name) for frames in arrays]) for name in ("shard", "offsets", "lengths"))
+    assert edge_stretches(graph) == [replace(read, members=()) for read in plan_reads(*places, most_bytes=1 << 62)]

@@ -22,8 +22,13 @@ def test_every_candidate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0 < row.bytes_per_edge < 4.5
         assert row.decode_bytes_per_second > 0
         assert row.encode_bytes_per_second > 0
+        assert (row.payload_bytes_per_second is None) == (row.encoding != "packed")
     plain, packed = found[0], found[3]
     assert packed.bytes_per_edge < plain.bytes_per_edge
+    assert packed.payload_bytes_per_edge is not None
+    assert packed.bytes_per_edge < packed.payload_bytes_per_edge * 1.01
+    assert packed.payload_bytes_per_second is not None
+    assert packed.payload_bytes_per_second > 0
 
 
 def test_a_sweep_takes_as_long_as_its_slower_half() -> None:

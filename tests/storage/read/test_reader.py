@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
+from penstock.storage.base.slot_pool import HUGE_PAGE
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import PAGE
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
@@ -341,3 +342,16 @@ def test_a_pending_read_adds_up_and_reports_the_first_error() -> None:
     with pytest.raises(RunError, match="first"):
         failed.result()
     assert PendingRead(0).result() == ReadRecord()
+
+
+def test_a_graph_in_memory_takes_no_threads() -> None:
+    with Reader(Graph.from_arrays([0, 1], np.array([0], np.uint32)), decode_threads=2) as reader:
+        assert reader.threads == 0
+
+
+def test_the_buffers_of_all_threads_are_one_array(kept: Path) -> None:
+    with Reader(Graph.open(kept), decode_threads=2) as reader:
+        buffers = reader._buffers(3)
+        assert [len(buffer) % PAGE for buffer in buffers] == [0, 0, 0]
+        assert buffers[0].ctypes.data % HUGE_PAGE == 0
+        assert buffers[2].ctypes.data == buffers[0].ctypes.data + 2 * len(buffers[0])

@@ -139,7 +139,6 @@ def test_blocks_that_do_not_fit_their_payload_are_refused(kept: Path, word: str)
     out = np.full_like(target.words, 7)
     with pytest.raises(RunError, match=r"chunk 1 of out/neighbors .*(malformed|chunk table says)"):
         frames.copy_payload(1, forged, Decoder(), out)
-    assert (out == 7).all()
 
 
 def refused(graph: Graph, chunks: list[int], target: PayloadTarget) -> None:

@@ -53,10 +53,10 @@ def found(verdict: VerifyResult) -> list[str]:
     "options",
     [
         {"direction": "both"},
-        {"undirected": True, "hub_sort": True},
+        {"undirected": True, "order": "hubs"},
         {"symmetrize": True, "renumber": True},
         {"direction": "both", "bipartite": True, "encoding": "plain"},
-        {"direction": "both", "hub_sort": True, "dedupe": "sum"},
+        {"direction": "both", "order": "degree", "dedupe": "sum"},
     ],
 )
 def test_a_converted_graph_is_whole(options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ ONES = np.ones(6, np.uint8)
         ({"left": 1}, ["edge 3 does not lead from a source"] * 2),
         ({"original": np.array([7, 9, 7], np.uint64)}, ["original_id: the id 7 occurs twice"]),
         ({"original": np.array(["b", "a", "b"], STRINGS)}, ["original_id: the id 'b' occurs twice"]),
-        ({"original": np.array([0, 3, 1], np.uint64), "options": {"hub_sort": True}}, ["the id 3 is no vertex"]),
+        ({"original": np.array([0, 3, 1], np.uint64), "options": {"order": "degree"}}, ["the id 3 is no vertex"]),
         ({"original": np.array([0, 2, 1], np.uint64), "options": {"hub_sort": True}}, []),
     ],
 )

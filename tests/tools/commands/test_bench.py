@@ -8,7 +8,7 @@ import pytest
 from penstock.storage.base.rate_sample import RateSample
 from penstock.tools import cli
 from penstock.tools.bench.compare import READY
-from penstock.tools.bench.disk import BEST, CASES, DECODED, PARTS, RAW, SweepPart, verdict
+from penstock.tools.bench.disk import BEST, CASES, DECODED, PARTS, PAYLOADS, RAW, SweepPart, verdict
 from penstock.tools.bench.queries import FROM_TEXT
 from support.commands import answered
 from support.graphs import on_disk, shape
@@ -101,6 +101,8 @@ def test_who_limits_follows_from_the_rates(best: float, raw: float, decoded: flo
     rates = {BEST: best, RAW: raw, DECODED: decoded}
     parts = {name: SweepPart(1.0, RateSample(1, rate, 1.0), 0.0) for name, rate in rates.items()}
     assert verdict(parts).startswith(f"{limit} limits")
+    assert "packed" not in verdict(parts)
+    assert "(80% where edges stay packed)" in verdict(parts | {PAYLOADS: SweepPart(1.0, RateSample(1, 1.6, 1.0), 0.0)})
 
 
 def test_a_graph_and_a_folder_are_one_too_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

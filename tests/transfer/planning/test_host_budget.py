@@ -38,7 +38,7 @@ def test_weights_and_both_directions_count():
 def test_a_small_budget_shrinks_partitions_then_reads():
     sizes = [Sized(1 << 30, 4)]
     plans = [
-        divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False) for n in (2000, 300, 100, 34, 25)
+        divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False) for n in (2000, 300, 100, 34, 20)
     ]
     steps = [plan.partition_edges for plan in plans]
     assert steps == sorted(steps, reverse=True)
@@ -78,5 +78,5 @@ def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, wei
 
 
 def test_the_error_shows_the_sum():
-    with pytest.raises(InputError, match=r"100.0 MiB is too small.*state and index take 99.0 MiB.*at least 13.0 MiB"):
+    with pytest.raises(InputError, match=r"100.0 MiB is too small.*state and index take 99.0 MiB.*at least 10.0 MiB"):
         divide_host_budget(HostBudgetRequest(100 * MIB, 99 * MIB), [Sized(1 << 30, 4)], with_weights=False)

@@ -8,10 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from penstock.storage.format.packed_layout import PackedLayout
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.partition_records import Extent
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.staging.page_locked_runs import PageLockedRuns, consecutive
+from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns, consecutive
 
 CHUNK = 4096
 CHUNKS = 7
@@ -89,3 +91,20 @@ def test_the_rest_of_an_adjacency_is_locked_at_once() -> None:
     assert sum(array.nbytes for array in host.locked) == cache.adjacency("out")[0].nbytes
     runs.lock_all("out", False)
     assert len(host.locked) == 3
+
+
+@given(st.lists(st.tuples(st.sampled_from(["out", "in"]), st.sets(st.integers(0, CHUNKS - 1))), max_size=6))
+def test_pieces_are_locked_whole_and_once(wishes: list[tuple[str, set[int]]]) -> None:
+    starts = np.arange(CHUNKS + 1, dtype=np.int64) * 700
+    host = Host()
+    cache = PackedCache([PackedLayout(way, CHUNKS * CHUNK, CHUNK, starts) for way in ("out", "in")], 2 * CHUNK)
+    locks, wanted = PageLockedPieces(host, cache), set()
+    for direction, chunks in wishes:
+        locks.lock(direction, np.array(sorted(chunks), dtype=np.int64), False)
+        wanted |= {(direction, chunk // 2) for chunk in chunks}
+        assert len(host.locked) == len(wanted)
+    for direction in ("out", "in"):
+        locks.lock_all(direction, False)
+    assert len(host.locked) == cache.count
+    pages = [page for array in host.locked for page in pages_of(array)]
+    assert len(pages) == len(set(pages))

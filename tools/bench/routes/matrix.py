@@ -157,7 +157,7 @@ def pick_source(graph: Graph) -> int:
 
 def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Configuration]:
     """What to compare for a program on a kind of device, in the order of the table."""
-    served = serving(kind)
+    served = {*serving(kind), *serving(kind, packed=True)}
     singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
     behind = "nothing travels over a link on a CPU" if kind == "host" else None
     combine, rounds = Config.combine, Config.local_rounds
@@ -167,6 +167,7 @@ def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Con
         Configuration("auto, no combination", {"combine": 1}, behind or (None if combine > 1 else "1 is the default")),
         Configuration("auto, no priority", {"priority": False}),
         Configuration("auto, no residency", {"residency": "none"}, behind),
+        Configuration("auto, never packed", {"packed": "never"}, behind),
         Configuration(
             "auto, no local round" if rounds else "auto, 1 local round",
             {"local_rounds": 0 if rounds else 1},
@@ -192,7 +193,7 @@ def _means(text: str, name: str) -> bool:
     return text[1:] == name.strip() if text.startswith("=") else text in name
 
 
-def _unable(name: str, kind: str, served: tuple[str, ...], case: Case) -> str | None:
+def _unable(name: str, kind: str, served: set[str], case: Case) -> str | None:
     if kind == "host":
         return "a CPU reads edges where they are: no route is forced"
     if name == cel.name and not case.makers[0]().self_combining:

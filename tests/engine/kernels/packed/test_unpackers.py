@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine.kernels.cuda import driver
-from penstock.engine.kernels.packed.cuda_unpacker import PART, part_of, skew_of
-from penstock.engine.kernels.packed.unpack import MOST_BLOCKS
+from penstock.engine.kernels.packed.cuda_unpacker import part_of
 from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
@@ -127,15 +126,18 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
     assert (found == np.where(mask[np.arange(5000) // BLOCK], ids, 1)).all()
 
 
-def test_a_part_fills_the_device_and_fits_shared_memory() -> None:
-    assert part_of(1 << 20, 1024, 3) == MOST_BLOCKS
-    assert part_of(1, 64, 3) == PART
-    assert part_of(1, 1 << 20, 3) == MOST_BLOCKS
-
-
-def test_lines_begin_where_the_memory_does() -> None:
-    words = np.zeros(64, np.uint32)
-    assert [(skew_of(words[at:]) - skew_of(words)) % 8 for at in range(9)] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+@pytest.mark.parametrize(
+    ("chunks", "blocks", "room", "most", "each"),
+    [
+        (32, 1024, 660, 64, 52),
+        (1, 1024, 660, 64, 2),
+        (256, 1024, 660, 64, 64),
+        (0, 1, 3, 8, 1),
+        (9, 1 << 20, 3, 256, 256),
+    ],
+)
+def test_parts_fill_the_device(chunks: int, blocks: int, room: int, most: int, each: int) -> None:
+    assert part_of(chunks, blocks, room, most) == each
 
 
 @KERNELS

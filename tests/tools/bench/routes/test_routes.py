@@ -53,9 +53,10 @@ def names(kind: str, program: str, **more: Any) -> dict[str, str | None]:
 def test_every_route_and_every_part_of_auto_has_a_row() -> None:
     rows = names("emulated", "sssp")
     assert set(ROUTES) < set(rows)
-    assert {name for name in ROUTES if rows[name] is None} == set(serving("emulated"))
+    assert {name for name in ROUTES if rows[name] is None} == {*serving("emulated"), "blocks"}
     assert [name for name in rows if name.startswith("auto")] == list(rows)[len(ROUTES) :]
-    for name in ("auto", "auto, published model", "auto, no combination", "auto, no priority", "auto, no residency"):
+    parts = ("published model", "no combination", "no priority", "no residency", "never packed")
+    for name in ("auto", *(f"auto, {part}" for part in parts)):
         assert rows[name] is None
 
 
@@ -411,7 +412,7 @@ def test_the_command_measures_every_program(
             assert sum(row["routes"].values()) == pytest.approx(1)
             assert row["share_of_link"] == pytest.approx(row["bytes_link"] / (row["median_seconds"] * 1e10))
     sweeps = {row["name"]: row for row in found["programs"][2]["rows"]}
-    assert sweeps["filter"]["moved_over_edges"] == 2.0
+    assert sweeps["filter"]["moved_over_edges"] < 0.5  # two sweeps of packed edges
     assert sweeps["filter"]["routes"] == {"filter": 1.0}
     assert sweeps["auto"]["moved_over_edges"] < 2.0
 

@@ -9,8 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from penstock.engine.kernels.cuda import simulator
-from penstock.engine.kernels.cuda.simulator import Shared, run_block
+from penstock.engine.kernels import cuda_simulator as simulator
+from penstock.engine.kernels.cuda_simulator import Shared, run_block
 
 
 def test_a_line_gets_one_array(monkeypatch: pytest.MonkeyPatch) -> None:

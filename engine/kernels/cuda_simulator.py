@@ -25,8 +25,8 @@ class Shared:
         self.arrays: dict[tuple[Any, int], Any] = {}
         self._lock = threading.Lock()
 
-    def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> Any:
-        """The array of the caller's line, made by the thread that comes first; not filled, and not aligned."""
+    def array(self, shape: Any, dtype: Any) -> Any:
+        """The array of the caller's line, made by the thread that comes first; not filled."""
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lineno
         with self._lock:

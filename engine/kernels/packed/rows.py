@@ -1,0 +1,203 @@
+"""Rows of a block of 256 values: value 8 * row + lane is in word `lane` of eight, at the same bit for a whole row.
+
+Tuples of eight are written out: numba's device functions make no others, and each number is to be in a register.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from penstock.engine.kernels.cuda.driver import device
+from penstock.engine.kernels.packed.payload_blocks import U32
+from penstock.engine.kernels.packed.warp import make_added
+from penstock.storage.encoding.payload import LANES
+
+THREE, FIVE, LOW, WIDEST = (np.uint32(number) for number in (3, 5, 31, 32))
+
+
+@device
+def load_row(words, at):  # type: ignore[no-untyped-def]
+    """Eight words from words[at] on."""
+    place = np.uint64(at)
+    return (
+        words[place],
+        words[place + np.uint64(1)],
+        words[place + np.uint64(2)],
+        words[place + np.uint64(3)],
+        words[place + np.uint64(4)],
+        words[place + np.uint64(5)],
+        words[place + np.uint64(6)],
+        words[place + np.uint64(7)],
+    )
+
+
+@device
+def load_rows(words, at, bit, width):  # type: ignore[no-untyped-def]
+    """The words at words[at] that hold bit number `bit` of each lane, and those that hold the rest of `width` bits."""
+    at += np.int64((bit >> FIVE) << THREE)
+    low = load_row(words, at)
+    high = low
+    if np.uint32((bit & LOW) + width) > WIDEST:
+        high = load_row(words, at + np.int64(LANES))
+    return low, high
+
+
+@device
+def bits_of(low, high, shift, low_bits):  # type: ignore[no-untyped-def]
+    """The bits `low_bits` from bit `shift` of two words on; all uint32."""
+    return np.uint32((np.uint64(low) | (np.uint64(high) << U32)) >> np.uint64(shift)) & low_bits
+
+
+def make_residuals(kind: Any) -> Any:
+    """Device function: what `bits_of` takes out of each of eight pairs of words, as values of this type."""
+
+    @device
+    def residuals(low, high, shift, mask):  # type: ignore[no-untyped-def]
+        return (
+            kind(bits_of(low[0], high[0], shift, mask)),
+            kind(bits_of(low[1], high[1], shift, mask)),
+            kind(bits_of(low[2], high[2], shift, mask)),
+            kind(bits_of(low[3], high[3], shift, mask)),
+            kind(bits_of(low[4], high[4], shift, mask)),
+            kind(bits_of(low[5], high[5], shift, mask)),
+            kind(bits_of(low[6], high[6], shift, mask)),
+            kind(bits_of(low[7], high[7], shift, mask)),
+        )
+
+    return residuals
+
+
+def make_add_room(kind: Any) -> Any:
+    """Device function: eight residuals with the bits that are in room[own:own + 8]."""
+
+    @device
+    def add_room(room, own, r):  # type: ignore[no-untyped-def]
+        return (
+            r[0] | room[own],
+            r[1] | room[np.uint32(own + np.uint32(1))],
+            r[2] | room[np.uint32(own + np.uint32(2))],
+            r[3] | room[np.uint32(own + np.uint32(3))],
+            r[4] | room[np.uint32(own + np.uint32(4))],
+            r[5] | room[np.uint32(own + np.uint32(5))],
+            r[6] | room[np.uint32(own + np.uint32(6))],
+            r[7] | room[np.uint32(own + np.uint32(7))],
+        )
+
+    return add_room
+
+
+def make_put_room(kind: Any) -> Any:
+    """Device function: room[own:own + 8] = eight values."""
+
+    @device
+    def put_room(room, own, v):  # type: ignore[no-untyped-def]
+        room[own] = v[0]
+        room[np.uint32(own + np.uint32(1))] = v[1]
+        room[np.uint32(own + np.uint32(2))] = v[2]
+        room[np.uint32(own + np.uint32(3))] = v[3]
+        room[np.uint32(own + np.uint32(4))] = v[4]
+        room[np.uint32(own + np.uint32(5))] = v[5]
+        room[np.uint32(own + np.uint32(6))] = v[6]
+        room[np.uint32(own + np.uint32(7))] = v[7]
+
+    return put_room
+
+
+def make_add_steps(kind: Any) -> Any:
+    """Device function: eight residuals, each with the step added."""
+    added = make_added(kind)
+
+    @device
+    def add_steps(r, step):  # type: ignore[no-untyped-def]
+        return (
+            added(r[0], step),
+            added(r[1], step),
+            added(r[2], step),
+            added(r[3], step),
+            added(r[4], step),
+            added(r[5], step),
+            added(r[6], step),
+            added(r[7], step),
+        )
+
+    return add_steps
+
+
+def make_add_up(kind: Any) -> Any:
+    """Device function: the running sums of eight differences, the first 0 where the block begins with it."""
+    added = make_added(kind)
+
+    @device
+    def add_up(d, begins):  # type: ignore[no-untyped-def]
+        s0 = kind(0) if begins else d[0]
+        s1 = added(s0, d[1])
+        s2 = added(s1, d[2])
+        s3 = added(s2, d[3])
+        s4 = added(s3, d[4])
+        s5 = added(s4, d[5])
+        s6 = added(s5, d[6])
+        s7 = added(s6, d[7])
+        return s0, s1, s2, s3, s4, s5, s6, s7
+
+    return add_up
+
+
+def make_add_before(kind: Any) -> Any:
+    """Device function: eight running sums with what comes before them, the bits `mask` of each."""
+    added = make_added(kind)
+
+    @device
+    def add_before(s, before, mask):  # type: ignore[no-untyped-def]
+        return (
+            kind(added(s[0], before) & mask),
+            kind(added(s[1], before) & mask),
+            kind(added(s[2], before) & mask),
+            kind(added(s[3], before) & mask),
+            kind(added(s[4], before) & mask),
+            kind(added(s[5], before) & mask),
+            kind(added(s[6], before) & mask),
+            kind(added(s[7], before) & mask),
+        )
+
+    return add_before
+
+
+@device
+def largest_of(v):  # type: ignore[no-untyped-def]
+    """The largest of eight values."""
+    return max(max(max(v[0], v[1]), max(v[2], v[3])), max(max(v[4], v[5]), max(v[6], v[7])))
+
+
+def make_below(kind: Any) -> Any:
+    """Device function: eight values, 0 for those that are not below the limit (uint64)."""
+
+    @device
+    def below(v, limit):  # type: ignore[no-untyped-def]
+        return (
+            v[0] if np.uint64(v[0]) < limit else kind(0),
+            v[1] if np.uint64(v[1]) < limit else kind(0),
+            v[2] if np.uint64(v[2]) < limit else kind(0),
+            v[3] if np.uint64(v[3]) < limit else kind(0),
+            v[4] if np.uint64(v[4]) < limit else kind(0),
+            v[5] if np.uint64(v[5]) < limit else kind(0),
+            v[6] if np.uint64(v[6]) < limit else kind(0),
+            v[7] if np.uint64(v[7]) < limit else kind(0),
+        )
+
+    return below
+
+
+@device
+def is_over(v, limit, i, low, high):  # type: ignore[no-untyped-def]
+    """Whether one of eight values that is not below the limit has a number in [low, high); the first has number i."""
+    return (
+        (low <= i + 0 < high and np.uint64(v[0]) >= limit)
+        or (low <= i + 1 < high and np.uint64(v[1]) >= limit)
+        or (low <= i + 2 < high and np.uint64(v[2]) >= limit)
+        or (low <= i + 3 < high and np.uint64(v[3]) >= limit)
+        or (low <= i + 4 < high and np.uint64(v[4]) >= limit)
+        or (low <= i + 5 < high and np.uint64(v[5]) >= limit)
+        or (low <= i + 6 < high and np.uint64(v[6]) >= limit)
+        or (low <= i + 7 < high and np.uint64(v[7]) >= limit)
+    )

@@ -1,0 +1,110 @@
+"""Orders of vertices (`--order`): all by falling degree, or the best-connected first and the others as they were.
+
+Degrees are those of the input, parallel edges and self-loops included (a self-loop counts at both its ends). Ties keep
+the order that the vertices have without `--order`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.jit import jit
+from penstock.storage.format.schema import vertex_dtype
+
+HUB_SHARE = 0.08
+HEAVY = 1 << 16
+"""Vertices of this degree and more are sorted by comparison; they are few. The others are counted, class by class."""
+
+
+def by_degree(degrees: NDArray[np.uint32]) -> NDArray[Any]:
+    """New ids by old id, in the order of falling degree: a counting sort, two passes over the degrees."""
+    new = np.empty(len(degrees), vertex_dtype(len(degrees)))
+    heavy = np.flatnonzero(degrees >= HEAVY)
+    heavy = heavy[np.argsort(-degrees[heavy].astype(np.int64), kind="stable")]
+    new[heavy] = np.arange(len(heavy), dtype=new.dtype)
+    counts = np.zeros(HEAVY, np.int64)
+    count_classes(degrees, counts)
+    starts = np.cumsum(counts[::-1])[::-1] - counts + len(heavy)
+    number_classes(degrees, starts, new)
+    return new
+
+
+@jit
+def count_classes(degrees: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
+    """Count the vertices of each degree below that of heavy ones."""
+    for v in range(len(degrees)):
+        if degrees[v] < len(counts):
+            counts[degrees[v]] += 1
+
+
+@jit
+def number_classes(degrees: NDArray[np.uint32], starts: NDArray[np.int64], new: NDArray[Any]) -> None:
+    """Number the vertices of each degree from its start on, in their order; starts are advanced."""
+    for v in range(len(degrees)):
+        degree = degrees[v]
+        if degree < len(starts):
+            new[v] = starts[degree]
+            starts[degree] += 1
+
+
+def hubs_first(out: NDArray[np.uint32], into: NDArray[np.uint32]) -> NDArray[Any]:
+    """New ids by old id: the top 8 % by falling score first (ties by id), then the others by id.
+
+    HyTGraph's equation 4: H(v) = Dout(v) Din(v) / (max Dout max Din). The constant divisor changes nothing and is left
+    out. Vertices of score 0 are no hubs.
+    """
+    score = out.astype(np.float64) * into
+    vertices = len(score)
+    count = min(int(np.ceil(HUB_SHARE * vertices)), int(np.count_nonzero(score)))
+    new = np.empty(vertices, vertex_dtype(vertices))
+    if count == 0:
+        new[:] = np.arange(vertices, dtype=new.dtype)
+        return new
+    least = np.partition(score, vertices - count)[vertices - count]
+    above = np.flatnonzero(score > least)
+    level = np.flatnonzero(score == least)[: count - len(above)]
+    above = above[np.argsort(-score[above], kind="stable")]
+    rest = np.ones(vertices, bool)
+    rest[above] = False
+    rest[level] = False
+    at = 0
+    for part in (above, level, np.flatnonzero(rest)):
+        new[part] = np.arange(at, at + len(part), dtype=new.dtype)
+        at += len(part)
+    return new
+
+
+def inverse(new: NDArray[Any]) -> NDArray[Any]:
+    """Old ids by new id."""
+    old = np.empty_like(new)
+    invert(new, old)
+    return old
+
+
+@jit
+def invert(new: NDArray[Any], old: NDArray[Any]) -> None:
+    """Write every vertex to where its new id says."""
+    for v in range(len(new)):
+        old[new[v]] = v
+
+
+class Permuted:
+    """Ids that become others by ``first`` (None: they stay), and then those that ``new`` has for them."""
+
+    def __init__(self, new: NDArray[Any], first: Callable[[NDArray[Any]], NDArray[Any]] | None) -> None:
+        self._new, self._first = new, first
+
+    def __call__(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """New ids of some, each of which must be below the number of vertices."""
+        inner = ids if self._first is None else self._first(ids)
+        found = np.empty(len(inner), self._new.dtype)
+        take(self._new, inner, found)
+        return found
+
+
+@jit
+def take(values: NDArray[Any], places: NDArray[Any], found: NDArray[Any]) -> None:
+    """Copy the values at some places, without Python's lock and without a look at bounds."""
+    for i in range(len(places)):
+        found[i] = values[np.int64(places[i])]

@@ -1,0 +1,200 @@
+"""Packed edges show in no answer: every program, route, budget and home of the edges gives what the CPU gives."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.engine import Graph
+from penstock.engine.resources import device_memory_plan
+from penstock.engine.session import Session
+from penstock.storage.base.slot_pool import aligned_empty
+from penstock.transfer.devices import host
+from penstock.transfer.staging.staging import Staging
+from penstock.transfer.values.rates import Rates
+from support.graphs import in_memory, on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
+from support.small_host import CHUNK, packing
+
+LITTLE = 30
+"""Bytes for each edge of a chunk, on a device that cannot hold the graphs here."""
+IN_PLACE = ("zero-copy", "blocks")
+SLOW_LINES = Rates(copy_bytes=1e9, line_rate=1e5, sector_rate=1e5)
+HOMES: dict[str, dict[str, Any]] = {
+    "memory": {},
+    "disk, room for both": {"host": 1, "room": True},
+    "disk, room for packed": {"host": 1},
+    "disk, room for some": {"host": 0.4},
+    "disk, room for none": {"host": 0},
+}
+"""Where edges are, as options of `packing`."""
+WAYS = [
+    *(("auto", home) for home in HOMES),
+    *(("filter", home) for home in ("memory", "disk, room for some")),
+    *(("blocks", home) for home in ("memory", "disk, room for packed", "disk, room for none")),
+]
+
+
+def spoilt(count: int, dtype: Any) -> Any:
+    """Memory in which an edge that was not brought leads to vertex 1."""
+    array = aligned_empty(count, dtype)
+    array[:] = 1
+    return array
+
+
+@pytest.fixture(autouse=True)
+def spoilt_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "aligned_empty", spoilt)
+
+
+def made(edges: EdgeList, home: str, path: Path, chunk: int = CHUNK, **options: Any) -> Graph:
+    """A graph at home in memory or on disk."""
+    graph = in_memory(edges) if home == "memory" else on_disk(edges, path, chunk_edges=chunk, **options)
+    for adjacency in graph.adjacencies:
+        adjacency.chunk_edges = chunk
+    return graph
+
+
+def stagings(session: Session) -> Iterator[Staging]:
+    """Those of the device and of its host."""
+    assert session._equipment is not None
+    (pipeline,) = session._equipment.pipelines
+    pipeline.close()
+    yield pipeline.staging
+    if session._equipment.host.staging is not None:
+        yield session._equipment.host.staging
+
+
+def assert_packed_and_at_rest(session: Session) -> None:
+    """Edges travelled packed, and nothing is taken."""
+    for staging in stagings(session):
+        assert staging.packing is not None
+        assert [pool.free for pool in (staging.slabs, staging.places)] == [staging.slabs.count, staging.places.count]
+        if staging.cache is not None:
+            assert not staging.cache.flights
+            assert not staging.cache.busy.any()
+
+
+@pytest.mark.parametrize(("route", "home"), WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_program_gives_the_answer_of_the_cores(
+    name: str, route: str, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packing(monkeypatch, 2, 2, 0.3, **HOMES[home])
+    for weights, directed in (("uint8", name != "triangles"), ("float32", False)):
+        edges = tangle(directed=directed, weights=weights)
+        make, right = CASES[name]
+        graph = made(edges, home, tmp_path / f"{weights}.h5")
+        with Session(graph, device="emulated", device_edge_memory=LITTLE * CHUNK, route=route) as session:
+            found = session.run(make()).fields
+            if name != "degrees":  # which reads no edges
+                assert_packed_and_at_rest(session)
+        right(edges, found)
+        with Session(graph, device="cpu") as session:
+            wanted = session.run(make()).fields
+        for field, values in wanted.items():
+            if values.dtype.kind != "f":
+                np.testing.assert_array_equal(found[field], values)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[EdgeList, str, dict[str, Any], tuple[int, int, int, float]]:
+    """A graph, its home, how to run on it, and how it is packed."""
+    chunk = draw(st.sampled_from([CHUNK, 256]))
+    vertices, count = draw(st.integers(1, 120)), draw(st.integers(0, 12 * chunk))
+    kind = draw(st.sampled_from([None, "uint8", "uint16", "uint32", "float32", "float64"]))
+    edges = weighed(
+        EdgeList(vertices, *skewed(vertices, count, draw(st.integers(0, 99))), None, draw(st.booleans())), kind
+    )
+    options = {
+        "route": draw(st.sampled_from(["auto", "filter", "blocks"] if count > 8 * chunk else ["auto", "filter"])),
+        "direction": draw(st.sampled_from(["auto", "push", "pull"])),
+        "priority": draw(st.booleans()),
+        "combine": draw(st.integers(1, 4)),
+        "residency": draw(st.sampled_from(["value", "none"])),
+        "local_rounds": draw(st.integers(0, 2)),
+        "threads": draw(st.integers(1, 2)),
+        "device_edge_memory": LITTLE * chunk,
+    }
+    packed = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.sampled_from([0.0, 0.2, 0.7, 1.0]))
+    return edges, draw(st.sampled_from(list(HOMES))), options, (chunk, *packed)
+
+
+@settings(max_examples=100)
+@given(case=cases(), name=st.sampled_from(PROGRAMS))
+def test_any_graph_and_budget_gives_the_answer(
+    case: tuple[EdgeList, str, dict[str, Any], tuple[int, int, int, float]], name: str
+) -> None:
+    """And copies exactly the bytes that the records say; no task brings a partition twice; nothing stays taken."""
+    edges, home, options, (chunk, *packed) = case
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        packing(patch, *packed, **HOMES[home])
+        graph = made(edges, home, Path(folder) / "graph.h5", chunk)
+        with Session(graph, device="emulated", **options) as session:
+            first = session.run(program_of(name, edges))
+            loaded, again = session._device.bytes_in, session.run(program_of(name, edges))
+            copied = session._device.bytes_in - loaded
+            if session._equipment.pipelines[0].staging.packing is not None:
+                assert_packed_and_at_rest(session)
+    for result in (first, again):
+        check(name, edges, result.fields)
+    tasks = [task for record in again.records for task in record.tasks]
+    assert copied == sum(task.bytes_link for task in tasks if task.route not in IN_PLACE)
+    for record in again.records:
+        numbers = [number for task in record.tasks for number in task.partitions]
+        assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("home", [home for home in HOMES if home != "memory"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wide_ids_give_the_answer(name: str, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packing(monkeypatch, 3, 2, 0.3, **HOMES[home])
+    edges = tangle(directed=True)
+    graph = made(edges, home, tmp_path / "wide.h5", vertex_dtype=np.dtype(np.uint64))
+    assert graph.vertex_dtype == np.uint64
+    with Session(graph, device="emulated", device_edge_memory=LITTLE * CHUNK) as session:
+        check(name, edges, session.run(program_of(name, edges)).fields)
+        assert_packed_and_at_rest(session)
+
+
+def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
+    """With real budgets: the link carries packed bytes where plain edges took more, and the device keeps more."""
+    vertices, count = 4000, 200_000
+    edges = EdgeList(vertices, *skewed(vertices, count, 3), None, False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=8192)
+    moved, ranks, kept = {}, {}, {}
+    for packed in ("auto", "never"):
+        options = {"device_edge_memory": 400_000, "partition_bytes": 8192 * 4, "packed": packed, "rates": SLOW_LINES}
+        with Session(graph, device="emulated", **options) as session:
+            result = session.run(program_of("sweeps", edges))
+            ranks[packed] = result.fields["rank"]
+            moved[packed] = sum(task.bytes_link for task in result.records[-1].tasks)
+            kept[packed] = float(session._equipment.pipelines[0].directory("out").resident(False).mean())
+    np.testing.assert_allclose(ranks["auto"], ranks["never"], rtol=1e-12)
+    assert moved["auto"] < 0.6 * moved["never"]
+    assert kept["auto"] > kept["never"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"packed": "never"}, {"model": "published"}, {"route": "zero-copy"}, {"route": "compaction"}]
+)
+def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any]) -> None:
+    edges = tangle(directed=True)
+    with Session(in_memory(edges), device="emulated", device_edge_memory=2 << 20, **options) as session:
+        plan = device_memory_plan.plan_device_memory(
+            session.graph, session.config, session._asks(program_of("bfs", edges)).needs, 1 << 62
+        )
+    assert plan.packed is None
+
+
+def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
+    with Session(in_memory(tangle(directed=True)), device="emulated") as session:
+        session.run(program_of("bfs", tangle(directed=True)))
+        assert session._equipment.pipelines[0].staging.packing is None

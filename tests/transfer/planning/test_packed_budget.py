@@ -1,0 +1,78 @@
+"""Packed budgets: what is planned fits, partitions are whole chunks, and None where nothing can work."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.storage.format.packed_layout import PackedLayout
+from penstock.transfer.planning.device_budget import DeviceBudgetRequest
+from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
+from penstock.transfer.staging.packing import mark_words
+from penstock.transfer.staging.staging import UNPACKED_SLABS
+
+CHUNK = 1 << 16
+WORDS = CHUNK // 2
+
+
+def layouts(chunks: int, count: int = 1) -> list[PackedLayout]:
+    """Chunks that take half of their plain bytes."""
+    starts = np.arange(chunks + 1, dtype=np.int64) * WORDS
+    return [PackedLayout(direction, chunks * CHUNK, CHUNK, starts) for direction in ("out", "in")[:count]]
+
+
+def least(chunks: int = 40, count: int = 1) -> int:
+    """Bytes of a device for partitions of one chunk: slabs, two pieces on their way, and the marks of blocks."""
+    return UNPACKED_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
+
+
+@given(
+    st.integers(0, 1 << 26),
+    st.integers(1, 60),
+    st.integers(1, 2),
+    st.integers(1, 1 << 23),
+    st.sampled_from(["auto", "filter"]),
+    st.none() | st.integers(0, 1 << 26),
+)
+def test_what_is_planned_fits(
+    memory: int, chunks: int, count: int, partition_bytes: int, route: str, host_memory: int | None
+) -> None:
+    found = layouts(chunks, count)
+    wish = DeviceBudgetRequest(partition_bytes, 1, route, True)
+    host = None
+    if host_memory is not None:
+        host = HostBudgetRequest(host_memory, 0, partition_bytes, 2)
+    budget = divide_packed_budget(memory, found, wish, 4, host)
+    if memory < least(chunks, count):
+        assert budget is None
+    if host is None and memory >= least(chunks, count):
+        assert budget is not None
+    if budget is None:
+        return
+    assert budget.partition_edges % CHUNK == 0
+    assert 4 * budget.partition_edges <= max(partition_bytes, 4 * CHUNK)
+    total = sum(int(one.pieces(budget.partition_edges).sizes.sum()) for one in found)
+    assert budget.staged_bytes + 4 * budget.words <= memory
+    assert 0 <= budget.words <= total
+    assert budget.words == 0 or wish.cached
+    if host is not None:
+        assert_host_fits(budget, host, total)
+
+
+def assert_host_fits(budget: PackedBudget, host: HostBudgetRequest, total: int) -> None:
+    held = budget.host
+    assert held is not None
+    assert held.whole == (held.words == total)
+    taken = 4 * held.words + held.buffer_bytes + held.spare + reader_bytes(host, held.reads_in_flight)
+    assert taken <= host.host_memory
+    assert held.whole or held.buffers >= 2
+    assert held.ahead >= 2
+
+
+def test_more_memory_keeps_more_packed() -> None:
+    wish = DeviceBudgetRequest(4 * CHUNK, 1, "auto", True)
+    kept = [divide_packed_budget(least() * times, layouts(40), wish, 4) for times in (2, 4, 100)]
+    words = [budget.words for budget in kept if budget is not None]
+    assert words == sorted(words)
+    assert words[-1] == 40 * WORDS
