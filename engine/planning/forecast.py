@@ -1,63 +1,30 @@
 """What a run would take before it runs: memory, and the bytes and seconds of a sweep over every edge.
 
-Owns the forecast: the session's own divisions (`host_resources.py`, `device_memory_plan.py`), and the session's own
-cost model over pipelines whose caches are numbers without memory. Refuses to read an edge, to start a thread or to
-allocate what it counts. How many sweeps a program needs, and which edges a search visits, only the run can tell.
+Owns the forecast: the session's own cost model over equipment on paper (`paper.py`). Refuses to read an edge, to start
+a thread or to allocate what it counts. How many sweeps a program needs, and which edges a search visits, only the run
+can tell.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.resources.device_memory_plan import (
-    DeviceMemoryPlan,
-    cache_shares,
-    initial_residents,
-    link_options,
-    link_rates,
-    plan_device_memory,
-)
-from penstock.engine.resources.host_edge_source import host_staging
-from penstock.engine.resources.host_resources import budget_of, host_division, host_options, host_rates, make_cache
-from penstock.engine.state.row_prefix_cache import prefix_bytes
-from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
+from penstock.engine.planning.paper import Memory, PaperEquipment, behind_link, keep, on_host
 from penstock.transfer.planning.plan import make_plan
-from penstock.transfer.staging.edge_source import LinkSource, LocalReader
-from penstock.transfer.staging.host_to_device import PinnedReader
-from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
     from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
-    from penstock.storage.read.partition_cache import HostCache
     from penstock.transfer.devices.device import Device
-    from penstock.transfer.values.rates import Rates
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes by what takes them, within a budget. whole: every edge that is read has its place, and travels once."""
-
-    budget: int
-    parts: dict[str, int]
-    whole: bool
-
-    @property
-    def total(self) -> int:
-        """Bytes in all."""
-        return sum(self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -118,18 +85,6 @@ class Forecast:
         return min(sweeps, 1) * self.first.seconds + max(0, sweeps - 1) * self.later.seconds
 
 
-@dataclass
-class _Paper:
-    """Equipment on paper: a pipeline that plans and cannot read, and what it would hold."""
-
-    host: Memory
-    pipeline: Pipeline
-    rates: Rates
-    caches: tuple[HostCache | None, ...]
-    placement: Memory | None = None
-    loading: tuple[int, int] = (0, 0)
-
-
 UNBOUNDED = 1 << 60
 """Iterations that no program means."""
 
@@ -141,15 +96,16 @@ def forecast(
 
     Raises InputError where a budget cannot work, as the run would.
     """
-    paper = (
-        _host(graph, config, needs) if device is None or asks is None else _linked(graph, config, asks, needs, device)
-    )
+    if device is None or asks is None:
+        paper = on_host(graph, config, needs)
+    else:
+        paper = behind_link(graph, config, needs, device, later=asks.program.combine != "union")
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     first = _sweep(paper, keys, weighted)
-    _keep(paper.caches, needs.weighted)
+    keep(paper.caches, needs.weighted)
     later = _sweep(paper, keys, weighted)
     most = 0 if asks is None else asks.program.max_iter
     return Forecast(
@@ -168,117 +124,7 @@ def forecast(
     )
 
 
-def _host(graph: Graph, config: Config, needs: MemoryRequest) -> _Paper:
-    divided = host_division(graph, config, needs)
-    cache = None if divided is None else make_cache(graph, needs, divided, _numbers)
-    device = HostDevice("host:0", config.thread_count)
-    pipeline = Pipeline(graph, LocalReader(), device, cache, host_options(graph, config, divided))
-    host = _host_memory(graph, config, needs, divided)
-    return _Paper(replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,))
-
-
-def _linked(graph: Graph, config: Config, asks: RunRequirements, needs: MemoryRequest, device: Device) -> _Paper:
-    placed = plan_device_memory(graph, replace(config, packed="never"), needs, device.memory_bytes)
-    divided, parts = placed.divided, placed.parts
-    host = _host_memory(graph, config, needs, divided)
-    source: LinkSource
-    held, ahead, read, brought = None, 0, 0, 0
-    width = graph.out.edge_bytes(needs.weighted)
-    if divided is None:
-        source = PinnedReader(device, {})
-    else:
-        held = make_cache(graph, needs, divided, _numbers, apart=divided.whole)
-        staging = host_staging(graph, divided, HostDevice("host", config.thread_count), None, held)
-        source, ahead = StagedReader(device, staging, needs.adjacencies), staging.options.ahead
-        kept = {"edges": needs.edge_bytes} if divided.whole else _held("cache", held)
-        host = replace(host, parts=host.parts | kept)
-    options = link_options(config, device.kind, parts, ahead)
-    cache = make_cache(graph, needs, parts, _numbers)
-    pipeline = Pipeline(graph, source, device, cache, options)
-    if cache is not None:
-        edges = _place(pipeline, needs)
-        later = divided is not None and divided.whole and parts.slabs > 0 and asks.program.combine != "union"
-        if not later:  # else it travels when it is first wanted
-            read, brought = _bring(cache, held, needs), edges * width
-    slab = parts.partition_edges * parts.combine * width
-    if "compaction" in options.routes:
-        host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
-    budget, heads = _device_memory(placed, needs, graph, device)
-    held_here = heads | {"slabs": parts.slabs * slab} | _held("cache", cache)
-    placement = Memory(budget, held_here, whole=parts.whole)
-    return _Paper(host, pipeline, link_rates(config, device.kind), (cache, held), placement, (read, brought))
-
-
-def _device_memory(
-    placed: DeviceMemoryPlan, needs: MemoryRequest, graph: Graph, device: Device
-) -> tuple[int, dict[str, int]]:
-    """The ceiling, and what is taken besides slabs and cache."""
-    index = placed.head_index
-    heads = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
-    return device.memory_bytes, {"state and index": needs.device_bytes, "heads of rows": heads}
-
-
-def _host_memory(graph: Graph, config: Config, needs: MemoryRequest, divided: HostBudget | None) -> Memory:
-    """All but what caches take."""
-    parts = {
-        "state": needs.state_bytes,
-        "index": needs.index_bytes,
-        "ids": needs.id_bytes,
-        "program": needs.working_bytes,
-        "other": needs.other_bytes,
-    }
-    if divided is not None:
-        budget = budget_of(config, needs, graph, config.partition_bytes)
-        parts["reader"] = reader_bytes(budget, divided.reads_in_flight)
-        parts["slabs"] = divided.slab_bytes
-    return Memory(config.memory_bytes, parts, whole=divided is None or divided.whole)
-
-
-def _numbers(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """An array of a size, and of no memory."""
-    return np.broadcast_to(np.empty(1, dtype), (count,))
-
-
-def _held(name: str, cache: HostCache | None) -> dict[str, int]:
-    return {name: 0 if cache is None else cache.nbytes}
-
-
-def _place(pipeline: Pipeline, needs: MemoryRequest) -> int:
-    """Give places on the device to what is chosen for it before the first iteration; return its edges."""
-    cache, brought = pipeline.cache, 0
-    assert cache is not None
-    for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
-        table = pipeline.directory("out" if adjacency.direction == "out" else "in").table
-        numbers = initial_residents(needs, adjacency, table, count)
-        cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
-        brought += int(table.lengths[numbers].sum())
-    return brought
-
-
-def _bring(cache: HostCache, held: HostCache | None, needs: MemoryRequest) -> int:
-    """Note that what has a place on the device is there; return the bytes that the host, if it holds all, has read."""
-    if held is None or not held.whole:
-        _keep((cache, held), needs.weighted)
-        return 0
-    _keep((cache,), needs.weighted)
-    read = 0
-    for adjacency in needs.adjacencies:
-        chunks = np.flatnonzero(cache.held(adjacency.direction))
-        held.mark(adjacency.direction, chunks, needs.weighted)
-        read += int(adjacency.chunk_bytes(needs.weighted)[chunks].sum())
-    return read
-
-
-def _keep(caches: tuple[HostCache | None, ...], weighted: bool) -> None:
-    """Note that every partition with a place has its edges there by now, in all caches along the way."""
-    for cache in [cache for cache in caches if cache is not None]:
-        for direction, extent in cache.extents.items():
-            step = cache.partition_edges // extent.chunk_edges
-            placed = np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks]
-            cache.mark(direction, np.flatnonzero(placed), weighted)
-
-
-def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
+def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool) -> Sweep:
     """A walk over every edge as things are now."""
     seconds, disk, link = np.zeros(len(RESOURCES)), 0, 0
     routes: Counter[str] = Counter()
@@ -290,12 +136,15 @@ def _sweep(paper: _Paper, keys: list[Any], weighted: bool) -> Sweep:
         )
         residency = pipeline.residency(demand)
         disk += int(residency.disk_bytes.sum())
-        copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
-        in_place = demand.lines * LINE_BYTES
+        copied = residency.lacking_bytes
+        if copied is None:
+            copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
+        by_route = {"zero-copy": demand.lines * LINE_BYTES, "blocks": residency.block_bytes}
         for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
             seconds += task.cost
             routes[task.route] += len(task.partitions)
             if not pipeline.device.reads_host:
-                moved = in_place if task.route == "zero-copy" else copied
+                moved = by_route.get(task.route)
+                moved = copied if moved is None else moved
                 link += int(moved[list(task.partitions)].sum())
     return Sweep(Cost(*seconds.tolist()), disk, link, dict(routes))

@@ -4,7 +4,7 @@ Needed where ids are renumbered, listed, are strings, have two sides, or where `
 order. See id_mapping.py for the ways to number, vertex_order.py for the orders.
 """
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -78,8 +78,9 @@ def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
     spill = space.spill()
     done = 0
     # The C library keeps the memory that a thread freed for that thread, or for one that starts when it has ended: new
-    # threads take what the log leaves, and those of `space.pool` take fresh pages, which the system must clear.
-    with ThreadPool(space.options.workers, "renumber") as pool:
+    # threads take what a log in memory leaves, and those of `space.pool` take fresh pages, which the system must clear.
+    threads = nullcontext(space.pool) if log.on_disk else ThreadPool(space.options.workers, "renumber")
+    with threads as pool:
         for count in SpillFiller(spill, steps, pool).fill(log.drain()):
             done += count
             space.say("map", done, log.edges)

@@ -29,6 +29,7 @@ from penstock.storage.encoding.simd_pack import (
     pack_block,
     residual_block,
     step_block,
+    value_block,
 )
 from penstock.storage.encoding.window import NONE, POSITION_BITS, choose_window, clear_unused
 
@@ -63,6 +64,9 @@ def _differences(ids: Any, first: int, count: int, out: Any) -> Any:
 @jit_part
 def _values(values: Any, first: int, count: int, out: Any) -> Any:
     """Fill out[:count] with the values; return the least, twice."""
+    if count == BLOCK:
+        least = value_block(values, first, out)
+        return least, least
     least = NONE
     for i in range(count):
         out[i] = np.int64(values[first + i])

@@ -11,15 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.jit import jit, jit_part
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.encoding.bitpack import pack
-from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, payload_words
-from penstock.storage.encoding.unpack import is_wanted, unpack_marked, unpack_marked_values
+from penstock.storage.encoding.payload import BLOCK, payload_words
 
-MALFORMED, BEYOND = 1, 2
-"""Flags of a chunk's status: its payload is malformed; it holds an id that is not below the limit."""
 ALL: NDArray[np.uint32] = np.empty(0, np.uint32)
 """The bitmap that wants every block."""
 
@@ -95,6 +90,8 @@ def _pack_into(words: NDArray[np.uint32], parts: Iterable[NDArray[Any]], differe
     Threads pack into rooms of their own; where a payload goes is known when all before it are packed, and threads move
     it there. A room is waited for by the caller alone, so that no thread that could free one waits.
     """
+    from penstock.storage.encoding.bitpack import pack  # the compiler, only where something is packed
+
     rooms: SimpleQueue[NDArray[np.uint32]] = SimpleQueue()
     made = 0
 
@@ -158,9 +155,11 @@ def unpack_wanted(
     ValueError
         The items do not fit ``out``, or the bitmap has too few words.
     """
+    from penstock.storage.encoding import wanted_blocks  # the compiler, only where something is unpacked
+
     _check(store, target, first_chunk, last_chunk)
     status = np.zeros(last_chunk - first_chunk, np.uint8)
-    decode = _decode_values if values else _decode_ids
+    decode = wanted_blocks.decode_values if values else wanted_blocks.decode_ids
     decode(store, target, first_chunk, last_chunk, status)
     return status
 
@@ -176,65 +175,3 @@ def _check(store: PackedStore, target: UnpackTarget, first_chunk: int, last_chun
         raise ValueError(f"items {first}..{last} for room of {len(target.out)}")
     if len(target.marks) and (size % BLOCK or len(target.marks) * 32 * BLOCK < store.items):
         raise ValueError(f"a bitmap of {len(target.marks)} words for {store.items} items, {size} a chunk")
-
-
-@jit_part
-def _any_wanted(marks: Any, first: int, last: int) -> bool:
-    found = False
-    for block in range(first, last):
-        found |= is_wanted(marks, block)
-    return found
-
-
-@jit_part
-def _payload(store: Any, chunk: int) -> Any:
-    """The words of a payload; none where its starts are not inside the words, or are not its own length apart."""
-    first = store.starts[chunk] - store.first_word
-    last = store.starts[chunk + 1] - store.first_word
-    inside = first >= 0 and last - first >= HEADER_WORDS + LANES and last <= len(store.words)
-    if not inside or np.int64(store.words[first + 3]) + LANES != last - first:
-        return store.words[:0]
-    return store.words[first:last]
-
-
-@jit_part
-def _clear(items: Any, least: Any, marks: Any, first_block: int) -> None:
-    """Write 0 for items of wanted blocks that are at least ``least``."""
-    for block in range((len(items) + BLOCK - 1) // BLOCK):
-        if is_wanted(marks, first_block + block):
-            for i in range(block * BLOCK, min((block + 1) * BLOCK, len(items))):
-                if items[i] >= least:
-                    items[i] = 0
-
-
-@jit
-def _decode_ids(store: Any, target: Any, first_chunk: int, last_chunk: int, status: Any) -> None:
-    size = store.chunk_items
-    kind = target.out.dtype.type
-    for chunk in range(first_chunk, last_chunk):
-        first, last = chunk * size, min((chunk + 1) * size, store.items)
-        block = first // BLOCK
-        if not _any_wanted(target.marks, block, (last + BLOCK - 1) // BLOCK):
-            continue
-        items = target.out[first - target.first_item : last - target.first_item]
-        largest = unpack_marked(_payload(store, chunk), items, target.marks, block)
-        if largest == -2:
-            status[chunk - first_chunk] = MALFORMED
-            _clear(items, kind(0), target.marks, block)
-        elif target.limit > 0 and largest >= target.limit:
-            status[chunk - first_chunk] = BEYOND
-            _clear(items, kind(target.limit), target.marks, block)
-
-
-@jit
-def _decode_values(store: Any, target: Any, first_chunk: int, last_chunk: int, status: Any) -> None:
-    size = store.chunk_items
-    for chunk in range(first_chunk, last_chunk):
-        first, last = chunk * size, min((chunk + 1) * size, store.items)
-        block = first // BLOCK
-        if not _any_wanted(target.marks, block, (last + BLOCK - 1) // BLOCK):
-            continue
-        items = target.out[first - target.first_item : last - target.first_item]
-        if unpack_marked_values(_payload(store, chunk), items, target.marks, block) == -2:
-            status[chunk - first_chunk] = MALFORMED
-            _clear(items, target.out.dtype.type(0), target.marks, block)

@@ -8,6 +8,8 @@ VALUES = 256
 """Added to id_bits in the header of a payload of values instead of differences."""
 
 
+MALFORMED, BEYOND = 1, 2
+"""Flags of a chunk that is unpacked: its payload is malformed; it holds an id that is not below the limit."""
 PAYLOADS = ("packed", "bits")
 """Encodings whose frames hold a payload of 32-bit words."""
 

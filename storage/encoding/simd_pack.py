@@ -60,6 +60,31 @@ def step_block(typing: Any, ids: Any, first: Any, steps: Any) -> Signature:
     return signature, codegen
 
 
+@emitted
+def value_block(typing: Any, values: Any, first: Any, steps: Any) -> Signature:
+    """value_block(values T[], first, steps int64[256]) -> the least, int64; T is unsigned, of at most 32 bits.
+
+    Fills steps with values[first : first + 256].
+    """
+    signature = types.int64(values, types.int64, steps)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source = pointer(context, builder, sig.args[0], args[0], args[1])
+        target = pointer(context, builder, sig.args[2], args[2], I64(0))
+        kind = vector(I64)
+        least = alloca_once_value(builder, ir.Constant(kind, [(1 << 63) - 1] * LANES))
+
+        def widen(place: Any) -> None:
+            step, known = resized(builder, load(builder, source, place), kind), builder.load(least)
+            store(builder, step, target, place)
+            builder.store(builder.select(builder.icmp_signed("<", step, known), step, known), least)
+
+        _each_row(builder, widen)
+        return _reduced(builder, least, "icmp_signed")
+
+    return signature, codegen
+
+
 def _each_row(builder: Any, body: Callable[[Any], None], rows: int = ROWS) -> None:
     """Emit a loop that gives ``body`` the first item of each row; it compiles sooner than rows one by one."""
     with for_range(builder, I64(rows)) as loop:

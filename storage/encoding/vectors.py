@@ -47,7 +47,7 @@ def load(builder: Any, source: Any, offset: Any) -> Any:
     """Return the eight items from ``source[offset]`` on."""
     kind = vector(source.type.pointee)
     address = builder.bitcast(builder.gep(source, [offset]), kind.as_pointer())
-    return builder.load(address, align=4)
+    return builder.load(address, align=source.type.pointee.width // 8)
 
 
 def store(builder: Any, values: Any, target: Any, offset: Any) -> None:

@@ -21,19 +21,18 @@ from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.storage.clocks.busy_timer import BusyTimer
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.encoding.codec import Decoder, payload_bytes
+from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import (
-    MOST_BYTES,
-    PAGE,
     READS_IN_FLIGHT,
     ReadRange,
     plan_reads,
     read_threads,
     split_bytes,
 )
+from penstock.storage.read.longest import longest_payload, longest_read
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
@@ -99,8 +98,8 @@ class Reader:
         self._reading = BusyTimer()
         self._counting = threading.Lock()
         self._bytes_read = 0
-        self._buffer_bytes = _longest_read(graph)
-        self._decoder_bytes = 2 * _longest_payload(graph) + ZSTD_BYTES
+        self._buffer_bytes = longest_read(graph)
+        self._decoder_bytes = 2 * longest_payload(graph) + ZSTD_BYTES
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
@@ -299,21 +298,3 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
     return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
-
-
-def _longest_read(graph: Graph) -> int:
-    """Bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
-    longest = max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
-    return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
-
-
-def _longest_payload(graph: Graph) -> int:
-    """Bytes of what the longest frame decompresses to; a decoder has room for it, and zstd, where it stops earlier."""
-    specs = [frames.spec for frames in _edge_frames(graph)]
-    return max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
-
-
-def _edge_frames(graph: Graph) -> list[Frames]:
-    """The frames of all neighbors and weights."""
-    arrays = [frames for adjacency in graph.adjacencies for frames in (adjacency.neighbors, adjacency.weights)]
-    return [frames for frames in arrays if frames is not None]

@@ -1,15 +1,19 @@
 """Where a fetch puts what it reads: decoded items into a slab, or payloads, one after another, into words."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.encoding.codec import Decoder
-from penstock.storage.format.frames import Frames
 
-Fill = Callable[[int, Any, Decoder, NDArray[Any]], None]
+if TYPE_CHECKING:  # who names a target need not have the HDF5 library
+    from penstock.storage.encoding.codec import Decoder
+    from penstock.storage.format.frames import Frames
+
+Fill = Callable[[int, Any, "Decoder", NDArray[Any]], None]
 """fill(chunk, frame, decoder, out) verifies one frame and fills ``out``. Raises RunError."""
 
 

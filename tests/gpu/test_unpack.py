@@ -78,16 +78,18 @@ def test_rows_of_a_graph(device: CudaDevice, chunk: int, dtype: Any) -> None:
         assert chunk % BLOCK or (found[~asked] == 1).all()
 
 
-def test_page_locked_memory_is_read_in_place(device: CudaDevice) -> None:
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_page_locked_memory_is_read_in_place(device: CudaDevice, in_place: bool, dtype: Any) -> None:
     """The whole store, from a word that does not begin a line."""
-    store = store_of(rows(np.random.default_rng(3), 5 * CHUNK, 1 << 22, 24, np.uint32), CHUNK)
+    store = store_of(rows(np.random.default_rng(3), 5 * CHUNK, 1 << 22, 24, dtype), CHUNK)
     held = device.host_array(len(store.words) + 5, np.uint32)
     held[5:] = store.words
     mask = np.random.default_rng(4).random(5 * CHUNK // BLOCK) < 0.05
-    out = device.to_device(np.ones(5 * CHUNK, np.uint32))
+    out = device.to_device(np.ones(5 * CHUNK, dtype))
     request = UnpackRequest(
         device.mapped(held)[5:], 0, device.to_device(store.starts), 0, store.chunks, CHUNK, 5 * CHUNK, out, 0,
-        store.limit, False, device.to_device(store.all_marks(mask)),
+        store.limit, False, device.to_device(store.all_marks(mask)), in_place,
     )  # fmt: skip
     unpacker, stream = unpacker_of(device), device.stream()
     unpacker.unpack(request, stream)

@@ -61,6 +61,7 @@ def decoded(
     chunks: tuple[int, int] | None = None,
     marks: NDArray[np.uint32] | None = None,
     limit: int | None = None,
+    in_place: bool = False,
 ) -> NDArray[Any]:
     """The items of these chunks as a device decodes them, into an array that was full of ones: what it left is ones.
 
@@ -73,7 +74,7 @@ def decoded(
     request = UnpackRequest(
         device.to_device(words), int(store.starts[first]), device.to_device(store.starts), first, last, store.chunk,
         len(store.items), out[GUARD : GUARD + e1 - e0], e0, store.limit if limit is None else limit, store.values,
-        None if marks is None else device.to_device(marks),
+        None if marks is None else device.to_device(marks), in_place,
     )  # fmt: skip
     stream = device.stream()
     unpacker.unpack(request, stream)

@@ -94,6 +94,7 @@ def command(
       penstock convert ratings.csv ratings.h5 --bipartite --weights
       penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber
       penstock convert friends.txt friends.h5 --format adjacency --renumber
+      penstock convert follows.txt follows.h5 --direction both --order degree
       penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5
       zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
       penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2

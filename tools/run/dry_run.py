@@ -15,7 +15,8 @@ from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.forecast import Forecast, Memory, Sweep
+    from penstock.engine.planning.forecast import Forecast, Sweep
+    from penstock.engine.planning.paper import Memory
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"

@@ -30,6 +30,8 @@ CLIP = 64.0
 """A factor is limited to 1/CLIP to CLIP: a larger error is not due to a wrong rate."""
 PRIOR_SECONDS = 1e-3
 """The given rates weigh as much as an observation of so many seconds."""
+SLOWER = 1.25
+"""Times what was predicted of the link, up to which it explains the seconds of a kernel that reads over it."""
 PAUSE = 4e-5
 """Seconds between two copies, up to which the second took them to start: 14 us on an H200, of 152 for 8 MB."""
 FORGET = 0.9
@@ -230,11 +232,12 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
 
     disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
     what the link took to start the copy besides (`take_times`). Where a kernel reads over the link in place and no
-    device reports how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer.
+    device reports how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer,
+    and the link's where that explains them: else a kernel once thought slow would never be tried apart from it.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted
-    if record.route == "zero-copy" and not link and predicted is not None and predicted.link > predicted.kernel:
+    if record.route == "zero-copy" and not link and predicted is not None and _is_link(kernel, predicted):
         link, kernel = kernel, 0.0
     return Cost(
         record.disk_seconds * disk_share,
@@ -244,6 +247,11 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
         kernel,
         record.unpack_seconds,
     )
+
+
+def _is_link(seconds: float, predicted: Cost) -> bool:
+    """Whether the seconds of a kernel that reads in place are the link's."""
+    return predicted.link > predicted.kernel or seconds <= SLOWER * predicted.link
 
 
 def observed(records: Iterable[TaskRecord]) -> Sums:

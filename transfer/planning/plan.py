@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
-from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost, Counts, measured, published_routes
+from penstock.transfer.values.cost import (
+    DECODE,
+    DISK,
+    KERNEL,
+    LINK,
+    RESOURCES,
+    UNPACK,
+    Cost,
+    Counts,
+    measured,
+    published_routes,
+)
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import DENSE, Residency
@@ -47,7 +58,7 @@ def make_plan(
     words = _words(demand, table, numbers) if demand.packable else None
     capacity = options.partition_edges * options.combine
     packable = np.zeros(len(numbers), dtype=bool) if words is None else words <= capacity
-    routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options)
+    routes = _routes((counts, costs, rates), residency.resident[numbers], packable, options, whole=demand.whole)
     if options.route == "auto" and "filter" in costs:
         staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
         routes = np.where(staying & _is_dense(costs), "filter", routes)
@@ -105,17 +116,25 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
         copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
         unpacked_edges=None if residency.unpacked_edges is None else of(residency.unpacked_edges),
         block_bytes=None if residency.block_bytes is None else of(residency.block_bytes),
+        plain_disk_bytes=None if residency.plain_disk_bytes is None else of(residency.plain_disk_bytes),
+        plain_decode_bytes=None if residency.plain_decode_bytes is None else of(residency.plain_decode_bytes),
     )
 
 
 def _routes(
-    models: tuple[Counts, dict[str, Floats], Rates], resident: Bools, packable: Bools, options: TransferOptions
+    models: tuple[Counts, dict[str, Floats], Rates],
+    resident: Bools,
+    packable: Bools,
+    options: TransferOptions,
+    *,
+    whole: bool = False,
 ) -> NDArray[np.str_]:
     """Name the route of every wanted partition: what is resident stays so, whatever is forced.
 
     What is resident but packed may rather be read in place in host memory: a few rows are not worth unpacking.
     models: the counts for HyTGraph's model (`published`), the costs and the rates of ours (`measured`). packable: which
-    partitions may be compacted; of the others those for which compaction was chosen take `filter`.
+    partitions may be compacted; of the others those for which compaction was chosen take `filter`. whole: every edge is
+    wanted.
     """
     counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
@@ -126,7 +145,7 @@ def _routes(
     elif options.model == "published":
         chosen = published_routes(counts, carried)
     else:
-        chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable)
+        chosen = _balanced(_as_run(costs, rates, options), carried, resident, packable, whole=whole)
     chosen = np.where((chosen == "compaction") & ~packable, "filter", chosen)
     if counts.unpacked_edges is not None and options.route == "auto":
         resident = resident & (chosen != "zero-copy")
@@ -155,10 +174,13 @@ def _as_run(costs: dict[str, Floats], rates: Rates, options: TransferOptions) ->
     return found
 
 
-def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools) -> NDArray[np.str_]:
+def _balanced(
+    costs: dict[str, Floats], carried: tuple[str, ...], resident: Bools, packable: Bools, *, whole: bool
+) -> NDArray[np.str_]:
     """The routes by `balance`; compaction only if the busiest resource takes below GATHER_GAIN of its time without.
 
-    Packed edges likewise, where plain ones can all be read in place by one kernel: UNPACK_GAIN.
+    Packed edges likewise, where plain ones can all be read in place by one kernel: UNPACK_GAIN. What a sweep reads from
+    disk stays in host memory then, packed or plain, and does not count.
     """
     allowed = np.ones((len(carried), len(resident)), dtype=bool)
     seconds = np.stack([costs[name] for name in carried])
@@ -167,8 +189,11 @@ def _balanced(costs: dict[str, Floats], carried: tuple[str, ...], resident: Bool
         seconds[carried.index(name), resident] = costs["resident"][resident]
     gathers = [name == "compaction" for name in carried]
     allowed[gathers] = False
+    apart = "zero-copy" in carried and "zero-copy" not in stays
+    if apart and whole:
+        seconds[:, :, [DISK, DECODE]] = 0.0
     without = balance(seconds, allowed)
-    if "zero-copy" in carried and "zero-copy" not in stays:
+    if apart:
         at, places = carried.index("zero-copy"), np.arange(len(resident))
         plain, packed = seconds[at].sum(axis=0).max(), seconds[without, places].sum(axis=0).max()
         return np.array(carried)[without if packed < UNPACK_GAIN * plain else np.full(len(resident), at)]

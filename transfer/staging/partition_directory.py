@@ -207,6 +207,9 @@ class PartitionDirectory:
             self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
         decoded = self._decoded(absent, with_weights)
         disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
+        plain_disk, plain_decode = self._plain_from_disk(wanted, with_weights)
+        packed = self._linked and self.pieces is not None
+        in_blocks = packed and (demand.blocks is not None or self.staging.options.route == BLOCKS)
         return Residency(
             resident=~self.partitions_of(absent),
             places=places,
@@ -215,9 +218,25 @@ class PartitionDirectory:
             edge_bytes=self.adjacency.edge_bytes(with_weights),
             host_places=host_places,
             lacking_bytes=decoded if self._linked else None,
-            unpacked_edges=self._unpacked(demand) if self._linked and self.pieces is not None else None,
-            block_bytes=self._block_bytes(demand) if self._linked and demand.blocks is not None else None,
+            unpacked_edges=self._unpacked(demand) if packed else None,
+            block_bytes=self._block_bytes(demand) if in_blocks else None,
+            plain_disk_bytes=plain_disk,
+            plain_decode_bytes=plain_decode,
         )
+
+    def _plain_from_disk(self, wanted: NDArray[np.bool_], with_weights: bool) -> tuple[Ints | None, Ints | None]:
+        """Return bytes to read, and what they decode to, of plain edges that are stored beside packed ones."""
+        plain = self.staging.plain
+        if plain is None:
+            return None, None
+        if not plain.staged:
+            nothing = np.zeros(len(self.table), dtype=np.int64)
+            return nothing, nothing
+        absent = wanted & ~plain.complete(self.adjacency, with_weights)
+        count = np.add.reduceat(absent, self._first_chunks, dtype=np.int64)
+        edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
+        stored = np.add.reduceat(self._sizes(with_weights) * absent, self._first_chunks)
+        return stored, np.asarray(edges * self.adjacency.edge_bytes(with_weights))
 
     def _places(self) -> Ints:
         """Where each partition is, for a plan that joins neighbors, int64[p]: packed ones all join in a slab."""

@@ -56,7 +56,8 @@ class Counts:
     they decode to; `edge_bytes` is d, bytes per edge over all arrays read. `copied_bytes`: what copying a partition
     brings, its wanted chunks that are not on the device yet; None for all of its edges. `unpacked_edges`: what a device
     unpacks of a partition that it holds, or that is copied, packed, and `block_bytes` what it reads of one over the
-    link where it unpacks only wanted blocks; None for plain edges.
+    link where it unpacks only wanted blocks; None for plain edges. `plain_disk_bytes`, `plain_decode_bytes`: what
+    reading in place takes of the disk instead, where packed and plain edges are stored apart; None where they are not.
     """
 
     edges: Floats
@@ -70,6 +71,8 @@ class Counts:
     copied_bytes: Floats | None = None
     unpacked_edges: Floats | None = None
     block_bytes: Floats | None = None
+    plain_disk_bytes: Floats | None = None
+    plain_decode_bytes: Floats | None = None
 
 
 def published(counts: Counts) -> dict[str, Floats]:
@@ -123,6 +126,9 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     filtered[:, LINK] = copy_seconds(full, rates, together)
     compacted[:, GATHER] = moved / rates.gather_bytes
     compacted[:, LINK] = copy_seconds(moved, rates)
+    if counts.plain_disk_bytes is not None and counts.plain_decode_bytes is not None:
+        in_place[:, DISK] = counts.plain_disk_bytes / rates.disk_bytes
+        in_place[:, DECODE] = counts.plain_decode_bytes / rates.decode_bytes
     in_place[:, LINK] = line_seconds(counts.lines, counts.active_vertices, run_bytes, rates)
     found = {
         "resident": resident,

@@ -89,7 +89,7 @@ class Rates:
             kernel_edges=22e9,
             kernel_latency=4e-6,
             unpack_edges=150e9,
-            unpack_latency=100e-6,
+            unpack_latency=200e-6,
         )
 
     @classmethod

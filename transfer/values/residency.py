@@ -41,7 +41,9 @@ class Residency:
     is fed from a host that does not hold every edge; None where it does. `lacking_bytes`: decoded bytes of the wanted
     chunks that are not here, which is what a copy brings; None where nothing is copied. unpacked_edges: of edges that
     travel and stay packed, those that the device unpacks when it uses a partition, and block_bytes: the bytes of the
-    payloads of the wanted blocks; None for plain edges.
+    payloads of the wanted blocks; None for plain edges. plain_disk_bytes, plain_decode_bytes: as disk_bytes and
+    decode_bytes, for the plain edges that host memory holds beside packed ones and kernels read in place; None where
+    there are none.
     """
 
     resident: Bools
@@ -54,6 +56,8 @@ class Residency:
     lacking_bytes: Ints | None = None
     unpacked_edges: Ints | None = None
     block_bytes: Ints | None = None
+    plain_disk_bytes: Ints | None = None
+    plain_decode_bytes: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)

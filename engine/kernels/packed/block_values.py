@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.cuda.driver import cuda, device
 from penstock.engine.kernels.packed.payload_blocks import (
-    LOW5,
     U32,
-    WORD_BITS,
     exceptions_of,
     high_width_of,
     width_of,
@@ -37,12 +35,14 @@ from penstock.storage.encoding.payload import LANES, ROWS
 
 TURNS = ROWS // WARP
 STEPS = ITEMS // WARP
-LANE_BITS = np.uint32(3)
-BYTE_BITS = np.int64(3)
-LOW = np.uint32(31)
+LANE_BITS = np.uint64(3)
+ONE, TWO, THREE, FIVE, LOW, BYTE = (np.uint32(number) for number in (1, 2, 3, 5, 31, ITEMS - 1))
 BIT = np.uint64(1)
+FIRST = np.int64(0)
+COPIED = LANES * 32 + ITEMS // 4 + ITEMS + LANES
+"""Words of a block's data at most, and those after it that its rows touch and do not use."""
 ZERO32, WHOLE = np.int32(0), np.int32(ITEMS)
-PAD_BITS = {np.uint32: np.uint32(5), np.uint64: np.uint32(4)}
+PAD_BITS = {np.uint32: np.uint64(5), np.uint64: np.uint64(4)}
 """Of so many items (as a power of 2) in shared memory the last is followed by one that is not used: no two threads that
 read or write at once are at the same bank."""
 
@@ -52,45 +52,77 @@ def room_of(kind: Any) -> int:
     return ITEMS + (ITEMS >> int(PAD_BITS[kind]))
 
 
+@device
+def copy_words(words, at, count, skew, target, base):  # type: ignore[no-untyped-def]
+    """target[base:base + count] = words[at:at + count], line by line. All threads of the warp call it.
+
+    skew: words of its line before words[0]. Threads that have no word of their own copy the first or the last once
+    more, so that no load waits for a branch.
+    """
+    last = count - np.int64(1)
+    i = np.int64(cuda.threadIdx.x & LAST) - ((at + skew) & np.int64(LAST))
+    while i <= last:
+        i0 = max(FIRST, i)
+        i1 = max(FIRST, min(last, i + np.int64(WARP)))
+        i2 = max(FIRST, min(last, i + np.int64(2 * WARP)))
+        i3 = max(FIRST, min(last, i + np.int64(3 * WARP)))
+        i4 = max(FIRST, min(last, i + np.int64(4 * WARP)))
+        i5 = max(FIRST, min(last, i + np.int64(5 * WARP)))
+        word0, word1, word2 = words[np.uint64(at + i0)], words[np.uint64(at + i1)], words[np.uint64(at + i2)]
+        word3, word4, word5 = words[np.uint64(at + i3)], words[np.uint64(at + i4)], words[np.uint64(at + i5)]
+        target[np.uint64(base + i0)], target[np.uint64(base + i1)] = word0, word1
+        target[np.uint64(base + i2)], target[np.uint64(base + i3)] = word2, word3
+        target[np.uint64(base + i4)], target[np.uint64(base + i5)] = word4, word5
+        i += np.int64(6 * WARP)
+    sync_warp()
+
+
 def make_place_of(kind: Any) -> Any:
-    """Device function: where value i (uint32) of a block is in the room that begins at `base`."""
+    """Device function: where value i of a block is in the room that begins at `base`; all uint64."""
     pad_bits = PAD_BITS[kind]
 
     @device
     def place_of(base, i):  # type: ignore[no-untyped-def]
-        return np.uint32(base + i + (i >> pad_bits))
+        return base + i + (i >> pad_bits)
 
     return place_of
+
+
+@device
+def load_exception(words, at, after, i, high_width):  # type: ignore[no-untyped-def]
+    """Position and high bits (uint64) of exception i (uint32): positions begin at words[at], high bits at `after`."""
+    four, bit = words[np.uint64(at + np.int64(i >> TWO))], np.uint32(i * high_width)
+    place = np.uint64(after + np.int64(bit >> FIVE))
+    pair = np.uint64(words[place]) | (np.uint64(words[place + np.uint64(1)]) << U32)
+    position = np.uint64((four >> np.uint32((i & THREE) << THREE)) & BYTE)
+    return position, (pair >> np.uint64(bit & LOW)) & ((BIT << np.uint64(high_width)) - BIT)
 
 
 def make_patch(kind: Any) -> Any:
     """Device function: fill a warp's room with what exceptions add to each residual of a block; the warp calls it.
 
-    at: index in `words` of the exceptions' positions.
+    at: index in `words` of the positions of the block's exceptions, of which it has some.
     """
-    place_of, modulus = make_place_of(kind), ALL_OF[kind]
-    put_room = make_put_room(kind)
+    place_of, put_room, modulus = make_place_of(kind), make_put_room(kind), ALL_OF[kind]
     nothing = (kind(0),) * LANES
 
     @device
     def patch(words, at, description, room, base):  # type: ignore[no-untyped-def]
         lane = np.uint32(cuda.threadIdx.x & LAST)
-        width, high_width = np.uint64(width_of(description)), high_width_of(description)
-        exceptions = exceptions_of(description)
+        width, high_width = np.uint64(width_of(description)), np.uint32(high_width_of(description))
+        exceptions = np.uint32(exceptions_of(description))
+        after = at + np.int64(np.uint32(exceptions + THREE) >> TWO)
+        position, high = load_exception(words, at, after, min(lane, np.uint32(exceptions - ONE)), high_width)
         for turn in range(TURNS):
-            put_room(room, place_of(base, np.uint32((lane + np.uint32(turn * WARP)) << LANE_BITS)), nothing)
+            row = np.uint64(np.uint32(lane + np.uint32(turn * WARP)))
+            put_room(room, place_of(base, row << LANE_BITS), nothing)
         sync_warp()
-        mask = (BIT << np.uint64(high_width)) - BIT
-        after = at + ((exceptions + np.int64(3)) >> np.int64(2))
-        i = np.int64(lane)
+        i = lane
         while i < exceptions:
-            four, bit = words[np.uint64(at + (i >> np.int64(2)))], i * high_width
-            place = np.uint64(after + (bit >> WORD_BITS))
-            high = np.uint64(words[place]) | (np.uint64(words[place + np.uint64(1)]) << U32)
-            high = (high >> np.uint64(bit & LOW5)) & mask
-            position = np.uint32((four >> np.uint32((i << BYTE_BITS) & LOW5)) & np.uint32(ITEMS - 1))
             room[place_of(base, position)] = kind((high << width) & modulus)
-            i += np.int64(WARP)
+            i = np.uint32(i + np.uint32(WARP))
+            if i < exceptions:
+                position, high = load_exception(words, at, after, i, high_width)
         sync_warp()
 
     return patch
@@ -103,15 +135,15 @@ def make_store(kind: Any, out_kind: Any) -> Any:
     @device
     def store(room, base, out, written):  # type: ignore[no-untyped-def]
         low, high, place, _ = written
-        lane = np.uint32(cuda.threadIdx.x & LAST)
+        lane = np.uint64(cuda.threadIdx.x & LAST)
         place += np.int64(lane)
         if low == ZERO32 and high == WHOLE:
             for step in range(STEPS):
-                i = np.uint32(lane + np.uint32(step * WARP))
+                i = lane + np.uint64(step * WARP)
                 out[np.uint64(place + np.int64(step * WARP))] = out_kind(room[place_of(base, i)])
         else:
             for step in range(STEPS):
-                i = np.uint32(lane + np.uint32(step * WARP))
+                i = lane + np.uint64(step * WARP)
                 if low <= np.int32(i) < high:
                     out[np.uint64(place + np.int64(step * WARP))] = out_kind(room[place_of(base, i)])
 
@@ -137,7 +169,7 @@ def make_write_block(kind: Any, out_kind: Any, differences: bool) -> Any:
         low_bits = np.uint32((BIT << np.uint64(width)) - BIT)
         for turn in range(TURNS):
             row = np.uint32(np.uint32(cuda.threadIdx.x & LAST) + np.uint32(turn * WARP))
-            bit, own = np.uint32(row * width), place_of(base, np.uint32(row << LANE_BITS))
+            bit, own = np.uint32(row * width), place_of(base, np.uint64(row) << LANE_BITS)
             one, other = load_rows(words, at, bit, width)
             if patched and turn == 0:
                 patch(words, at + np.int64(LANES) * np.int64(width), description, room, base)
@@ -149,7 +181,7 @@ def make_write_block(kind: Any, out_kind: Any, differences: bool) -> Any:
                 values = add_before(values, added(carry, before), mask)
                 carry = added(carry, whole)
                 if np.uint64(largest_of(values)) >= limit:
-                    first = np.int32(row << LANE_BITS)
+                    first = np.int32(row << THREE)
                     over |= is_over(values, limit, first, low, high)
                     values = below(values, limit)
             put_room(room, own, values)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.cuda.driver import blocks_together, use
 from penstock.engine.kernels.packed.flaw import flaw
 from penstock.engine.kernels.packed.part_table import MOST_BLOCKS
 from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
-from penstock.engine.kernels.packed.warp import WARPS
+from penstock.engine.kernels.packed.warp import WARP, WARPS
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream
 from penstock.transfer.devices.unpacking import UnpackRequest
@@ -39,10 +40,10 @@ class CudaUnpacker:
         counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
         shape = tuple(np.int64(one) for one in counts)
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
-        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit)
+        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit), np.int64(skew_of(r.words))
         use(self._device)
         with nullcontext() if stream is None else stream:
-            unpack_kernel(np.dtype(r.out.dtype), r.values)(
+            unpack_kernel(np.dtype(r.out.dtype), r.values, r.in_place)(
                 launched, r.words, r.starts, shape, place, r.out, np.bool_(marked),
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
@@ -57,3 +58,9 @@ def part_of(chunks: int, blocks: int, room: int, most: int) -> int:
     """Blocks of a part, `most` at most: as many as leave parts enough for `room` CUDA blocks, and no warp idle."""
     parts = max(1, room // max(1, chunks))
     return min(most, -(-blocks // (parts * WARPS)) * WARPS)
+
+
+def skew_of(words: Any) -> int:
+    """Words of 4 bytes between the line in which an array begins and the array."""
+    known = getattr(words, "__cuda_array_interface__", None) or words.__array_interface__
+    return int(known["data"][0]) // 4 % WARP

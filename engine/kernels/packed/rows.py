@@ -14,6 +14,7 @@ from penstock.engine.kernels.packed.warp import make_added
 from penstock.storage.encoding.payload import LANES
 
 THREE, FIVE, LOW, WIDEST = (np.uint32(number) for number in (3, 5, 31, 32))
+NOTHING = (np.uint32(0),) * LANES
 
 
 @device
@@ -37,7 +38,7 @@ def load_rows(words, at, bit, width):  # type: ignore[no-untyped-def]
     """The words at words[at] that hold bit number `bit` of each lane, and those that hold the rest of `width` bits."""
     at += np.int64((bit >> FIVE) << THREE)
     low = load_row(words, at)
-    high = low
+    high = NOTHING
     if np.uint32((bit & LOW) + width) > WIDEST:
         high = load_row(words, at + np.int64(LANES))
     return low, high
@@ -75,13 +76,13 @@ def make_add_room(kind: Any) -> Any:
     def add_room(room, own, r):  # type: ignore[no-untyped-def]
         return (
             r[0] | room[own],
-            r[1] | room[np.uint32(own + np.uint32(1))],
-            r[2] | room[np.uint32(own + np.uint32(2))],
-            r[3] | room[np.uint32(own + np.uint32(3))],
-            r[4] | room[np.uint32(own + np.uint32(4))],
-            r[5] | room[np.uint32(own + np.uint32(5))],
-            r[6] | room[np.uint32(own + np.uint32(6))],
-            r[7] | room[np.uint32(own + np.uint32(7))],
+            r[1] | room[own + np.uint64(1)],
+            r[2] | room[own + np.uint64(2)],
+            r[3] | room[own + np.uint64(3)],
+            r[4] | room[own + np.uint64(4)],
+            r[5] | room[own + np.uint64(5)],
+            r[6] | room[own + np.uint64(6)],
+            r[7] | room[own + np.uint64(7)],
         )
 
     return add_room
@@ -93,13 +94,13 @@ def make_put_room(kind: Any) -> Any:
     @device
     def put_room(room, own, v):  # type: ignore[no-untyped-def]
         room[own] = v[0]
-        room[np.uint32(own + np.uint32(1))] = v[1]
-        room[np.uint32(own + np.uint32(2))] = v[2]
-        room[np.uint32(own + np.uint32(3))] = v[3]
-        room[np.uint32(own + np.uint32(4))] = v[4]
-        room[np.uint32(own + np.uint32(5))] = v[5]
-        room[np.uint32(own + np.uint32(6))] = v[6]
-        room[np.uint32(own + np.uint32(7))] = v[7]
+        room[own + np.uint64(1)] = v[1]
+        room[own + np.uint64(2)] = v[2]
+        room[own + np.uint64(3)] = v[3]
+        room[own + np.uint64(4)] = v[4]
+        room[own + np.uint64(5)] = v[5]
+        room[own + np.uint64(6)] = v[6]
+        room[own + np.uint64(7)] = v[7]
 
     return put_room
 

@@ -21,6 +21,11 @@ class EdgeLog:
         self._store = ArrayStore(quota, scratch)
         self._batches: deque[tuple[StoredArrays, int]] = deque()
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether some of it did not fit into memory."""
+        return self._store.on_disk
+
     def add(self, batch: EdgeBatch) -> None:
         """Keep a batch, its weights narrowed. Raises as `narrow` and `ArrayStore.keep`."""
         weights = () if batch.weights is None else (narrow(batch.weights, self._name)[0],)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from penstock.transfer.devices import cuda
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
+from support.small_host import packing
 
 RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6, copy_bytes=1e6, line_rate=1e4, sector_rate=1e4)
 
@@ -111,7 +113,7 @@ def test_what_travels_over_a_link_is_foretold(
     if slots is not None:
         monkeypatch.setattr(device_memory_plan, "divide_host_memory", kept_on_host(slots))
     given = {"device": "emulated", "route": "filter", "partition_bytes": 256, "combine": 1, "rates": RATES} | options
-    with Session(graph, **given) as session:
+    with Session(graph, packed="never", **given) as session:
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)
@@ -122,6 +124,49 @@ def test_what_travels_over_a_link_is_foretold(
         assert_read(sweep.disk_bytes, record)
     moved = [sum(task.bytes_link for task in record.tasks) for record in records]
     assert moved == [told.first.link_bytes, *[told.later.link_bytes] * 2]
+
+
+HOMES: dict[str, dict[str, Any]] = {
+    "memory": {},
+    "both": {"host": 1, "room": True},
+    "packed": {"host": 1},
+    "some": {"host": 0.4},
+    "none": {"host": 0},
+}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("home", "route"),
+    [(home, route) for home in HOMES for route in ("filter", "blocks", "auto") if (home, route) != ("both", "auto")],
+)
+def test_packed_edges_are_foretold(
+    home: str, route: str, share: float, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes on the device and the host, over the link and from disk; seconds of unpacking are those of every edge."""
+    packing(monkeypatch, 2, 2, share, **HOMES[home])
+    used = graph if home != "memory" else in_memory(shape("skewed", weights="uint8"))
+    for adjacency in used.adjacencies:
+        adjacency.chunk_edges = 32
+    rates = replace(RATES, unpack_edges=1e7, copy_bytes=1e9)
+    given: dict[str, Any] = {"device": "emulated", "route": route, "device_edge_memory": 1000, "rates": rates}
+    with Session(used, feedback=False, **given) as session:
+        told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
+        assert session._device.bytes_in == 0
+        records = sweeps(session, 3)
+        made = session._equipment
+        cache, staging = made.pipelines[0].cache, made.host.staging
+    assert made.pipelines[0].staging.packing is not None
+    assert told.placement is not None
+    assert told.placement.parts["cache"] == (0 if cache is None else cache.nbytes)
+    if staging is not None:
+        assert told.host.parts["packed edges"] == (0 if staging.cache is None else staging.cache.nbytes)
+        assert told.host.whole == (home in ("both", "packed"))
+    for record, sweep in zip(records, (told.first, told.later, told.later), strict=True):
+        assert_read(sweep.disk_bytes, record)
+        assert sweep.link_bytes == sum(task.bytes_link for task in record.tasks)
+        assert sweep.cost.unpack == pytest.approx(sum(task.predicted.unpack for task in record.tasks))
+        assert sweep.cost.unpack >= 0.99 * graph.edges / 1e7 or route == "auto"
 
 
 def test_what_stays_on_the_device_travels_before_the_first_iteration(graph: Graph) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from penstock.storage.encoding import unpack
 from penstock.storage.encoding.codec import (
     LEVELS,
     Coding,
@@ -19,6 +20,7 @@ from penstock.storage.encoding.codec import (
     compress,
     frame_bound,
 )
+from penstock.storage.encoding.payload import VALUES
 
 CHUNK = 600
 IDS = ("packed", "delta", "plain")
@@ -90,6 +92,36 @@ def test_damaged_frames_are_refused_or_decode_inside_their_array(encoding: str) 
         damaged[int(random.integers(len(frame)))] ^= 1 << int(random.integers(8))
         with suppress(FrameError):
             assert len(decoded(bytes(damaged), encoding, ids)) == len(ids)
+
+
+@pytest.mark.parametrize("encoding", ["packed", "bits"])
+@pytest.mark.parametrize("level", ["stored", "packed"])
+def test_payloads_of_damaged_frames_are_refused_or_stay_in_their_words(encoding: str, level: str) -> None:
+    """Without the checksum, of compressed frames and of frames of raw blocks, where every change reaches a word."""
+    random = np.random.default_rng(7)
+    ids = np.sort(random.integers(0, 1 << 31, 500)).astype(np.uint32)
+    coding = Coding(encoding, ids.dtype, CHUNK, LEVELS[encoding] if level == "packed" else -100)
+    encoder, decoder = Encoder(coding), Decoder()
+    frame = encoder.encode(ids)
+    guarded = np.full(encoder.words + 20, 7, np.uint32)
+    words, refused = guarded[10:-10], 0
+    decoder.copy_payload(frame, encoding, ids.dtype, len(ids), CHUNK, words)
+    assert unpack.sound(words, len(ids), 1, 0 if encoding == "packed" else VALUES)
+    for _ in range(300):
+        damaged = bytearray(frame)
+        damaged[int(random.integers(len(frame)))] ^= 1 << int(random.integers(8))
+        try:
+            decoder.copy_payload(bytes(damaged), encoding, ids.dtype, len(ids), CHUNK, words)
+        except FrameError:
+            refused += 1
+        assert (guarded[:10] == 7).all()
+        assert (guarded[-10:] == 7).all()
+    assert refused > 0
+    for wrong in (len(ids) - 1, len(ids) + 1):
+        with pytest.raises(FrameError):
+            decoder.copy_payload(frame, encoding, ids.dtype, wrong, CHUNK, words)
+    with pytest.raises(FrameError, match="words"):
+        decoder.copy_payload(frame, encoding, ids.dtype, len(ids), CHUNK, guarded[: encoder.words - 1])
 
 
 def test_frames_that_hold_something_else_are_refused() -> None:

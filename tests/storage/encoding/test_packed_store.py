@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.encoding.packed_store import (
     ALL,
-    BEYOND,
-    MALFORMED,
     PackedStore,
     UnpackTarget,
     pack_arrays,
     unpack_wanted,
 )
-from penstock.storage.encoding.payload import BLOCK
+from penstock.storage.encoding.payload import BEYOND, BLOCK, MALFORMED
 
 CHUNK = 2 * BLOCK
 GUARD = 300

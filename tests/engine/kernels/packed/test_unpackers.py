@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine.kernels.cuda import driver
-from penstock.engine.kernels.packed.cuda_unpacker import part_of
+from penstock.engine.kernels.packed.cuda_unpacker import part_of, skew_of
 from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
@@ -128,16 +128,27 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("chunks", "blocks", "room", "most", "each"),
-    [
-        (32, 1024, 660, 64, 52),
-        (1, 1024, 660, 64, 2),
-        (256, 1024, 660, 64, 64),
-        (0, 1, 3, 8, 1),
-        (9, 1 << 20, 3, 256, 256),
-    ],
+    [(32, 1024, 660, 64, 52), (1, 1024, 660, 64, 2), (256, 1024, 660, 64, 64), (0, 1, 3, 8, 1), (9, 9999, 3, 8, 8)],
 )
 def test_parts_fill_the_device(chunks: int, blocks: int, room: int, most: int, each: int) -> None:
     assert part_of(chunks, blocks, room, most) == each
+
+
+def test_lines_begin_where_the_memory_does() -> None:
+    words = np.zeros(64, np.uint32)
+    assert [(skew_of(words[at:]) - skew_of(words)) % 8 for at in range(9)] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_words_read_in_place_are_copied_first(dtype: Any) -> None:
+    ids = rows(np.random.default_rng(9), 2000, 1 << 20, 40, dtype)
+    mask = np.isin(np.arange(8), [1, 2, 7])
+    for store in (store_of(ids, 512), store_of(ids[:700] // dtype(1 << 19), 700)):
+        assert (checked(store, True, in_place=True) == store.items).all()
+        marks = store.all_marks(mask)
+        found = checked(store, True, marks=marks, in_place=True)
+        assert (found == np.where(mask[np.arange(len(found)) // BLOCK], store.items, 1)).all()
+    assert (decoded(forged(FORGED, 9, 1 << 20), unpacker_of(DEVICE, cuda_kernels=True), DEVICE) < 5000).all()
 
 
 @KERNELS

@@ -1,0 +1,258 @@
+"""Equipment on paper: what a run would hold where, and pipelines that plan and cannot read.
+
+Owns the session's own divisions of memory (`host_resources.py`, `device_memory_plan.py`) without the memory: caches are
+numbers. Refuses, through these divisions, budgets that cannot work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.resources.device_memory_plan import (
+    DeviceMemoryPlan,
+    cache_shares,
+    initial_residents,
+    link_options,
+    link_rates,
+    packed_residents,
+    plan_device_memory,
+)
+from penstock.engine.resources.host_edge_source import host_staging, packed_cache, packed_staging
+from penstock.engine.resources.host_resources import budget_of, host_division, host_options, host_rates, make_cache
+from penstock.engine.state.row_prefix_cache import prefix_bytes
+from penstock.storage.read.packed_cache import PackedCache
+from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
+from penstock.transfer.staging.edge_source import LinkSource, LocalReader
+from penstock.transfer.staging.host_to_device import PackedReader, PinnedReader
+from penstock.transfer.staging.packing import Packing
+from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.staging import Staging
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.packed_edges import PackedPlan
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.read.partition_cache import HostCache
+    from penstock.transfer.devices.device import Device
+    from penstock.transfer.staging.partition_directory import PartitionDirectory
+    from penstock.transfer.values.options import TransferOptions
+    from penstock.transfer.values.rates import Rates
+
+    Cache = HostCache | PackedCache
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by what takes them, within a budget. whole: every edge that is read has its place, and travels once."""
+
+    budget: int
+    parts: dict[str, int]
+    whole: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return sum(self.parts.values())
+
+
+@dataclass
+class PaperEquipment:
+    """A pipeline that plans and cannot read, and what it would hold."""
+
+    host: Memory
+    pipeline: Pipeline
+    rates: Rates
+    caches: tuple[Cache | None, ...]
+    placement: Memory | None = None
+    loading: tuple[int, int] = (0, 0)
+
+
+def on_host(graph: Graph, config: Config, needs: MemoryRequest) -> PaperEquipment:
+    """What a run on the cores would hold."""
+    divided = host_division(graph, config, needs)
+    cache = None if divided is None else make_cache(graph, needs, divided, _numbers)
+    device = HostDevice("host:0", config.thread_count)
+    pipeline = Pipeline(graph, LocalReader(), device, cache, host_options(graph, config, divided))
+    host = _host_memory(graph, config, needs, divided)
+    return PaperEquipment(
+        replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,)
+    )
+
+
+def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Device, *, later: bool) -> PaperEquipment:
+    """What a device with memory of its own would hold, and the host for it.
+
+    later: whether what is to stay on the device may travel when it is first wanted, where host memory loads edges.
+    """
+    placed = plan_device_memory(graph, config, needs, device.memory_bytes)
+    divided, parts, packed = placed.divided, placed.parts, placed.packed
+    host = _host_memory(graph, config, needs, divided)
+    width = graph.out.edge_bytes(needs.weighted)
+    source, plain, held = _sources(graph, config, needs, device, placed)
+    ahead = source.host.options.ahead if isinstance(source, StagedReader) else 0
+    options = link_options(config, device.kind, parts, ahead, packed)
+    cache: Cache | None
+    if packed is None:
+        cache = make_cache(graph, needs, parts, _numbers)
+        pipeline = Pipeline(graph, source, device, cache, options)
+        loading = divided is not None and divided.whole
+        kept = {} if divided is None else {"edges": needs.edge_bytes} if loading else _held("cache", held[0])
+    else:
+        cache = packed_cache(packed, packed.budget.words, _numbers)
+        pipeline = _packed_pipeline(graph, (source, plain), device, cache, options, packed)
+        loading, kept = packed.loading, _packed_host(needs, packed, divided, held)
+        host = replace(host, whole=divided is None or loading)
+    host = replace(host, parts=host.parts | kept)
+    read, brought = 0, 0
+    if cache is not None:
+        placed_bytes = _place(pipeline, needs)
+        if not (later and loading and parts.slabs > 0):  # else it travels when it is first wanted
+            read, brought = _bring(cache, held, needs), placed_bytes
+    slab = parts.partition_edges * parts.combine * width
+    if "compaction" in options.routes:
+        host = replace(host, parts=host.parts | {"gathered": parts.slabs * slab})
+    budget, heads = _device_memory(placed, needs, graph, device)
+    slabs = parts.slabs * slab if packed is None else packed.budget.staged_bytes
+    here = heads | {"slabs": slabs} | _held("cache", cache)
+    return PaperEquipment(
+        host,
+        pipeline,
+        link_rates(config, device.kind),
+        (cache, *held),
+        Memory(budget, here, whole=parts.whole),
+        (read, brought),
+    )
+
+
+def _sources(
+    graph: Graph, config: Config, needs: MemoryRequest, device: Device, placed: DeviceMemoryPlan
+) -> tuple[LinkSource, LinkSource | None, tuple[Cache | None, ...]]:
+    """What would bring edges to the device, and plain ones beside packed ones; the host's caches of both."""
+    divided, packed, host = placed.divided, placed.packed, HostDevice("host", config.thread_count)
+    if divided is None:
+        pinned = PinnedReader(device, {})
+        return (pinned, None, ()) if packed is None else (PackedReader(device, {}), pinned, ())
+    plain, held = None, None
+    if packed is None or packed.plain:
+        held = make_cache(graph, needs, divided, _numbers, apart=divided.whole)
+        plain = StagedReader(device, host_staging(graph, divided, host, None, held), needs.adjacencies)
+    if packed is None:
+        assert plain is not None
+        return plain, None, (held,)
+    assert packed.budget.host is not None, "a graph on disk has its host's memory divided"
+    pieces = packed_cache(packed, None if packed.loading else packed.budget.host.words, _numbers)
+    source = StagedReader(device, packed_staging(graph, packed, host, None, pieces), needs.adjacencies)
+    return source, plain, (pieces, held)
+
+
+def _packed_pipeline(
+    graph: Graph,
+    sources: tuple[LinkSource, LinkSource | None],
+    device: Device,
+    cache: PackedCache | None,
+    options: TransferOptions,
+    packed: PackedPlan,
+) -> Pipeline:
+    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+    packing = Packing.of(packed.layouts, options.partition_edges)
+    staging = Staging(device, sources[0], cache, options, dtypes, packing, None, sources[1])
+    return Pipeline(graph, sources[0], device, cache, options, staging)
+
+
+def _packed_host(
+    needs: MemoryRequest, packed: PackedPlan, divided: HostBudget | None, held: tuple[Cache | None, ...]
+) -> dict[str, int]:
+    """What host memory keeps of packed edges, and of plain ones beside them."""
+    if packed.budget.host is None:
+        return {"packed edges": sum(layout.nbytes for layout in packed.layouts if not layout.raw_weights)}
+    kept = {"buffers": packed.budget.host.buffer_bytes} | _held("packed edges", held[0])
+    return kept | ({"edges": needs.edge_bytes} if packed.plain and divided is not None else {})
+
+
+def _device_memory(
+    placed: DeviceMemoryPlan, needs: MemoryRequest, graph: Graph, device: Device
+) -> tuple[int, dict[str, int]]:
+    """The ceiling, and what is taken besides slabs and cache."""
+    index = placed.head_index
+    heads = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
+    return device.memory_bytes, {"state and index": needs.device_bytes, "heads of rows": heads}
+
+
+def _host_memory(graph: Graph, config: Config, needs: MemoryRequest, divided: HostBudget | None) -> Memory:
+    """All but what caches take."""
+    parts = {
+        "state": needs.state_bytes,
+        "index": needs.index_bytes,
+        "ids": needs.id_bytes,
+        "program": needs.working_bytes,
+        "other": needs.other_bytes,
+    }
+    if divided is not None:
+        budget = budget_of(config, needs, graph, config.partition_bytes)
+        parts["reader"] = reader_bytes(budget, divided.reads_in_flight)
+        parts["slabs"] = divided.slab_bytes
+    return Memory(config.memory_bytes, parts, whole=divided is None or divided.whole)
+
+
+def _numbers(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An array of a size, and of no memory."""
+    return np.broadcast_to(np.empty(1, dtype), (count,))
+
+
+def _held(name: str, cache: Cache | None) -> dict[str, int]:
+    return {name: 0 if cache is None else cache.nbytes}
+
+
+def _place(pipeline: Pipeline, needs: MemoryRequest) -> int:
+    """Give places on the device to what is chosen for it before the first iteration; return the bytes that it takes."""
+    cache, brought = pipeline.cache, 0
+    assert cache is not None
+    tables = {one.direction: _directory(pipeline, one).table for one in needs.adjacencies}
+    if isinstance(cache, PackedCache):
+        cache.replace((), packed_residents(cache, needs, tables))
+        return sum(int(cache.tables[key].layout.chunk_bytes[_placed(cache, key)].sum()) for key in tables)
+    for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
+        table = tables[adjacency.direction]
+        numbers = initial_residents(needs, adjacency, table, count)
+        cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
+        brought += int(table.lengths[numbers].sum()) * adjacency.edge_bytes(needs.weighted)
+    return brought
+
+
+def _directory(pipeline: Pipeline, adjacency: Adjacency) -> PartitionDirectory:
+    return pipeline.directory("out" if adjacency.direction == "out" else "in")
+
+
+def _placed(cache: Cache, direction: str) -> NDArray[np.int64]:
+    """Which chunks are of partitions with a place, ascending."""
+    extent = cache.extents[direction]
+    step = cache.partition_edges // extent.chunk_edges
+    return np.flatnonzero(np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks])
+
+
+def _bring(cache: Cache, held: tuple[Cache | None, ...], needs: MemoryRequest) -> int:
+    """Note that what has a place on the device is there; return the bytes that the host, if it holds all, has read."""
+    host = held[0] if held else None
+    if host is None or not host.whole:
+        keep((cache, *held), needs.weighted)
+        return 0
+    keep((cache,), needs.weighted)
+    read = 0
+    for adjacency in needs.adjacencies:
+        chunks = np.flatnonzero(cache.held(adjacency.direction))
+        host.mark(adjacency.direction, chunks, needs.weighted)
+        read += int(adjacency.chunk_bytes(needs.weighted)[chunks].sum())
+    return read
+
+
+def keep(caches: tuple[Cache | None, ...], weighted: bool) -> None:
+    """Note that every partition with a place has its edges there by now, in all caches along the way."""
+    for cache in [cache for cache in caches if cache is not None]:
+        for direction in cache.extents:
+            cache.mark(direction, _placed(cache, direction), weighted)
