@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ PART = 64
 """Blocks of a part at most where all are decoded: enough to pay for its table."""
 
 
+MARKED, NOT_MARKED = np.bool_(True), np.bool_(False)
+int64, uint64 = lru_cache(1 << 14)(np.int64), lru_cache(16)(np.uint64)
+"""The same object for the same number: a launch lays out only arguments that are other objects than at the last one."""
+
+
 class CudaUnpacker:
     """An `Unpacker` for one GPU; one thread at a time calls it."""
 
@@ -37,14 +43,15 @@ class CudaUnpacker:
         room = blocks_together() * (IN_PLACE if r.in_place else AT_ONCE)
         each = part_of(chunks, blocks, room, MOST_BLOCKS if marked or r.in_place else PART)
         parts = -(-blocks // each)
-        counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
-        shape = tuple(np.int64(one) for one in counts)
+        shape = (
+            int64(r.first_chunk), int64(r.chunk_edges), int64(r.edges), int64(each), int64(parts), int64(chunks * parts)
+        )  # fmt: skip
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
-        place = np.int64(r.first_word), np.int64(r.first_edge), np.uint64(r.limit), np.int64(skew_of(r.words))
+        place = int64(r.first_word), int64(r.first_edge), uint64(r.limit), int64(skew_of(r.words))
         use(self._device)
         with nullcontext() if stream is None else stream:
             unpack_kernel(np.dtype(r.out.dtype), r.values, r.in_place)(
-                launched, r.words, r.starts, shape, place, r.out, np.bool_(marked),
+                launched, r.words, r.starts, shape, place, r.out, MARKED if marked else NOT_MARKED,
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
 
@@ -62,5 +69,5 @@ def part_of(chunks: int, blocks: int, room: int, most: int) -> int:
 
 def skew_of(words: Any) -> int:
     """Words of 4 bytes between the line in which an array begins and the array."""
-    known = getattr(words, "__cuda_array_interface__", None) or words.__array_interface__
-    return int(known["data"][0]) // 4 % WARP
+    address = words.ctypes.data if isinstance(words, np.ndarray) else words.data.ptr
+    return int(address) // 4 % WARP
