@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
+from penstock.engine.execution import loop
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
@@ -81,6 +82,22 @@ def stretches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "sync"])
+@pytest.mark.parametrize("weights", ["uint8", "uint32", "float64"])
+def test_rows_of_unsettled_vertices(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read whenever they may be, and where they pay: the distances are those of the host, and of the oracle."""
+    edges = weighed(EdgeList(20_000, *skewed(20_000, 400_000, 5), None, False), weights)
+    graph = in_memory(edges)
+    for first in (0, 1):
+        monkeypatch.setattr(loop, "MANY", 1 << 40 if first == 0 else 32)
+        monkeypatch.setattr(loop, "FIRST", first)
+        monkeypatch.setattr(loop, "AGAIN", 4 * first)
+        with Session(graph, device="cuda:0", device_edge_memory=700_000, partition_bytes=1 << 20) as session:
+            results = [session.run(program_of("sssp", edges)) for _ in range(3)]
+        for result in results:
+            check("sssp", edges, result.fields)
+            assert first or any(record.direction == "pull" for record in result.records)
+
+
 @pytest.mark.parametrize("name", ["bfs", "sssp"])
 def test_a_long_diameter_takes_few_launches(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid of 300 squared with a weight on every edge: hundreds of iterations, the host's records."""

@@ -92,6 +92,9 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
         yield lambda: kernels.push(view, state, many, index, scalars)
     if "pull" in job["directions"] and sparse:
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
+    if author.settles and len(job["directions"]) > 1:
+        yield lambda: kernels.relax_unsettled(view, state, index, scalars)
+        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks, function="unsettled")
     if "push" in job["directions"] and sparse:
         yield lambda: kernels.count_active(state, index, sizes, table, chunks)
     if "pull" in job["directions"] and author.early_exit:

@@ -37,5 +37,6 @@ def view_of(job: dict[str, Any], route: str) -> View:
 
 def scalars_of(program: Any, author: Author) -> tuple[Any, ...]:
     """What the author's functions read besides fields."""
-    facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, **dict.fromkeys(author.totals, 0.0)}
+    facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, "settled": -np.inf}
+    facts.update(dict.fromkeys(author.totals, 0.0))
     return scalar_values(program, author, facts)
