@@ -7,6 +7,7 @@ instead of launching a kernel, it is compiled, unless another process has taken 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,7 @@ def _unpacking(device: Device, ids: np.dtype[Any], weights: np.dtype[Any] | None
     for dtype, values in kinds:
         request = UnpackRequest(words, 0, np.zeros(2, np.int64), 0, 1, 256, 1, np.zeros(1, dtype), 0, 1, values, None)
         yield partial(unpacker.unpack, request, None)
+        yield partial(unpacker.unpack, replace(request, in_place=True), None)
 
 
 def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:

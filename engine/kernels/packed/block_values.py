@@ -18,9 +18,9 @@ from penstock.engine.kernels.packed.payload_blocks import (
     width_of,
 )
 from penstock.engine.kernels.packed.rows import (
+    begin_rows,
     is_over,
     largest_of,
-    load_rows,
     make_add_before,
     make_add_room,
     make_add_steps,
@@ -28,6 +28,7 @@ from penstock.engine.kernels.packed.rows import (
     make_below,
     make_put_room,
     make_residuals,
+    rows_at,
 )
 from penstock.engine.kernels.packed.warp import ALL_OF, LAST, WARP, make_added, make_sum_before, sync_warp
 from penstock.storage.encoding.payload import BLOCK as ITEMS
@@ -170,9 +171,10 @@ def make_write_block(kind: Any, out_kind: Any, differences: bool) -> Any:
         for turn in range(TURNS):
             row = np.uint32(np.uint32(cuda.threadIdx.x & LAST) + np.uint32(turn * WARP))
             bit, own = np.uint32(row * width), place_of(base, np.uint64(row) << LANE_BITS)
-            one, other = load_rows(words, at, bit, width)
+            loaded = begin_rows(words, at, width)
             if patched and turn == 0:
                 patch(words, at + np.int64(LANES) * np.int64(width), description, room, base)
+            one, other = rows_at(words, at, loaded, bit, width)
             values = residuals(one, other, np.uint32(bit & LOW), low_bits)
             values = add_steps(add_room(room, own, values) if patched else values, step)
             if differences:

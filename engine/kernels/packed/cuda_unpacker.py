@@ -18,10 +18,8 @@ from penstock.transfer.devices.unpacking import UnpackRequest
 
 IN_PLACE = 2
 """CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""
-PART = 64
+PART = 128
 """Blocks of a part at most where all are decoded: enough to pay for its table."""
-
-
 MARKED, NOT_MARKED = np.bool_(True), np.bool_(False)
 int64, uint64 = lru_cache(1 << 14)(np.int64), lru_cache(16)(np.uint64)
 """The same object for the same number: a launch lays out only arguments that are other objects than at the last one."""
@@ -43,9 +41,8 @@ class CudaUnpacker:
         room = blocks_together() * (IN_PLACE if r.in_place else AT_ONCE)
         each = part_of(chunks, blocks, room, MOST_BLOCKS if marked or r.in_place else PART)
         parts = -(-blocks // each)
-        shape = (
-            int64(r.first_chunk), int64(r.chunk_edges), int64(r.edges), int64(each), int64(parts), int64(chunks * parts)
-        )  # fmt: skip
+        counts = r.first_chunk, r.chunk_edges, r.edges, each, parts, chunks * parts
+        shape = tuple(int64(one) for one in counts)
         launched = min(chunks * parts, room) if r.in_place else chunks * parts
         place = int64(r.first_word), int64(r.first_edge), uint64(r.limit), int64(skew_of(r.words))
         use(self._device)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.cuda.driver import device
+from penstock.engine.kernels.cuda.driver import SIMULATED, cuda, device
 from penstock.engine.kernels.packed.payload_blocks import U32
-from penstock.engine.kernels.packed.warp import make_added
+from penstock.engine.kernels.packed.warp import from_lane, make_added
 from penstock.storage.encoding.payload import LANES
 
 THREE, FIVE, LOW, WIDEST = (np.uint32(number) for number in (3, 5, 31, 32))
@@ -34,14 +34,60 @@ def load_row(words, at):  # type: ignore[no-untyped-def]
 
 
 @device
-def load_rows(words, at, bit, width):  # type: ignore[no-untyped-def]
-    """The words at words[at] that hold bit number `bit` of each lane, and those that hold the rest of `width` bits."""
+def _own_row(words, at, width):  # type: ignore[no-untyped-def]
+    lane = np.uint32(cuda.threadIdx.x) & LOW
+    loaded = NOTHING
+    if lane < width:
+        loaded = load_row(words, at + np.int64(lane << THREE))
+    return loaded
+
+
+@device
+def _rows_of_others(words, at, loaded, bit, width):  # type: ignore[no-untyped-def]
+    row = np.int32(bit >> FIVE)
+    after = np.int32((row + np.int32(1)) & np.int32(LOW))
+    return (
+        (
+            from_lane(loaded[0], row),
+            from_lane(loaded[1], row),
+            from_lane(loaded[2], row),
+            from_lane(loaded[3], row),
+            from_lane(loaded[4], row),
+            from_lane(loaded[5], row),
+            from_lane(loaded[6], row),
+            from_lane(loaded[7], row),
+        ),
+        (
+            from_lane(loaded[0], after),
+            from_lane(loaded[1], after),
+            from_lane(loaded[2], after),
+            from_lane(loaded[3], after),
+            from_lane(loaded[4], after),
+            from_lane(loaded[5], after),
+            from_lane(loaded[6], after),
+            from_lane(loaded[7], after),
+        ),
+    )
+
+
+@device
+def _no_row(words, at, width):  # type: ignore[no-untyped-def]
+    return NOTHING
+
+
+@device
+def _rows_loaded(words, at, loaded, bit, width):  # type: ignore[no-untyped-def]
     at += np.int64((bit >> FIVE) << THREE)
-    low = load_row(words, at)
     high = NOTHING
     if np.uint32((bit & LOW) + width) > WIDEST:
         high = load_row(words, at + np.int64(LANES))
-    return low, high
+    return load_row(words, at), high
+
+
+begin_rows = _no_row if SIMULATED else _own_row
+"""Load what the threads of a warp need of a block's `width` rows of eight words, of which the first is words[at]."""
+rows_at = _rows_loaded if SIMULATED else _rows_of_others
+"""Of what all threads have loaded, the row with bit number `bit` of each lane, and the next; the whole warp calls it."""
 
 
 @device

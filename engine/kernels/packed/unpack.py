@@ -24,8 +24,8 @@ from penstock.engine.kernels.packed.payload_blocks import BLOCK_BITS, ONE, ZERO,
 from penstock.engine.kernels.packed.warp import LAST, WARP, WARPS
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 
-AT_ONCE = 5
-"""CUDA blocks that a multiprocessor has registers for: 48 a thread."""
+AT_ONCE = 4
+"""CUDA blocks that a multiprocessor has registers for: 64 a thread."""
 DESCRIPTION = np.uint32((1 << 24) - 1)
 MOST_ITEMS = np.int64(MOST_BLOCKS * ITEMS)
 NONE, WHOLE = np.int32(0), np.int32(ITEMS)

@@ -104,3 +104,9 @@ def _sync_block():  # type: ignore[no-untyped-def]
 
 sync_warp = _sync_block if SIMULATED else _sync_warp
 """Wait for the warp, and see what its threads have written."""
+
+
+@device
+def from_lane(value, lane):  # type: ignore[no-untyped-def]
+    """A uint32 of another thread of the warp; all threads of the warp call it. On a GPU only."""
+    return np.uint32(cuda.shfl_sync(_EVERYONE, np.int32(value), lane))
