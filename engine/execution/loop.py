@@ -128,8 +128,10 @@ class Loop:
 
     def begin_buckets(self) -> None:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
-        program = self.program
-        self.bucket = bucket_width(program.bucket, program.narrowest_bucket, self.graph.edges, self._linked)
+        program, streams = self.program, self.workers[0].streams.values()
+        again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
+        narrowest = 0.0 if again else program.narrowest_bucket
+        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, self._linked)
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:

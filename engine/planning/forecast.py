@@ -105,7 +105,7 @@ def forecast(
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     first = _sweep(paper, keys, weighted)
-    keep(paper.caches, needs.weighted)
+    keep(paper.used(first.routes), needs.weighted)
     later = _sweep(paper, keys, weighted)
     most = 0 if asks is None else asks.program.max_iter
     return Forecast(
@@ -135,14 +135,16 @@ def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool) -> Sweep:
             directory.table, edge_bytes=directory.adjacency.edge_bytes(weighted), with_weights=weighted
         )
         residency = pipeline.residency(demand)
-        disk += int(residency.disk_bytes.sum())
         copied = residency.lacking_bytes
         if copied is None:
             copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
+        stored = {"zero-copy": residency.plain_disk_bytes}
         by_route = {"zero-copy": demand.lines * LINE_BYTES, "blocks": residency.block_bytes}
         for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
             seconds += task.cost
             routes[task.route] += len(task.partitions)
+            read = stored.get(task.route)
+            disk += int((residency.disk_bytes if read is None else read)[list(task.partitions)].sum())
             if not pipeline.device.reads_host:
                 moved = by_route.get(task.route)
                 moved = copied if moved is None else moved

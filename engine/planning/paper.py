@@ -6,6 +6,7 @@ numbers. Refuses, through these divisions, budgets that cannot work.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,11 @@ class Memory:
 
 @dataclass
 class PaperEquipment:
-    """A pipeline that plans and cannot read, and what it would hold."""
+    """A pipeline that plans and cannot read, and what it would hold.
+
+    caches: of the device and of the host. loading: bytes from disk and over the link before the first iteration. plain:
+    the host's cache of plain edges beside packed ones.
+    """
 
     host: Memory
     pipeline: Pipeline
@@ -71,6 +76,13 @@ class PaperEquipment:
     caches: tuple[Cache | None, ...]
     placement: Memory | None = None
     loading: tuple[int, int] = (0, 0)
+    plain: Cache | None = None
+
+    def used(self, routes: Collection[str]) -> tuple[Cache | None, ...]:
+        """Return the caches that fill when edges come by these routes: that of plain edges beside packed ones apart."""
+        in_place = "zero-copy" in routes and self.plain is not None
+        others = () if in_place and set(routes) == {"zero-copy"} else self.caches
+        return (*others, self.plain) if in_place else others
 
 
 def on_host(graph: Graph, config: Config, needs: MemoryRequest) -> PaperEquipment:
@@ -124,9 +136,10 @@ def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Devi
         host,
         pipeline,
         link_rates(config, device.kind),
-        (cache, *held),
+        (cache, *held[:1]),
         Memory(budget, here, whole=parts.whole),
         (read, brought),
+        held[1] if len(held) > 1 else None,
     )
 
 
@@ -240,7 +253,7 @@ def _bring(cache: Cache, held: tuple[Cache | None, ...], needs: MemoryRequest) -
     """Note that what has a place on the device is there; return the bytes that the host, if it holds all, has read."""
     host = held[0] if held else None
     if host is None or not host.whole:
-        keep((cache, *held), needs.weighted)
+        keep((cache, *held[:1]), needs.weighted)
         return 0
     keep((cache,), needs.weighted)
     read = 0

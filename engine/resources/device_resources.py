@@ -179,11 +179,16 @@ class DeviceResources(HostResources):
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
         edges, staging, cache = self.needs.edge_bytes, self.host.staging, self.pipelines[0].cache
+        chunk, packing = self._chunk_bytes(), self.pipelines[0].staging.packing
+        if packing is not None:
+            layouts = [table.layout for table in packing.tables.values()]
+            edges = sum(layout.nbytes for layout in layouts)
+            chunk = edges // max(1, sum(layout.chunks for layout in layouts))
         host = edges if staging is None else 0 if staging.cache is None else staging.cache.nbytes
         device = 0 if cache is None else cache.nbytes
         if self.heads is not None:
             device += self.heads.index.edges * self.graph.vertex_dtype.itemsize
-        return HeldBytes(edges, min(edges, host), min(edges, device), self._chunk_bytes())
+        return HeldBytes(edges, min(edges, host), min(edges, device), chunk)
 
     def _allocate(self, count: int, dtype: Any) -> Any:
         array = self._device.array(count, dtype)

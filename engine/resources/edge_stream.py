@@ -91,6 +91,12 @@ class EdgeStream:
         return not self.resident and (self.directory.adjacency.arrays is None if self._on_cores else source.staged)
 
     @property
+    def reads_again(self) -> bool:
+        """Whether cores read edges from disk again, in one iteration after another, for lack of memory."""
+        cache = self.pipeline.cache
+        return self._on_cores and self.from_disk and not (cache is not None and cache.whole)
+
+    @property
     def _on_cores(self) -> bool:
         return self.pipeline.device.reads_host
 

@@ -50,7 +50,7 @@ _log = logging.getLogger("penstock.engine.resources.host_resources")
 class HeldBytes:
     """Bytes of the edges that the runs read, and of those that host memory, and the device, have room to keep.
 
-    chunk: bytes of a chunk's edges, decoded.
+    Of packed edges where they travel packed. chunk: bytes of a chunk's edges when it has been read.
     """
 
     edges: int
@@ -148,8 +148,9 @@ class HostResources:
         options = pipeline.options
         ways = ", ".join(options.routes) if options.route == "auto" else options.route
         cut = f"partitions of {options.partition_edges} edges, {options.slabs} slabs, {options.ahead} tasks ahead"
-        name, edges = pipeline.device.name, format_bytes(held.edges)
-        _log.info("%s: %s of edges, %s; routes %s; %s", name, edges, places, ways, cut)
+        kind = "edges" if pipeline.staging.packing is None else "packed edges"
+        name, edges = pipeline.device.name, f"{format_bytes(held.edges)} of {kind}"
+        _log.info("%s: %s, %s; routes %s; %s", name, edges, places, ways, cut)
 
     def settle(self) -> None:
         """Complete the records of the last walk, once the devices have done."""

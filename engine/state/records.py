@@ -13,9 +13,11 @@ from penstock.transfer.values.cost import KERNEL, RESOURCES
 from penstock.transfer.values.task import TaskRecord
 
 _SUMMED = (
-    "disk_seconds", "decode_seconds", "gather_seconds", "link_seconds", "kernel_seconds", "wait_seconds", "chunks_read",
+    "disk_seconds", "decode_seconds", "gather_seconds", "link_seconds", "unpack_seconds", "kernel_seconds",
+    "wait_seconds", "chunks_read", "bytes_unpacked",
 )  # fmt: skip
-_CAME = ("tasks", "partitions", "edges", "lines", "bytes_link", "bytes_disk")
+_MOVED = ("bytes_link", "bytes_unpacked", "bytes_disk")
+_CAME = ("tasks", "partitions", "edges", "lines", *_MOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,13 @@ class IterationRecord:
         routes: dict[str, dict[str, int]] = {}
         for task in self.filling:
             came = routes.setdefault(task.route, dict.fromkeys(_CAME, 0))
-            for name in ("bytes_link", "bytes_disk"):
+            for name in _MOVED:
                 came[name] += getattr(task, name)
         for task in self.tasks:
             came = routes.setdefault(task.route, dict.fromkeys(_CAME, 0))
             came["tasks"] += 1
             came["partitions"] += task.wanted
-            for name in ("edges", "lines", "bytes_link", "bytes_disk"):
+            for name in ("edges", "lines", *_MOVED):
                 came[name] += getattr(task, name)
         return routes
 

@@ -22,6 +22,7 @@ COLOURS = {
     "filter": "#0072B2",
     "compaction": "#E69F00",
     "zero-copy": "#D55E00",
+    "blocks": "#8C564B",
     "cel": "#CC79A7",
 }
 OTHER = "#999999"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, seconds
 
-STAGES = ("plan", "disk", "decode", "gather", "link", "kernel", "vertices")
+STAGES = ("plan", "disk", "decode", "gather", "link", "unpack", "kernel", "vertices")
 """What takes time in an iteration, in order; plan: demand, routes, tasks; vertices: outside the walk over edges."""
 BUSY = 0.5
 """Share of the time from which a resource limits a run."""
@@ -30,9 +30,10 @@ class Spent:
     """Sums over a run's iterations, in seconds and bytes.
 
     busy: how long each of STAGES was at work. ideal: how long it would have been at this machine's rates, for stages
-    with a known rate. moved: bytes that a stage read, decoded, gathered or moved over the link. edges_bytes: of all
-    edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host memory, and on the
-    device. passes: how often the edges were read from disk. linked: whether a device has memory of its own.
+    with a known rate. moved: bytes that a stage read, decoded, gathered, moved over the link or unpacked to.
+    edges_bytes: of all edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host
+    memory, and on the device. passes: how often the edges were read from disk. linked: whether a device has memory of
+    its own.
     """
 
     seconds: float
@@ -85,7 +86,9 @@ def judge(spent: Spent) -> Bottleneck:
     limit = max(shares, key=lambda stage: shares[stage])
     if shares[limit] < BUSY:
         return Bottleneck("waiting", 1 - shares[limit], _waiting(shares))
-    sentences = {"disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "kernel": _kernel}
+    sentences = {
+        "disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "unpack": _unpack, "kernel": _kernel,
+    }  # fmt: skip
     return Bottleneck(limit, shares[limit], sentences[limit](spent, shares[limit]))
 
 
@@ -113,10 +116,19 @@ def _gather(spent: Spent, share: float) -> str:
 
 def _link(spent: Spent, share: float) -> str:
     what = f"link-bound: the link was at work {percent(share)} of the time{_at_rate(spent, 'link')}"
+    if plain := spent.moved.get("unpack", 0):
+        what += f", with {format_bytes(spent.moved['link'])}, unpacked to {format_bytes(plain)} of edges"
     lacking = spent.edges_bytes - spent.device_bytes
     if lacking > 0:
         return f"{what}; {format_bytes(lacking)} more device memory for edges would keep them all there."
     return f"{what}; all edges have room on the device: a second run in the same session would not move them again."
+
+
+def _unpack(spent: Spent, share: float) -> str:
+    return (
+        f"unpack-bound: the device unpacked edges {percent(share)} of the time; more device memory would hold them "
+        "plain, or --packed never would move more bytes and unpack none."
+    )
 
 
 def _kernel(spent: Spent, share: float) -> str:
@@ -126,7 +138,7 @@ def _kernel(spent: Spent, share: float) -> str:
         what += f", mostly on vertices rather than edges ({percent(vertices)})"
     elif (rate := spent.of_rate("kernel")) is not None:
         what += f", at {percent(rate)} of this machine's rate for a plain sweep over edges"
-    others = {stage: spent.share(stage) for stage in ("disk", "decode", "gather", "link")}
+    others = {stage: spent.share(stage) for stage in ("disk", "decode", "gather", "link", "unpack")}
     next_one = max(others, key=lambda stage: others[stage])
     arrived = "edges were there when they were wanted"
     if others[next_one] >= 0.1:
@@ -162,6 +174,7 @@ _NAMES = {
     "decode": "decoding",
     "gather": "gathering",
     "link": "the link",
+    "unpack": "unpacking",
     "kernel": "kernels",
 }
 

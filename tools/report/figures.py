@@ -35,6 +35,7 @@ TOLD = {
     "decode": "decoding",
     "gather": "gathering rows",
     "link": "link to the device",
+    "unpack": "unpacking edges",
     "kernel": "kernels over edges",
     "vertices": "frontier, vertices",
 }

@@ -131,7 +131,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "busy_seconds!": [_number],
         "memory": _memory,
         **dict.fromkeys(("walk_seconds", "plan_seconds", "checkpoint_seconds", "compile_seconds"), _number),
-        **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link"), _count),
+        **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link", "bytes_unpacked"), _count),
         "checkpoint_bytes": _count,
         "direction": _text,
         **_ACCOUNT,

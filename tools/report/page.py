@@ -211,10 +211,11 @@ def stage_table(account: Account | None) -> tuple[list[str], Rows]:
 
 
 def _routes(run: RunMetrics) -> tuple[list[str], Rows]:
-    sums = {name: run.by_route(name).sum(axis=1) for name in ("partitions", "edges", "bytes_link", "bytes_disk")}
+    names = ("bytes_link", "bytes_unpacked", "bytes_disk")
+    sums = {name: run.by_route(name).sum(axis=1) for name in ("partitions", "edges", *names)}
     rows = []
     for at, route in enumerate(run.routes):
-        link, disk = float(sums["bytes_link"][at]), float(sums["bytes_disk"][at])
+        moved = [float(sums[name][at]) for name in names]
         counts = f"{sums['partitions'][at]:,.0f}", f"{sums['edges'][at]:,.0f}"
-        rows.append([route, *counts, format_bytes(link) if link else "", format_bytes(disk) if disk else ""])
-    return ["route", "partitions", "active edges", "over the link", "from disk"], rows
+        rows.append([route, *counts, *(format_bytes(size) if size else "" for size in moved)])
+    return ["route", "partitions", "active edges", "over the link", "unpacked to", "from disk"], rows

@@ -138,6 +138,7 @@ class RunMetrics:
             "decode": decoded,
             "gather": int(sum(self.by_route("bytes_link")[at].sum() for at in self._at("compaction", "cel"))),
             "link": int(np.nansum(self.column("bytes_link"))),
+            "unpack": int(np.nansum(self.column("bytes_unpacked"))),
         }
         busy = {stage: float(np.nansum(self.busy(stage))) for stage in STAGES}
         edges = int(np.nansum(self.column("frontier_edges")))

@@ -19,7 +19,7 @@ from penstock.storage.base.errors import InputError, PenstockError
 from penstock.storage.base.timeline import LEVELS, Span, Timeline
 from penstock.tools.base.output import plain
 
-GROUPS = ("engine", "disk", "decode", "gather", "link", "kernel")
+GROUPS = ("engine", "disk", "decode", "gather", "link", "unpack", "kernel")
 """Processes from top to bottom."""
 SLIP = 5e-6
 """Seconds by which spans of a track may overlap because two clocks tell them; the later one is cut."""

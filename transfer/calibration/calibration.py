@@ -17,7 +17,7 @@ from penstock.storage.base.rate_sample import RateSample
 from penstock.transfer.calibration.copy_probe import fit_copy_rate
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
 
-FORMAT = 1
+FORMAT = 2
 MARK = "penstock_rates"
 Samples = tuple[RateSample, ...]
 NEW_FILE = ", new file"

@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
 from penstock.transfer.devices.device import Device
-from penstock.transfer.values.cost import LINK
+from penstock.transfer.values.cost import LINK, UNPACK
 from penstock.transfer.values.task import TaskRecord
 
 RENEW = 1.0
@@ -48,7 +48,10 @@ class DeviceTimestamps:
         self._pending.append(_Pending(track, name, span, work, self.timeline.iteration))
 
     def note(self, records: Iterable[TaskRecord]) -> None:
-        """Keep what the tasks of a walk sent over the link; called before the seconds of their events are taken."""
+        """Keep what the tasks of a walk sent over the link, and what the device unpacked for them.
+
+        Called before the seconds of their events are taken.
+        """
         track = self.timeline.track("link", f"to {self._device.name}")
         for record in records:
             size = record.bytes_link
@@ -56,6 +59,9 @@ class DeviceTimestamps:
                 if resource == LINK:
                     self.add(track, record.route, (first, last), work_of(record, size))
                     size = 0  # the bytes of a task of several copies are counted once
+                elif resource == UNPACK:
+                    lane = self.timeline.track("unpack", f"on {self._device.name}")
+                    self.add(lane, record.route, (first, last), work_of(record, record.bytes_unpacked))
 
     def take(self) -> None:
         """Put into the timeline what the device has passed, in the order in which it was added."""

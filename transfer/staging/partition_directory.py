@@ -249,6 +249,18 @@ class PartitionDirectory:
             return self.table.lengths
         return np.minimum(demand.blocks * BLOCK_EDGES, self.table.lengths)
 
+    def unpacked_bytes(self, request: EdgeRequest, demand: Demand) -> int:
+        """Return the bytes of the plain edges that the wanted chunks or blocks of a request are unpacked to."""
+        if demand.whole:
+            edges = request.e1 - request.e0
+        elif demand.blocks is None:
+            begins = request.chunks * self.adjacency.chunk_edges
+            edges = int((np.minimum(begins + self.adjacency.chunk_edges, self.adjacency.edges) - begins).sum())
+        else:
+            part = slice(request.first, request.last + 1)
+            edges = int(np.minimum(demand.blocks[part] * BLOCK_EDGES, self.table.lengths[part]).sum())
+        return edges * self.adjacency.edge_bytes(request.with_weights)
+
     def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
         if not self._linked:

@@ -39,6 +39,8 @@ def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> U
     if absent > places.free:
         return None
     pieces = _started(request, demand, directory, lambda part: fetch(part, directory))
+    if pieces is not None:
+        request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
     return None if pieces is None else Unpacked(request, pieces, demand, directory)
 
 
@@ -49,6 +51,8 @@ def read_blocks(task: Task, demand: Demand, directory: PartitionDirectory) -> Un
     """
     request = directory.task_request(task, demand)
     pieces = _started(request, demand, directory, directory.staging.packed_link.hold)
+    if pieces is not None:
+        request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
     return None if pieces is None else UnpackedInPlace(request, pieces, demand, directory)
 
 

@@ -220,6 +220,7 @@ class TaskRecord:
     newly active rows were walked once more (set by the engine). `wanted`: how many of `partitions` have active
     edges; a task may reach over others between them. 1 where the demand holds only totals. `lines_read`: aligned
     lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is the prediction.
+    `bytes_unpacked`: of plain edges that the device unpacked for it; where they travelled packed, `bytes_link` is less.
     Disk, decode and gather seconds are summed over reads and threads. `predicted`: the task's cost in the plan;
     `measured`: the same in what happened, None until the walk is over. `spans`: (resource, first event, last event) of
     work on the device whose seconds are taken when the device has passed them (`feedback.py`). `rows`: active rows of
@@ -233,6 +234,7 @@ class TaskRecord:
     edges: int = 0
     bytes_disk: int = 0
     bytes_link: int = 0
+    bytes_unpacked: int = 0
     lines: int = 0
     lines_read: int = 0
     chunks_read: int = 0

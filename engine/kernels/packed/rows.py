@@ -87,7 +87,7 @@ def _rows_loaded(words, at, loaded, bit, width):  # type: ignore[no-untyped-def]
 begin_rows = _no_row if SIMULATED else _own_row
 """Load what the threads of a warp need of a block's `width` rows of eight words, of which the first is words[at]."""
 rows_at = _rows_loaded if SIMULATED else _rows_of_others
-"""Of what all threads have loaded, the row with bit number `bit` of each lane, and the next; the whole warp calls it."""
+"""Of what a warp's threads have loaded, the row with bit number `bit` of each lane, and the next; all call it."""
 
 
 @device

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from penstock.engine import Session
+from penstock.engine.execution import loop
 from penstock.engine.execution.bucket_width import BucketWidth, bucket_width
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.format.graph import Graph
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.small_host import CHUNK, small_memory
 
 EDGES = 1 << 20
 
@@ -65,3 +73,23 @@ def test_sssp_leaves_the_width_to_the_run_unless_it_was_given(delta: float | Non
     program = SSSP(0, delta=delta)
     program.start(graph, {"distance": np.zeros(3, np.uint32)})
     assert program.narrowest_bucket == (0.0 if fixed else 2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "narrow"),
+    [({"device": "cpu"}, True), ({}, False), ({"device": "emulated", "device_edge_memory": 2000}, True)],
+    ids=["in memory", "from disk, on cores", "over a link"],
+)
+def test_iterations_from_disk_keep_wide_buckets(
+    options: dict[str, Any], narrow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On cores; each reads most chunks, however few edges it relaxes."""
+    found: list[float] = []
+    monkeypatch.setattr(loop, "bucket_width", lambda *given: found.append(given[1]) or bucket_width(*given))
+    edges = weighed(EdgeList(200, *skewed(200, 2000, 5), None, False), "uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
+    if not options:
+        small_memory(monkeypatch, CHUNK, 2, 3)
+    with Session(graph, **{"device": "cpu", "partition_bytes": 4 * CHUNK} | options) as session:
+        session.run(SSSP(3))
+    assert (found[-1] > 0) == narrow

@@ -176,7 +176,17 @@ def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
             result = session.run(program_of("sweeps", edges))
             ranks[packed] = result.fields["rank"]
             moved[packed] = sum(task.bytes_link for task in result.records[-1].tasks)
-            kept[packed] = float(session._equipment.pipelines[0].directory("out").resident(False).mean())
+            told = result.records[-1].summary()
+            assert told["bytes_unpacked"] == (4 * graph.edges if packed == "auto" else 0)
+            assert sum(came["bytes_unpacked"] for came in told["routes"].values()) == told["bytes_unpacked"]
+            pipeline, held = session._equipment.pipelines[0], session.holdings
+            assert held.device < held.edges
+            if packed == "auto":
+                assert held.edges == pipeline.staging.packing.tables["out"].layout.nbytes
+                assert held.device == pipeline.cache.nbytes > 0
+            else:
+                assert held.edges == 4 * graph.edges
+            kept[packed] = float(pipeline.directory("out").resident(False).mean())
     np.testing.assert_allclose(ranks["auto"], ranks["never"], rtol=1e-12)
     assert moved["auto"] < 0.6 * moved["never"]
     assert kept["auto"] > kept["never"]

@@ -38,8 +38,16 @@ def test_link_bound_says_the_rate_and_the_memory_that_would_help() -> None:
         "link-bound: the link was at work 71 % of the time, at 28 % of this machine's rate (4.54 GB/s of 16.1 GB/s); "
         "6.0 GiB more device memory for edges would keep them all there."
     )
+    packed = judge(replace(spent(link=7.1), moved=dict(RUN.moved) | {"unpack": 70 * GIB}))
+    assert "with 30.0 GiB, unpacked to 70.0 GiB of edges; 6.0 GiB more" in packed.sentence
     everything = replace(spent(link=7.1), device_bytes=10 * GIB)
     assert "GiB more" not in judge(everything).sentence
+
+
+def test_unpack_bound_says_what_would_leave_it_out() -> None:
+    verdict = judge(spent(unpack=7.0, link=4.0))
+    assert (verdict.limit, "70 % of the time" in verdict.sentence) == ("unpack", True)
+    assert "--packed never" in verdict.sentence
 
 
 def test_disk_bound_tells_a_first_pass_from_reading_again() -> None:

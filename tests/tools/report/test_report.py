@@ -75,7 +75,12 @@ def test_sums_are_those_of_the_lines() -> None:
     spent = run.spent
     assert (spent.iterations, spent.seconds) == (30, pytest.approx(0.3))
     assert spent.busy["link"] == pytest.approx(0.21)
-    assert spent.moved == {"disk": 30 * 70_000, "decode": 60 * 1000, "gather": 10 * 115_200, "link": 30 * 115_200}
+    assert {name: moved for name, moved in spent.moved.items() if moved} == {
+        "disk": 30 * 70_000,
+        "decode": 60 * 1000,
+        "gather": 10 * 115_200,
+        "link": 30 * 115_200,
+    }
     assert spent.ideal["disk"] == pytest.approx(30 * 70_000 / 3e9)
     assert spent.ideal["link"] == pytest.approx(20 * 115_200 / 5e10 + 10 * 900 / 4e8)
     assert spent.passes == pytest.approx(60_000 / 200_000)

@@ -8,7 +8,7 @@ import pytest
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.timestamps import DeviceTimestamps, work_of
-from penstock.transfer.values.cost import KERNEL, LINK
+from penstock.transfer.values.cost import KERNEL, LINK, UNPACK
 from penstock.transfer.values.task import TaskRecord
 
 
@@ -68,3 +68,15 @@ def test_copies_of_a_walk_are_told_with_their_bytes_once() -> None:
     assert sum(span.work.bytes for span in spans) == 100
     assert (spans[0].work.first, spans[0].work.parts, spans[0].work.items) == (4, 2, 12)
     assert work_of(TaskRecord("resident", "out", ())).first == -1
+
+
+def test_unpacking_has_a_lane_of_its_own() -> None:
+    timeline, device = Timeline(), Clocked()
+    stamps = DeviceTimestamps(timeline, device)
+    record = TaskRecord("filter", "out", (4,), edges=12, bytes_link=100, bytes_unpacked=260)
+    record.spans = ((LINK, 0.0, 1.0), (UNPACK, 1.0, 1.25))
+    stamps.note([record])
+    device.passed = 9.0
+    stamps.take()
+    spans = [(span.group, span.name, span.seconds, span.work.bytes) for span in timeline.spans()]
+    assert spans == [("link", "filter", 1.0, 100), ("unpack", "filter", 0.25, 260)]

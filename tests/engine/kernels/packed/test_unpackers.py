@@ -126,6 +126,14 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
     assert (found == np.where(mask[np.arange(5000) // BLOCK], ids, 1)).all()
 
 
+def test_the_last_part_of_a_long_chunk() -> None:
+    """More blocks before it than a CUDA block's threads look at in one turn."""
+    ids = rows(np.random.default_rng(8), 70 * BLOCK, 1 << 20, 40, np.uint32)
+    mask = np.isin(np.arange(70), [0, 64, 69])
+    store = store_of(ids, 1 << 18)
+    assert (checked(store, True, marks=store.all_marks(mask)) == np.where(np.repeat(mask, BLOCK), ids, 1)).all()
+
+
 @pytest.mark.parametrize(
     ("chunks", "blocks", "room", "most", "each"),
     [(32, 1024, 660, 64, 52), (1, 1024, 660, 64, 2), (256, 1024, 660, 64, 64), (0, 1, 3, 8, 1), (9, 9999, 3, 8, 8)],

@@ -292,14 +292,30 @@ def test_a_row_that_takes_long_is_not_repeated(sessions: Sessions, monkeypatch: 
 
 def test_a_trace_counts_by_route() -> None:
     tasks = [
-        TaskRecord("filter", "out", (0, 1), edges=5, bytes_link=80, wanted=2),
+        TaskRecord("filter", "out", (0, 1), edges=5, bytes_link=80, bytes_unpacked=300, wanted=2),
         TaskRecord("filter", "out", (7,), edges=1, bytes_link=40, bytes_disk=9, wanted=1),
         TaskRecord("zero-copy", "out", (2, 3, 4, 5), edges=2, lines=3, bytes_link=384, wanted=1),
     ]
     told = trace_of(IterationRecord(4, "push", 6, 8, 0.5, tasks=tasks))
     assert told["routes"] == {
-        "filter": {"tasks": 2, "partitions": 3, "edges": 6, "lines": 0, "bytes_link": 120, "bytes_disk": 9},
-        "zero-copy": {"tasks": 1, "partitions": 1, "edges": 2, "lines": 3, "bytes_link": 384, "bytes_disk": 0},
+        "filter": {
+            "tasks": 2,
+            "partitions": 3,
+            "edges": 6,
+            "lines": 0,
+            "bytes_link": 120,
+            "bytes_unpacked": 300,
+            "bytes_disk": 9,
+        },
+        "zero-copy": {
+            "tasks": 1,
+            "partitions": 1,
+            "edges": 2,
+            "lines": 3,
+            "bytes_link": 384,
+            "bytes_unpacked": 0,
+            "bytes_disk": 0,
+        },
     }
     assert Trial(1.0, 0, 0, 2, [told, {"frontier_edges": 0, "routes": {}}]).shares == {
         "filter": 0.75,
