@@ -54,12 +54,14 @@ class DegreeSample:
 class DirectionSide:
     """One direction's adjacency, in so many chunks: which share of its edges is on the device.
 
-    fetch_seconds: of bringing all that host and device lack from disk; 0 where the host holds every edge.
+    fetch_seconds: of bringing all that host and device lack from disk; 0 where the host holds every edge. copied: bytes
+    that copies bring over those of the plain edges, less than 1 where these travel packed.
     """
 
     chunks: int
     here: float = 0.0
     fetch_seconds: float = 0.0
+    copied: float = 1.0
 
     def touched(self, rows: float) -> float:
         """The share of the chunks in which so many rows lie that may be anywhere."""
@@ -146,7 +148,7 @@ def pull_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     rates, read = link.rates, reading(link, progress, frontier)
     in_place = float(rates.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
     touched = link.pull.touched(read.rows)
-    whole = touched * progress.edges * link.edge_bytes / rates.copy_bytes
+    whole = touched * progress.edges * link.edge_bytes * link.pull.copied / rates.copy_bytes
     over = (1.0 - link.pull.here) * _cheapest(link, in_place, whole)
     here = PLAN_SECONDS + _here_seconds(link, progress, read.head_edges)
     return here + max(over, read.edges / rates.kernel_edges, link.pull.fetch_seconds * touched)
@@ -172,7 +174,7 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     meanwhile = max(rates.kernel_latency + frontier.edges / rates.kernel_edges, link.push.fetch_seconds * touched)
     if link.at_once:
         return max(in_place, meanwhile)
-    whole = touched * progress.edges * link.edge_bytes / rates.copy_bytes
+    whole = touched * progress.edges * link.edge_bytes * link.push.copied / rates.copy_bytes
     packed = (size + INDEX_BYTES * frontier.vertices) / min(rates.gather_bytes, rates.copy_bytes)
     over = (1.0 - link.push.here) * _cheapest(link, in_place, whole, packed)
     return PLAN_SECONDS + max(over, meanwhile)

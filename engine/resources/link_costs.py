@@ -60,16 +60,19 @@ def _side_of(stream: EdgeStream) -> DirectionSide:
     directory = stream.directory
     edges = max(1, stream.index.edges)
     chunks, here = -(-edges // stream.chunk_edges), float(directory.table.lengths[stream.here].sum()) / edges
+    pieces, plain = directory.pieces, edges * stream.edge_bytes
+    copied = 1.0 if pieces is None else pieces.layout.nbytes / plain
     if not stream.from_disk:
-        return DirectionSide(chunks, here)
+        return DirectionSide(chunks, here, copied=copied)
     rates, adjacency = stream.feedback.given, directory.adjacency
     if stream.pipeline.device.reads_host:
         lacking = 1.0 - float(directory.held(stream.with_weights).mean())
     else:
-        held = directory.filled(directory.staging.link.complete(adjacency, stream.with_weights))
+        source = directory.staging.link if pieces is None else directory.staging.packed_link
+        held = directory.filled(source.complete(adjacency, stream.with_weights))
         lacking = (1.0 - here) * (1.0 - float(held.mean()))
     sizes = adjacency.chunk_bytes(stream.with_weights)
-    seconds = max(float(sizes.sum()) / rates.disk_bytes, edges * stream.edge_bytes / rates.decode_bytes)
+    seconds = max(float(sizes.sum()) / rates.disk_bytes, plain * copied / rates.decode_bytes)
     cache = stream.pipeline.cache if stream.pipeline.device.reads_host else stream.pipeline.source.cache
     again = REUSED if stream.direction == "pull" and cache is not None and cache.whole else 1.0
-    return DirectionSide(chunks, here, seconds * lacking * again)
+    return DirectionSide(chunks, here, seconds * lacking * again, copied)

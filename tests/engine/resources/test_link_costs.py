@@ -9,6 +9,7 @@ import pytest
 from penstock.engine import Graph
 from penstock.engine.execution import loop
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import link_costs
 from penstock.engine.resources.direction_cost import GLANCE, LinkCosts
 from penstock.engine.session import Session
@@ -73,6 +74,23 @@ def test_only_routes_that_may_be_taken_count(
     assert told
     assert all(set(taken) <= set(link.routes) for link in told)
     assert route == "auto" or {link.routes for link in told} == {taken}
+
+
+@pytest.mark.parametrize("packed", ["auto", "never"])
+def test_packed_edges_cost_fewer_bytes_and_come_from_disk_once(
+    told: list[LinkCosts], tmp_path: Path, packed: str
+) -> None:
+    """Once every payload is in host memory nothing is read, though plain edges beside them were never wanted."""
+    graph = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=2048)
+    given = {"device_edge_memory": 60_000, "partition_bytes": 8192, "route": "filter", "packed": packed}
+    with Session(graph, **given, **OPTIONS) as session:
+        programs = PageRank(tol=0, max_iter=1), BFS(1000)
+        session.prepare(*programs)
+        for program in programs:
+            session.run(program)
+    sides = [side for link in told for side in (link.push, link.pull)]
+    assert all(side.copied < 0.8 if packed == "auto" else side.copied == 1.0 for side in sides)
+    assert {link.pull.fetch_seconds for link in told} == {0.0}  # a sweep has brought them
 
 
 def test_what_the_host_lacks_is_read_from_disk(
