@@ -57,8 +57,7 @@ def plan_packed(
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
         return None
-    by_choice = config.route in PACKED_ROUTES or needs.sweeps
-    if not by_choice and (divided is None or divided.whole):
+    if not packing_pays(config, needs, divided):
         return None
     found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
     layouts = tuple(layout for layout in found if layout is not None)
@@ -79,6 +78,15 @@ def plan_packed(
         return None
     plain = divided.whole and budget.host.whole and budget.host.spare >= needs.edge_bytes
     return PackedPlan(layouts, budget, plain)
+
+
+def packing_pays(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> bool:
+    """Whether packed edges serve a run better than plain ones that the device does not all hold.
+
+    They do where every iteration walks all edges, where host memory does not hold plain ones, and where a route is
+    forced that is meant for them. divided: how the host would hold plain edges, None: it has them.
+    """
+    return needs.sweeps or config.route in PACKED_ROUTES or not (divided is None or divided.whole)
 
 
 def packed_layout(adjacency: Adjacency, threads: int, weighted: bool) -> PackedLayout | None:

@@ -7,7 +7,6 @@ every overhead. Graphs must have chunks of CHUNK edges where the host's memory i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> No
 def packing(
     patch: pytest.MonkeyPatch, chunks: int, buffers: int, share: float, host: float | None = None, *, room: bool = False
 ) -> None:
-    """Let edges travel packed for any program, in partitions of so many chunks; the device keeps `share` of the pieces.
+    """Let edges travel packed, in partitions of so many chunks; the device keeps `share` of their pieces.
 
     host: what a host keeps of those on disk: a share, or 1 for all of them, which then stay; room: all plain ones too.
     """
@@ -68,8 +67,8 @@ def packing(
         words = int(share * total) if wish.cached else 0
         return PackedBudget(edges, buffers, words, staged, together, held)
 
-    def plan(graph: Graph, config: Any, needs: Any, *room: Any) -> Any:
-        return packed_edges.plan_packed(graph, config, replace(needs, sweeps=True), *room)
+    def pays(*_: Any) -> bool:
+        return True
 
+    patch.setattr(packed_edges, "packing_pays", pays)
     patch.setattr(packed_edges, "divide_packed_budget", divide)
-    patch.setattr(device_memory_plan, "plan_packed", plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan, packed_edges
+from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources.host_resources import host_division
+from penstock.engine.resources.packed_edges import packing_pays
 from penstock.engine.session import Session
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.transfer.devices import host
-from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, skewed, weighed
@@ -205,18 +207,27 @@ def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any])
     assert plan.packed is None
 
 
-@pytest.mark.parametrize(("name", "packed"), [("bfs", False), ("wcc", False), ("sweeps", True)])
-def test_frontiers_are_served_plain_where_the_host_has_plain_edges(name: str, packed: bool) -> None:
-    edges = tangle(directed=False)
-    with Session(in_memory(edges), device="emulated") as session:
-        needs = session._asks(program_of(name, edges)).needs
-    with Session(in_memory(edges), device="emulated", device_edge_memory=8 << 20) as session:
-        wish = DeviceBudgetRequest(32 << 20)
-        plan = packed_edges.plan_packed(session.graph, session.config, needs, wish, 8 << 20, None)
-    assert (plan is not None) == packed
-
-
 def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
     with Session(in_memory(tangle(directed=True)), device="emulated") as session:
         session.run(program_of("bfs", tangle(directed=True)))
         assert session._equipment.pipelines[0].staging.packing is None
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "packed"),
+    [("pagerank", True, True), ("bfs", True, False), ("wcc", True, False), ("bfs", False, True)],
+)
+def test_frontiers_are_served_plain_edges_where_the_host_has_room(
+    name: str, room: bool, packed: bool, tmp_path: Path
+) -> None:
+    graph = on_disk(tangle(directed=True), tmp_path / "graph.h5", chunk_edges=256)
+    program = program_of(name, tangle(directed=True))
+    options: dict[str, Any] = {"device": "emulated", "device_edge_memory": LITTLE * 256}
+    with Session(graph, **options) as session:
+        session.run(program)
+        assert session._equipment is not None
+        needs, config = session._equipment.needs, session._equipment.config
+    divided = host_division(graph, config, needs)
+    assert divided is not None
+    assert packing_pays(config, needs, replace(divided, whole=room)) == packed
+    assert packing_pays(replace(config, route="filter"), needs, divided)

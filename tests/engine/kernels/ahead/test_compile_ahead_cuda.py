@@ -77,8 +77,8 @@ def test_nearly_all_kernels_of_a_run_are_compiled_for_its_types(
     late = {"largest_tree", "mark_outside", "link_listed", "merge_forests"}
     missing = {kernel for kernel in ran - set(compiled) if kernel[0] not in late}
     assert len(missing) <= 1, missing
-    # Rows of unsettled vertices: large graphs over links; two kernels decode packed edges.
-    assert len(set(compiled) - ran) <= 8, set(compiled) - ran
+    # Rows of unsettled vertices: large graphs over links; four kernels decode packed edges: ids and weights, two ways.
+    assert len(set(compiled) - ran) <= 10, set(compiled) - ran
 
 
 def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], tmp_path: Path) -> None:
