@@ -425,7 +425,8 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        job = KernelJob(asks.program, *run, capability, self.config.packed != "never")
+        packed = self.config.packed != "never" and asks.needs.sweeps
+        job = KernelJob(asks.program, *run, capability, packed)
         announce(job, self.config.memory_bytes)
 
     @staticmethod

@@ -15,7 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.hardware_info import fingerprint
 from penstock.storage.base.rate_sample import RateSample
 from penstock.transfer.calibration.copy_probe import fit_copy_rate
-from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS, Rates
 
 FORMAT = 2
 MARK = "penstock_rates"
@@ -130,7 +130,8 @@ def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: i
     if launches := tables.get("launch"):
         found["kernel_latency"] = 1.0 / fastest(launches)
     if unpacked := tables.get("unpack"):
-        found["unpack_latency"], found["unpack_edges"] = fit_copy_rate(unpacked)
+        launch, found["unpack_edges"] = fit_copy_rate(unpacked)
+        found["unpack_latency"] = TASK_SECONDS + launch
     for table, name in THREADED.items():
         if samples := tables.get(table):
             found[name] = with_threads(samples, threads)

@@ -159,12 +159,9 @@ class CudaDevice:
         """Forget an array: its memory returns to the pool with its last user."""
 
     def stream(self, *, of_kernels: bool = False) -> Any:
-        """Make a stream, which waits for kernels of the default stream only where `behind` orders it.
-
-        Kernels on it start before those of the default stream that wait for a free processor.
-        """
+        """Make a stream, which waits for kernels of the default stream only where `behind` orders it."""
         with self._device:
-            return self._cupy.cuda.Stream(non_blocking=True, priority=-1 if of_kernels else None)
+            return self._cupy.cuda.Stream(non_blocking=True)
 
     def launched(self) -> Any:
         """Mark the kernels launched so far on the default stream."""

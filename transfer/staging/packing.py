@@ -41,7 +41,7 @@ class DevicePacking:
 
     def __init__(self, device: Device, unpacker: Unpacker, layouts: Sequence[PackedLayout], vertices: int) -> None:
         self.device, self.unpacker, self.vertices = device, unpacker, vertices
-        self.stream: Stream = device.stream()
+        self.stream: Stream = device.stream(of_kernels=True)
         self._starts: dict[tuple[str, bool], DeviceArray] = {}
         self._marks: dict[str, DeviceArray] = {}
         self._launched: deque[Event] = deque()

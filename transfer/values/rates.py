@@ -16,6 +16,8 @@ from penstock.storage.base.errors import InputError
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
+TASK_SECONDS = 1e-4
+"""What a task of its own takes the host: its launches and events, on an H200's (transfer/measurements.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Rates:
             kernel_edges=22e9,
             kernel_latency=4e-6,
             unpack_edges=150e9,
-            unpack_latency=100e-6,
+            unpack_latency=TASK_SECONDS,
         )
 
     @classmethod
