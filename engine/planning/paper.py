@@ -28,7 +28,8 @@ from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
 from penstock.transfer.staging.edge_source import LinkSource, LocalReader
-from penstock.transfer.staging.host_to_device import PackedReader, PinnedReader
+from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.packed_reader import PackedReader
 from penstock.transfer.staging.packing import Packing
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging

@@ -18,8 +18,9 @@ from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
-from penstock.transfer.staging.host_to_device import PackedReader, PinnedReader
+from penstock.transfer.staging.host_to_device import PinnedReader
 from penstock.transfer.staging.loading_reader import LoadingReader
+from penstock.transfer.staging.packed_reader import PackedReader
 from penstock.transfer.staging.packing import Packing
 from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns
 from penstock.transfer.staging.staged_reader import StagedReader

@@ -1,8 +1,9 @@
 """The source of edges that a device does not hold: one protocol, and its requests.
 
-There are three sources: `LocalReader`, for a device that reads host memory, into which edges are read from disk unless
-the graph is in memory; and for a device behind a link `PinnedReader` (host_to_device.py), where page-locked host memory
-holds every edge, and `StagedReader` (staged_reader.py), where edges come from disk by way of it.
+`LocalReader` serves a device that reads host memory, into which edges are read from disk unless the graph is in memory.
+A device behind a link has `PinnedReader` (host_to_device.py) or, packed, `PackedReader` (packed_reader.py), where
+page-locked host memory holds every edge; `StagedReader` (staged_reader.py), where edges come from disk by way of it; or
+`LoadingReader` (loading_reader.py): staged at first, pinned once all have been read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The link: copies from page-locked host memory to a device with memory of its own, and reading in place over it.
 
 `result` of a copy does not wait for it but lets the device's next kernels wait. `PinnedReader` is the edge source of a
-device whose edges are all in host memory. Refuses edges that are not.
+device whose plain edges are all in host memory. Refuses edges that are not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSpan, PayloadRange
@@ -113,35 +112,48 @@ class Link:
         return size, (began, self.device.event(self._stream))
 
 
-class PinnedReader(Link):
-    """Edges of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
+class PinnedMemory(Link):
+    """A link from page-locked host memory that has every edge, in one form or the other; its owner releases it."""
 
     staged = False
     cache = None
+
+    def started(self, request: EdgeRequest, chunks: Ints, copies: tuple[int, LinkSpan]) -> PinnedCopy:
+        """Note in the request's record that copies of chunks have started: the bytes, and the events around."""
+        record, (size, span) = request.record, copies
+        record.bytes_link += size
+        record.chunks_read += len(chunks)
+        record.spans += ((LINK, *span),)
+        return PinnedCopy(self.device, span[1])
+
+    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+        """Return None: nothing is staged."""
+
+    def close(self) -> None:
+        """Do nothing: the owner of the memory releases it."""
+
+    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+        """Return that every chunk is in host memory, bool[chunks]."""
+        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+
+    def lend(self, held: Transfer, event: Event) -> None:
+        """Release it: what it shows stays."""
+        held.release()
+
+
+class PinnedReader(PinnedMemory):
+    """Edges of adjacencies whose arrays are page-locked in host memory; `arrays`: direction -> arrays."""
 
     def __init__(self, device: Device, arrays: Mapping[str, Arrays], locked: PageLockedRuns | None = None) -> None:
         super().__init__(device, locked)
         self._arrays = dict(arrays)
         self._mapped: dict[str, Arrays] = {}
 
-    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> PinnedCopy:
         """Start copying chunks."""
-        held, record = self._arrays[request.adjacency.direction], request.record
-        size, span = self.copy_chunks((request.adjacency, chunks), (held, 0), (arrays, request.e0), self.free)
-        record.bytes_link += size
-        record.chunks_read += len(chunks)
-        record.spans += ((LINK, *span),)
-        return _PinnedCopy(self.device, span[1])
-
-    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
-        """Return None: nothing is staged."""
-
-    def close(self) -> None:
-        """Do nothing: the owner of the arrays releases them."""
-
-    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
-        """Return that every chunk is in host memory, bool[chunks]."""
-        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
+        held = self._arrays[request.adjacency.direction]
+        copies = self.copy_chunks((request.adjacency, chunks), (held, 0), (arrays, request.e0), self.free)
+        return self.started(request, chunks, copies)
 
     def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> Arrays:
         """Return the arrays of a whole adjacency as the host reads them."""
@@ -156,10 +168,6 @@ class PinnedReader(Link):
         """Refuse: these edges are plain."""
         raise RuntimeError(f"partitions {request.first}..{request.last} are plain, and are wanted packed")
 
-    def lend(self, held: Transfer, event: Event) -> None:
-        """Release it: what it shows stays."""
-        held.release()
-
     def in_place(self, request: EdgeRequest) -> InPlace:
         """Return the edges as kernels of the device read them over the link."""
         key = request.adjacency.direction
@@ -170,98 +178,7 @@ class PinnedReader(Link):
         return InPlace(request.view(_part(self._mapped[key], request)), self.device)
 
 
-def in_piece(request: EdgeRequest, piece: NDArray[Any]) -> PayloadRange:
-    """Return where in a partition's piece payloads are."""
-    table, number = request.pieces, request.first
-    assert table is not None, "the request is of packed edges"
-
-    def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
-        where = table.weights if of_weights else table.neighbors
-        return piece[where(number, first, last)]
-
-    return payloads
-
-
-class PackedReader(Link):
-    """Packed edges of a graph in memory: the payloads of each adjacency, all of them page-locked.
-
-    stores: by direction, the words of the payloads of neighbors and of weights, or None, one after another.
-    """
-
-    staged = False
-    cache = None
-
-    def __init__(self, device: Device, stores: Mapping[str, Arrays]) -> None:
-        super().__init__(device)
-        self._stores = dict(stores)
-
-    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _PinnedCopy:
-        """Start copying the payloads of chunks of one partition to its piece on the device."""
-        return self.bring(request, chunks, self.payloads(request), arrays[0])
-
-    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
-        """Return where the payloads of a partition are."""
-        assert request.pieces is not None, "the request is of packed edges"
-        layout, (neighbors, weights) = request.pieces.layout, self._stores[request.adjacency.direction]
-
-        def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
-            words, starts = (weights, layout.weights) if of_weights else (neighbors, layout.neighbors)
-            assert starts is not None and words is not None, "a layout for weights has them"  # noqa: PT018
-            return np.asarray(words[int(starts[first]) : int(starts[last])])
-
-        return payloads
-
-    def bring(self, request: EdgeRequest, chunks: Ints, source: PayloadRange, target: DeviceArray) -> _PinnedCopy:
-        """Start copying payloads that are in host memory, and note it in the request's record."""
-        size, span = self.copy_piece(request, chunks, source, target, self.free)
-        request.record.bytes_link += size
-        request.record.chunks_read += len(chunks)
-        request.record.spans += ((LINK, *span),)
-        return _PinnedCopy(self.device, span[1])
-
-    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
-        """Return None: nothing is staged."""
-
-    def close(self) -> None:
-        """Do nothing: the owner of the payloads releases them."""
-
-    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
-        """Return that every chunk is in host memory, bool[chunks]."""
-        return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
-
-    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> None:
-        """Return None: no plain edges are here."""
-
-    def hold(self, request: EdgeRequest) -> Transfer:
-        """Return all payloads of the adjacency, as the host reads them."""
-        return request.transfer(self._stores[request.adjacency.direction])
-
-    def lend(self, held: Transfer, event: Event) -> None:
-        """Release it: what it shows stays."""
-        held.release()
-
-    def in_place(self, request: EdgeRequest) -> Transfer:
-        """Refuse: only plain edges are read in place."""
-        raise RuntimeError(f"partitions {request.first}..{request.last} are packed, and are wanted plain")
-
-
-class PiecesReader(PackedReader):
-    """Packed edges of a graph on disk that are all in page-locked host memory; cache: of the host, complete."""
-
-    def __init__(self, device: Device, cache: PackedCache) -> None:
-        super().__init__(device, {})
-        self._cache = cache
-
-    def payloads(self, request: EdgeRequest, held: View | None = None) -> PayloadRange:
-        """Return where the payloads of a partition are."""
-        return in_piece(request, self._cache.piece(request.adjacency.direction, request.first))
-
-    def hold(self, request: EdgeRequest) -> Transfer:
-        """Return the piece as the host reads it."""
-        return request.transfer((self._cache.piece(request.adjacency.direction, request.first), None))
-
-
-class _PinnedCopy:
+class PinnedCopy:
     """Copies under way; the host does not wait for them."""
 
     def __init__(self, device: Device, end: Event) -> None:

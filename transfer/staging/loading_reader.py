@@ -16,8 +16,9 @@ from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSource, LinkSpan, PayloadRange
-from penstock.transfer.staging.host_to_device import PiecesReader, PinnedReader
+from penstock.transfer.staging.host_to_device import PinnedReader
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
+from penstock.transfer.staging.packed_reader import PiecesReader
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, PageLocks
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging

@@ -19,8 +19,9 @@ from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.host_to_device import InPlace, Link, in_piece
+from penstock.transfer.staging.host_to_device import InPlace, Link
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, Transfer
+from penstock.transfer.staging.packed_reader import in_piece
 from penstock.transfer.staging.page_locked_runs import PageLockedRuns, PageLocks
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging

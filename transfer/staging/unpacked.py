@@ -1,9 +1,9 @@
-"""Views of packed partitions: their pieces are brought to the device, or are there, or are read in host memory, and are
-unpacked into a slab.
+"""Views of packed partitions, for kernels that see plain edges: their pieces are unpacked into a slab.
 
-Kernels see plain edges. A slab is taken when its view is asked for, so two slabs suffice for unpacking one view while
-kernels work on the one before; the host waits where it would run further ahead. Refuses nothing: what is malformed is
-flagged by the device and reported by `Unpacker.check`.
+Pieces are brought to the device, or are there, or are read in host memory. A slab is taken when unpacking begins: when
+the view is asked for, or before, while kernels are at work on another view, if one more slab is free. The host waits
+where it would run further ahead (`DevicePacking.pace`). What is malformed is flagged by the device and reported by
+`Unpacker.check`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.devices.unpacking import UnpackRequest
 from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.host_to_device import in_piece
 from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
+from penstock.transfer.staging.packed_reader import in_piece
 from penstock.transfer.staging.page_locked_runs import consecutive
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
