@@ -108,7 +108,11 @@ def residual_block(typing: Any, steps: Any, start: Any, mask: Any, residuals: An
 
     residuals[i] = (steps[i] - start) & mask.
     """
-    signature = types.uint64(steps, types.uint64, types.uint64, residuals)
+    return types.uint64(steps, types.uint64, types.uint64, residuals), _of_residuals(store)
+
+
+def _of_residuals(write: Callable[[Any, Any, Any, Any], None]) -> Callable[[Any, Any, Any, Any], Any]:
+    """Code for (steps, start, mask, target) that writes something of every residual, and returns all bits of them."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         source, target = (pointer(context, builder, sig.args[i], args[i], I64(0)) for i in (0, 3))
@@ -117,13 +121,13 @@ def residual_block(typing: Any, steps: Any, start: Any, mask: Any, residuals: An
 
         def subtract(place: Any) -> None:
             values = builder.and_(builder.sub(load(builder, source, place), start), mask)
-            store(builder, values, target, place)
+            write(builder, values, target, place)
             _add_bits(builder, bits, values)
 
         _each_row(builder, subtract)
         return _all_bits(builder, bits)
 
-    return signature, codegen
+    return codegen
 
 
 def _no_bits(builder: Any) -> Any:
@@ -151,22 +155,7 @@ def length_block(typing: Any, steps: Any, start: Any, mask: Any, lengths: Any) -
 
     lengths[i] is the bits of (steps[i] - start) & mask.
     """
-    signature = types.uint64(steps, types.uint64, types.uint64, lengths)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        source, target = (pointer(context, builder, sig.args[i], args[i], I64(0)) for i in (0, 3))
-        start, mask = (splat(builder, scalar) for scalar in args[1:3])
-        bits = _no_bits(builder)
-
-        def measure(place: Any) -> None:
-            values = builder.and_(builder.sub(load(builder, source, place), start), mask)
-            _store_lengths(builder, values, target, place)
-            _add_bits(builder, bits, values)
-
-        _each_row(builder, measure)
-        return _all_bits(builder, bits)
-
-    return signature, codegen
+    return types.uint64(steps, types.uint64, types.uint64, lengths), _of_residuals(_store_lengths)
 
 
 def _store_lengths(builder: Any, values: Any, target: Any, place: Any) -> None:
