@@ -30,7 +30,6 @@ from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
 from penstock.transfer.staging.edge_source import LinkSource, LocalReader
 from penstock.transfer.staging.host_to_device import PinnedReader
 from penstock.transfer.staging.packed_reader import PackedReader
-from penstock.transfer.staging.packing import Packing
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
 
@@ -160,7 +159,7 @@ def _sources(
         assert plain is not None
         return plain, None, (held,)
     assert packed.budget.host is not None, "a graph on disk has its host's memory divided"
-    pieces = packed_cache(packed, None if packed.loading else packed.budget.host.words, _numbers)
+    pieces = packed_cache(packed, packed.budget.host.words, _numbers)
     source = StagedReader(device, packed_staging(graph, packed, host, None, pieces), needs.adjacencies)
     return source, plain, (pieces, held)
 
@@ -174,8 +173,7 @@ def _packed_pipeline(
     packed: PackedPlan,
 ) -> Pipeline:
     dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-    packing = Packing.of(packed.layouts, options.partition_edges)
-    staging = Staging(device, sources[0], cache, options, dtypes, packing, None, sources[1])
+    staging = Staging(device, sources[0], cache, options, dtypes, packed.packing, None, sources[1])
     return Pipeline(graph, sources[0], device, cache, options, staging)
 
 

@@ -62,7 +62,7 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
     divided, parts = _divisions(graph, config, needs, wish, budget - held)
     packed = None if parts.whole else plan_packed(graph, config, needs, wish, budget - held, divided)
     if packed is not None:
-        return _packed_plan((each, index), config, needs, packed, divided)
+        return _packed_plan((each, index), needs, packed, divided)
     spare = spare_of(config, needs, divided)
     free = memory_bytes - needs.device_bytes - needs.edge_bytes if parts.whole else 0
     return DeviceMemoryPlan(each, index, divided, parts, max(0, min(spare, free)))
@@ -70,7 +70,6 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
 
 def _packed_plan(
     heads: tuple[int, Index | None],
-    config: Config,
     needs: MemoryRequest,
     packed: PackedPlan,
     divided: HostBudget | None,

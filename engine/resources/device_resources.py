@@ -35,7 +35,7 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
-from penstock.transfer.staging.packing import DevicePacking, Packing
+from penstock.transfer.staging.packing import DevicePacking
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.task import TaskRecord
 
@@ -126,8 +126,7 @@ class DeviceResources(HostResources):
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
         unpacker = unpacker_of(device, cuda_kernels=self.config.kernels == "cuda")
         unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
-        packing = Packing.of(packed.layouts, options.partition_edges)
-        return Staging(device, source.source, cache, options, dtypes, packing, unpacking, source.plain)
+        return Staging(device, source.source, cache, options, dtypes, packed.packing, unpacking, source.plain)
 
     def _place(self, cache: HostCache | PackedCache) -> None:
         """Choose what is to stay on the device; bring it now unless it comes from disk and there are slabs.

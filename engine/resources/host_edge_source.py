@@ -21,7 +21,6 @@ from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.host_to_device import PinnedReader
 from penstock.transfer.staging.loading_reader import LoadingReader
 from penstock.transfer.staging.packed_reader import PackedReader
-from penstock.transfer.staging.packing import Packing
 from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
@@ -127,7 +126,7 @@ class HostEdgeSource:
             return PackedReader(device, {one.direction: self._packed(one, threads) for one in adjacencies}), None
         whole = budget.host.whole
         allocate = self._host.plain_array if whole else self._host.host_array
-        cache = packed_cache(packed, None if whole else budget.host.words, allocate)
+        cache = packed_cache(packed, budget.host.words, allocate)
         staging = packed_staging(self._graph, packed, self._host, self.disk, cache)
         if whole and cache is not None:
             return LoadingReader(device, staging, adjacencies, PageLockedPieces(self._host, cache)), staging
@@ -173,9 +172,9 @@ def host_staging(
     return Staging(host, LocalReader(reader), cache, edge_source_options(divided), dtypes)
 
 
-def packed_cache(packed: PackedPlan, words: int | None, allocate: Allocate) -> PackedCache | None:
-    """A cache of so many words of pieces, None: all of them; None where it has no room for any."""
-    if words == 0:
+def packed_cache(packed: PackedPlan, words: int, allocate: Allocate) -> PackedCache | None:
+    """A cache of so many words of pieces; None where it has no room for any."""
+    if not words:
         return None
     return PackedCache(packed.layouts, packed.budget.partition_edges, words, allocate)
 
@@ -188,5 +187,4 @@ def packed_staging(
     assert budget.host is not None, "a graph on disk has its host's memory divided"
     options = TransferOptions(budget.partition_edges, budget.host.buffers, budget.host.ahead)
     dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-    packing = Packing.of(packed.layouts, budget.partition_edges)
-    return Staging(host, LocalReader(reader), cache, options, dtypes, packing)
+    return Staging(host, LocalReader(reader), cache, options, dtypes, packed.packing)

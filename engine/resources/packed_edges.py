@@ -15,6 +15,7 @@ import numpy as np
 from penstock.engine.resources.host_resources import budget_of
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
+from penstock.transfer.staging.packing import Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
@@ -41,6 +42,11 @@ class PackedPlan:
     def loading(self) -> bool:
         """Whether host memory keeps all packed edges that are read from disk."""
         return self.budget.host is not None and self.budget.host.whole
+
+    @property
+    def packing(self) -> Packing:
+        """The pieces of partitions of the size that the budget has."""
+        return Packing.of(self.layouts, self.budget.partition_edges)
 
 
 def plan_packed(

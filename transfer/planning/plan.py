@@ -34,9 +34,9 @@ Bools = NDArray[np.bool_]
 CARRIERS = {"cel": "filter"}
 """Forced routes that add rows during the walk (routes/cel.py), and the route by which the plan's partitions travel."""
 UNPACK_GAIN = {True: 0.85, False: 0.5}
-"""The same of bringing edges packed against reading all of them in place, plain, in one task; by whether all edges of
-partitions are wanted. A task for each partition has its price (on an H200 300 us with a frontier's), of which the model
-knows only a part."""
+"""Edges that travel packed must bring an iteration below this share of its time with all of them read in place, plain,
+in one task; by whether all edges of partitions are wanted. A task for each partition has its price (on an H200 300 us
+with a frontier's), of which the model knows only a part."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
 

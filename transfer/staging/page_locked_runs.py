@@ -50,7 +50,7 @@ class PageLockedPieces:
 class PageLockedRuns:
     """The locked chunks of a cache that has a place for every partition, each adjacency apart.
 
-    host: locks memory, and releases it when it is closed. `nbytes`: locked so far.
+    host: locks memory, and releases it when it is closed.
     """
 
     def __init__(self, host: Device, cache: HostCache) -> None:
@@ -61,7 +61,6 @@ class PageLockedRuns:
             for weights in (False, True)
         }
         self._count = 0
-        self.nbytes = 0
 
     def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
         """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
@@ -81,7 +80,6 @@ class PageLockedRuns:
     def _register(self, array: NDArray[np.generic]) -> int:
         """Lock a run; returns its number, from 1."""
         self._host.register(array)
-        self.nbytes += array.nbytes
         self._count += 1
         return self._count
 

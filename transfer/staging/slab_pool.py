@@ -45,14 +45,15 @@ class SlabPool:
         *,
         in_turn: bool = False,
     ) -> None:
-        self._in_turn, self._events = in_turn, dict[int, Any]()
         self.count = self.free = count
         self.edges = edges
+        self._in_turn = in_turn
         self._allocate = device.host_array if device.reads_host else device.array
         self._types = (np.dtype(neighbor_dtype), None if weight_dtype is None else np.dtype(weight_dtype))
         self._numbers = list(reversed(range(count)))
         self._neighbors: dict[int, DeviceArray] = {}
         self._weights: dict[int, DeviceArray] = {}
+        self._events: dict[int, Any] = {}
 
     def take(self, with_weights: bool) -> Slab | None:
         """Take a free slab; None when all are taken."""
