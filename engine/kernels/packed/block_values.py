@@ -18,16 +18,16 @@ from penstock.engine.kernels.packed.payload_blocks import (
     width_of,
 )
 from penstock.engine.kernels.packed.rows import (
+    add_room,
     begin_rows,
     is_over,
     largest_of,
     make_add_before,
-    make_add_room,
     make_add_steps,
     make_add_up,
     make_below,
-    make_put_room,
     make_residuals,
+    put_room,
     rows_at,
 )
 from penstock.engine.kernels.packed.warp import ALL_OF, LAST, WARP, make_added, make_sum_before, sync_warp
@@ -104,7 +104,7 @@ def make_patch(kind: Any) -> Any:
 
     at: index in `words` of the positions of the block's exceptions, of which it has some.
     """
-    place_of, put_room, modulus = make_place_of(kind), make_put_room(kind), ALL_OF[kind]
+    place_of, modulus = make_place_of(kind), ALL_OF[kind]
     nothing = (kind(0),) * LANES
 
     @device
@@ -158,7 +158,7 @@ def make_write_block(kind: Any, out_kind: Any, differences: bool) -> Any:
     the block are written, where value 0 would be in `out`, the limit. base: where the warp's room begins in `room`.
     """
     add_steps, add_up, add_before = make_add_steps(kind), make_add_up(kind), make_add_before(kind)
-    add_room, put_room, below, added = make_add_room(kind), make_put_room(kind), make_below(kind), make_added(kind)
+    below, added = make_below(kind), make_added(kind)
     patch, store, place_of = make_patch(kind), make_store(kind, out_kind), make_place_of(kind)
     sum_before, residuals = make_sum_before(kind), make_residuals(kind)
 

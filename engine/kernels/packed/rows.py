@@ -115,40 +115,32 @@ def make_residuals(kind: Any) -> Any:
     return residuals
 
 
-def make_add_room(kind: Any) -> Any:
-    """Device function: eight residuals with the bits that are in room[own:own + 8]."""
-
-    @device
-    def add_room(room, own, r):  # type: ignore[no-untyped-def]
-        return (
-            r[0] | room[own],
-            r[1] | room[own + np.uint64(1)],
-            r[2] | room[own + np.uint64(2)],
-            r[3] | room[own + np.uint64(3)],
-            r[4] | room[own + np.uint64(4)],
-            r[5] | room[own + np.uint64(5)],
-            r[6] | room[own + np.uint64(6)],
-            r[7] | room[own + np.uint64(7)],
-        )
-
-    return add_room
+@device
+def add_room(room, own, r):  # type: ignore[no-untyped-def]
+    """Eight residuals with the bits that are in room[own:own + 8]."""
+    return (
+        r[0] | room[own],
+        r[1] | room[own + np.uint64(1)],
+        r[2] | room[own + np.uint64(2)],
+        r[3] | room[own + np.uint64(3)],
+        r[4] | room[own + np.uint64(4)],
+        r[5] | room[own + np.uint64(5)],
+        r[6] | room[own + np.uint64(6)],
+        r[7] | room[own + np.uint64(7)],
+    )
 
 
-def make_put_room(kind: Any) -> Any:
-    """Device function: room[own:own + 8] = eight values."""
-
-    @device
-    def put_room(room, own, v):  # type: ignore[no-untyped-def]
-        room[own] = v[0]
-        room[own + np.uint64(1)] = v[1]
-        room[own + np.uint64(2)] = v[2]
-        room[own + np.uint64(3)] = v[3]
-        room[own + np.uint64(4)] = v[4]
-        room[own + np.uint64(5)] = v[5]
-        room[own + np.uint64(6)] = v[6]
-        room[own + np.uint64(7)] = v[7]
-
-    return put_room
+@device
+def put_room(room, own, v):  # type: ignore[no-untyped-def]
+    """room[own:own + 8] = eight values."""
+    room[own] = v[0]
+    room[own + np.uint64(1)] = v[1]
+    room[own + np.uint64(2)] = v[2]
+    room[own + np.uint64(3)] = v[3]
+    room[own + np.uint64(4)] = v[4]
+    room[own + np.uint64(5)] = v[5]
+    room[own + np.uint64(6)] = v[6]
+    room[own + np.uint64(7)] = v[7]
 
 
 def make_add_steps(kind: Any) -> Any:
