@@ -22,6 +22,7 @@ from penstock.engine.program.program import (
     fields_of,
     functions_of,
     globals_of,
+    may_settle,
     message_dtype,
     scalar_names,
 )
@@ -87,7 +88,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         has_send=author_function(program, "send") is not None,
         has_priority=author_function(program, "priority") is not None,
         has_pending=author_function(program, "pending") is not None,
-        settles=author_function(program, "unsettled") is not None,
+        settles=author_function(program, "unsettled") is not None and may_settle(program),
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
         fingerprint=fingerprint(program, texts),

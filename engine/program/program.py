@@ -558,7 +558,7 @@ def check(program: Program) -> None:
         raise InputError(f"{name} has no edge(); it says what travels along an edge")
     if author_function(program, "vertex") is None and not _may_lack_vertex(program):
         raise InputError(f"{name} has no vertex(), and is not marked self_combining = True")
-    if author_function(program, "unsettled") is not None and not _may_settle(program):
+    if "unsettled" in vars(type(program)) and not may_settle(program):  # of another's that was inherited no use is made
         raise InputError(
             f"{name} has unsettled(), which needs priority(), self_combining = True and no send() or vertex()"
         )
@@ -582,7 +582,8 @@ def _check_rows(program: Program) -> None:
             raise InputError(f"{name} has {role}(), which a program on whole rows cannot have")
 
 
-def _may_settle(program: Program) -> bool:
+def may_settle(program: Program) -> bool:
+    """Return whether rows of unsettled vertices may be read in place of a frontier's, if the author says which."""
     others = any(author_function(program, role) is not None for role in ("send", "vertex"))
     return program.self_combining and not others and author_function(program, "priority") is not None
 

@@ -81,7 +81,6 @@ def stretches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("mode", ["auto", "sync"])
 @pytest.mark.parametrize("weights", ["uint8", "uint32", "float64"])
 def test_rows_of_unsettled_vertices(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read whenever they may be, and where they pay: the distances are those of the host, and of the oracle."""
@@ -98,6 +97,7 @@ def test_rows_of_unsettled_vertices(weights: str, monkeypatch: pytest.MonkeyPatc
             assert first or any(record.direction == "pull" for record in result.records)
 
 
+@pytest.mark.parametrize("mode", ["auto", "sync"])
 @pytest.mark.parametrize("name", ["bfs", "sssp"])
 def test_a_long_diameter_takes_few_launches(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid of 300 squared with a weight on every edge: hundreds of iterations, the host's records."""

@@ -129,7 +129,9 @@ def sent(name: str, kind: str, threads: int, *, pack: bool) -> tuple[NDArray[Any
     program, index = program_named(name, graph), graph.out.index()
     kernels, state = made(kind, threads, program, graph)
     weighted = isinstance(program, SSSP)
-    scalars = scalar_values(program, kernels.author, {"iteration": 3, "vertices": VERTICES, "due": np.inf})
+    scalars = scalar_values(
+        program, kernels.author, {"iteration": 3, "vertices": VERTICES, "due": np.inf, "settled": -np.inf}
+    )
     kernels.mark(state, np.array([0, 11, 40]) if name == "bfs" else np.arange(2, VERTICES, 3))
     frontier = kernels.select(state, index, scalars, np.inf)
     kernels.send(state, frontier, index, scalars)
