@@ -46,7 +46,7 @@ def test_each_kernel_is_taken_once(tmp_path: Path) -> None:
 def test_one_that_fails_is_logged_and_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="penstock")
     made = begin(monkeypatch, "raise SystemExit('nothing works')")
     made._claims.take("taken and never ended")
     before_compiling("taken and never ended")
