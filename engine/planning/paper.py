@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.device_memory_plan import (
     DeviceMemoryPlan,
-    cache_shares,
-    initial_residents,
     link_options,
     link_rates,
-    packed_residents,
+    place_residents,
     plan_device_memory,
 )
 from penstock.engine.resources.host_edge_source import host_staging, packed_cache, packed_staging
@@ -223,17 +221,16 @@ def _held(name: str, cache: Cache | None) -> dict[str, int]:
 
 def _place(pipeline: Pipeline, needs: MemoryRequest) -> int:
     """Give places on the device to what is chosen for it before the first iteration; return the bytes that it takes."""
-    cache, brought = pipeline.cache, 0
+    cache = pipeline.cache
     assert cache is not None
     tables = {one.direction: _directory(pipeline, one).table for one in needs.adjacencies}
+    place_residents(cache, needs, tables)
     if isinstance(cache, PackedCache):
-        cache.replace((), packed_residents(cache, needs, tables))
         return sum(int(cache.tables[key].layout.chunk_bytes[_placed(cache, key)].sum()) for key in tables)
-    for adjacency, count in zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True):
-        table = tables[adjacency.direction]
-        numbers = initial_residents(needs, adjacency, table, count)
-        cache.replace((), cache.entry(adjacency.direction, 0) + numbers)
-        brought += int(table.lengths[numbers].sum()) * adjacency.edge_bytes(needs.weighted)
+    brought = 0
+    for one in needs.adjacencies:
+        placed = cache.starts[cache.entries(one.direction)] >= 0
+        brought += int(tables[one.direction].lengths[placed].sum()) * one.edge_bytes(needs.weighted)
     return brought
 
 

@@ -190,6 +190,26 @@ def initial_residents(
     return np.sort(np.argsort(-values, kind="stable")[:count])
 
 
+def place_residents(
+    cache: HostCache | PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+) -> NDArray[np.int64]:
+    """Give places on the device to what is chosen for it before the first iteration; return its entries, ascending.
+
+    tables: the partitions of each adjacency.
+    """
+    if isinstance(cache, PackedCache):
+        entries = packed_residents(cache, needs, tables)
+    else:
+        shares = zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True)
+        chosen = [
+            cache.entry(one.direction, 0) + initial_residents(needs, one, tables[one.direction], count)
+            for one, count in shares
+        ]
+        entries = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
+    cache.replace((), entries)
+    return entries
+
+
 def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:
     """How many partitions of each adjacency have a place, in proportion to their sizes."""
     entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.resources.device_memory_plan import (
-    cache_shares,
-    initial_residents,
     link_options,
     link_rates,
-    packed_residents,
+    place_residents,
     plan_device_memory,
 )
 from penstock.engine.resources.direction_cost import sample_degrees
@@ -133,19 +131,8 @@ class DeviceResources(HostResources):
 
         Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
         """
-        adjacencies = self.needs.adjacencies
-        if isinstance(cache, PackedCache):
-            tables = {one.direction: self._directory(one).table for one in adjacencies}
-            entries = packed_residents(cache, self.needs, tables)
-            cache.replace((), entries)
-            cache.use[entries] = 1.0
-        else:
-            for adjacency, count in zip(adjacencies, cache_shares(cache, adjacencies), strict=True):
-                directory = self._directory(adjacency)
-                numbers = initial_residents(self.needs, adjacency, directory.table, count)
-                entries = cache.entry(directory.key, 0) + numbers
-                cache.replace((), entries)
-                cache.use[entries] = 1.0
+        tables = {one.direction: self._directory(one).table for one in self.needs.adjacencies}
+        cache.use[place_residents(cache, self.needs, tables)] = 1.0
         if not (self.host.loading and self.pipelines[0].options.slabs):
             self.bring_residents()
 

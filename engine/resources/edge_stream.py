@@ -110,6 +110,12 @@ class EdgeStream:
         """Whether every edge is in page-locked host memory."""
         return self.pipeline.staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
 
+    @property
+    def _reads_at_once(self) -> bool:
+        """Whether all edges may be read in place over the link, in one view."""
+        able = self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+        return able and self._is_pinned
+
     def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
         """Bring every edge once, and keep the heads; returns records of what moved."""
         if self.heads is None or self.heads.filled:
@@ -269,8 +275,7 @@ class EdgeStream:
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
-        if touched:
-            demand = replace(demand, blocks=touched[0], block_marks=blocks)
+        demand = _with_blocks(demand, touched, blocks)
         return demand if self.mine is None else self._only_mine(demand)
 
     def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
@@ -292,7 +297,7 @@ class EdgeStream:
         vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         pending = edges.astype(np.float64)
         demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
-        return replace(demand, blocks=touched[0], block_marks=blocks) if touched else demand
+        return _with_blocks(demand, touched, blocks)
 
     def _block_marks(self) -> Any:
         """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
@@ -304,16 +309,14 @@ class EdgeStream:
     def slight(self, frontier: Frontier) -> bool:
         """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
         few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
-        able = self.linked and self.mine is None and self._is_pinned
         lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
         soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
-        return few and able and soon and self.pipeline.options.route in ("auto", "zero-copy")
+        return few and soon and self._reads_at_once
 
     def few_behind(self, read: LinkReading) -> bool:
         """Whether so little is expected behind row prefixes that counting it costs more than reading it in place."""
-        able = self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
         soon = float(self.feedback.given.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
-        return able and soon < FEW_SECONDS and self._is_pinned
+        return soon < FEW_SECONDS and self._reads_at_once
 
     def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
@@ -372,3 +375,8 @@ class EdgeStream:
                 neighbors=view.neighbors[part],
                 weights=None if view.weights is None else view.weights[part],
             )
+
+
+def _with_blocks(demand: Demand, touched: list[Ints], marks: Any) -> Demand:
+    """Return the demand with what was counted of blocks: how many of each partition, if they were, and which."""
+    return replace(demand, blocks=touched[0], block_marks=marks) if touched else demand

@@ -21,7 +21,7 @@ from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.host_to_device import PinnedReader
 from penstock.transfer.staging.loading_reader import LoadingReader
 from penstock.transfer.staging.packed_reader import PackedReader
-from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns
+from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns, PageLocks
 from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
@@ -115,9 +115,8 @@ class HostEdgeSource:
         allocate = self._host.plain_array if divided.whole else self._host.host_array
         cache = make_cache(self._graph, self._needs, divided, allocate, apart=divided.whole)
         staging = host_staging(self._graph, divided, self._host, self.disk, cache)
-        if cache is not None and divided.whole:
-            return LoadingReader(device, staging, adjacencies, PageLockedRuns(self._host, cache)), staging
-        return StagedReader(device, staging, adjacencies), staging
+        locks = PageLockedRuns(self._host, cache) if cache is not None and divided.whole else None
+        return self._by_way_of(staging, locks), staging
 
     def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkSource, Staging | None]:
         """What brings packed edges, and what they are staged in."""
@@ -128,23 +127,25 @@ class HostEdgeSource:
         allocate = self._host.plain_array if whole else self._host.host_array
         cache = packed_cache(packed, budget.host.words, allocate)
         staging = packed_staging(self._graph, packed, self._host, self.disk, cache)
-        if whole and cache is not None:
-            return LoadingReader(device, staging, adjacencies, PageLockedPieces(self._host, cache)), staging
-        return StagedReader(device, staging, adjacencies), staging
+        locks = PageLockedPieces(self._host, cache) if cache is not None and whole else None
+        return self._by_way_of(staging, locks), staging
+
+    def _by_way_of(self, staging: Staging, locks: PageLocks | None) -> LinkSource:
+        """What brings edges from disk; locks: given where host memory keeps all of them, page-locks what has come."""
+        if locks is None:
+            return StagedReader(self._device, staging, self._needs.adjacencies)
+        return LoadingReader(self._device, staging, self._needs.adjacencies, locks)
 
     def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:
         """The payloads of an adjacency in memory, page-locked: of neighbors, and of weights or None."""
-        found: list[NDArray[Any] | None] = []
-        for weights in (False, True):
-            if weights and not self._needs.weighted:
-                found.append(None)
-                continue
-            store = adjacency.pack(weights, threads)
-            raw = None if adjacency.arrays is None else adjacency.arrays[weights]
-            words = raw.view(np.uint32) if store is None and raw is not None else None if store is None else store[0]
-            assert words is not None, "a graph that is packed has payloads"
+        assert adjacency.arrays is not None, "a graph on disk has its payloads there"
+        found: list[NDArray[Any] | None] = [None, None]
+        for weights in (False, True)[: 1 + self._needs.weighted]:
+            store, items = adjacency.pack(weights, threads), adjacency.arrays[weights]
+            assert items is not None, "a graph whose weights are wanted has them"
+            words = items.view(np.uint32) if store is None else store[0]
             self._host.register(words)
-            found.append(words)
+            found[weights] = words
         return found[0], found[1]
 
     def _pinned(self, adjacency: Adjacency) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.storage.format.graph import Graph
 
 Preadv = Callable[..., int]
 
@@ -32,6 +33,14 @@ def flip_bit(path: Path, offset: int, bit: int = 0) -> None:
         value = file.read(1)[0]
         file.seek(position)
         file.write(bytes([value ^ (1 << bit)]))
+
+
+def flip_chunk(graph: Graph, chunk: int) -> None:
+    """Invert one bit in the middle of a chunk of a graph's neighbors on disk; once more puts it right."""
+    frames = graph.out.neighbors
+    assert frames is not None
+    assert graph.path is not None
+    flip_bit(graph.path, int(frames.offsets[chunk]) + int(frames.lengths[chunk]) // 2)
 
 
 def cut_short(path: Path, size: int) -> None:

@@ -107,6 +107,9 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
     def of(values: NDArray[np.int64] | Floats) -> Floats:
         return values[numbers].astype(np.float64)
 
+    def known(values: NDArray[np.int64] | None) -> Floats | None:
+        return None if values is None else of(values)
+
     return Counts(
         edges=of(table.lengths),
         active_edges=of(active),
@@ -116,11 +119,11 @@ def _counts(demand: Demand, table: PartitionTable, residency: Residency, numbers
         disk_bytes=of(residency.disk_bytes),
         decode_bytes=of(residency.decode_bytes),
         edge_bytes=residency.edge_bytes,
-        copied_bytes=None if residency.lacking_bytes is None else of(residency.lacking_bytes),
-        unpacked_edges=None if residency.unpacked_edges is None else of(residency.unpacked_edges),
-        block_bytes=None if residency.block_bytes is None else of(residency.block_bytes),
-        plain_disk_bytes=None if residency.plain_disk_bytes is None else of(residency.plain_disk_bytes),
-        plain_decode_bytes=None if residency.plain_decode_bytes is None else of(residency.plain_decode_bytes),
+        copied_bytes=known(residency.lacking_bytes),
+        unpacked_edges=known(residency.unpacked_edges),
+        block_bytes=known(residency.block_bytes),
+        plain_disk_bytes=known(residency.plain_disk_bytes),
+        plain_decode_bytes=known(residency.plain_decode_bytes),
     )
 
 

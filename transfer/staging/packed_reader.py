@@ -54,7 +54,8 @@ class PackedReader(PinnedMemory):
 
         def payloads(first: int, last: int, of_weights: bool) -> NDArray[Any]:
             words, starts = (weights, layout.weights) if of_weights else (neighbors, layout.neighbors)
-            assert starts is not None and words is not None, "a layout for weights has them"  # noqa: PT018
+            assert words is not None, "payloads of weights are there where they are wanted"
+            assert starts is not None, "a layout for weights has them"
             return np.asarray(words[int(starts[first]) : int(starts[last])])
 
         return payloads

@@ -7,6 +7,7 @@ stored. It starts nothing and never waits; routes do.
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from penstock.transfer.values.task import (
     partitions,
 )
 
+ALL = slice(None)
+"""Of arrays with an item for each partition: all of them."""
 BLOCKS = "blocks"
 """The route whose bytes over the link are those of wanted blocks, not known from a copy."""
 
@@ -109,24 +112,30 @@ class PartitionDirectory:
             record.edges, record.lines = int(edges[number]), int(demand.lines[number])
             record.wanted = int(record.edges > 0)
             record.rows = record.wanted if demand.whole else int(demand.active_vertices[number])
-            if task.route == BLOCKS:
-                record.bytes_link = int(self._block_bytes(demand)[number])
             return record
         part = slice(task.partitions[0], task.partitions[-1] + 1)
         record.edges, record.lines = int(edges[part].sum()), int(demand.lines[part].sum())
         record.wanted = int(np.count_nonzero(edges[part]))
         record.rows = record.wanted if demand.whole else int(demand.active_vertices[part].sum())
-        if task.route == BLOCKS:
-            record.bytes_link = int(self._block_bytes(demand)[part].sum())
         return record
 
-    def _block_bytes(self, demand: Demand) -> Ints:
-        """Return the bytes of the payloads of the wanted blocks, int64[p]: their share of each partition's payloads."""
-        assert self.pieces is not None, "blocks are of packed edges"
-        sizes = np.add.reduceat(self.pieces.layout.chunk_bytes, self._first_chunks)
+    def block_bytes(self, request: EdgeRequest, demand: Demand) -> int:
+        """Return the bytes of the payloads of the wanted blocks of a request's partitions."""
+        return int(self._block_bytes(demand, slice(request.first, request.last + 1)).sum())
+
+    def _block_bytes(self, demand: Demand, part: slice = ALL) -> Ints:
+        """Return the bytes of the payloads of the wanted blocks: their share of each partition's payloads, int64."""
         if demand.whole or demand.blocks is None:
-            return np.asarray(sizes)
-        return np.asarray(sizes * demand.blocks // -(-self.table.lengths // BLOCK_EDGES))
+            return self._payload_bytes[part]
+        return np.asarray(
+            self._payload_bytes[part] * demand.blocks[part] // -(-self.table.lengths[part] // BLOCK_EDGES)
+        )
+
+    @cached_property
+    def _payload_bytes(self) -> Ints:
+        """Bytes of the payloads of each partition, int64[p]."""
+        assert self.pieces is not None, "payloads are of packed edges"
+        return np.asarray(np.add.reduceat(self.pieces.layout.chunk_bytes, self._first_chunks))
 
     def request(self, first: int, last: int, chunks: Ints, with_weights: bool, record: TaskRecord) -> EdgeRequest:
         """Return the request for chunks, ascending, of partitions first..last (inclusive)."""
@@ -233,21 +242,18 @@ class PartitionDirectory:
             nothing = np.zeros(len(self.table), dtype=np.int64)
             return nothing, nothing
         absent = wanted & ~plain.complete(self.adjacency, with_weights)
-        count = np.add.reduceat(absent, self._first_chunks, dtype=np.int64)
-        edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
-        stored = np.add.reduceat(self._sizes(with_weights) * absent, self._first_chunks)
-        return stored, np.asarray(edges * self.adjacency.edge_bytes(with_weights))
+        return self._stored(absent, with_weights), self._plain(absent, with_weights)
 
     def _places(self) -> Ints:
         """Where each partition is, for a plan that joins neighbors, int64[p]: packed ones all join in a slab."""
         starts = self.starts
         return starts.copy() if self.pieces is None else np.where(starts >= 0, self.table.e0, starts)
 
-    def _unpacked(self, demand: Demand) -> Ints:
-        """Return how many edges are unpacked of each partition when it is brought whole, int64[p]."""
+    def _unpacked(self, demand: Demand, part: slice = ALL) -> Ints:
+        """Return how many edges are unpacked of each partition when it is brought whole, int64."""
         if demand.whole or demand.blocks is None:
-            return self.table.lengths
-        return np.minimum(demand.blocks * BLOCK_EDGES, self.table.lengths)
+            return self.table.lengths[part]
+        return np.minimum(demand.blocks[part] * BLOCK_EDGES, self.table.lengths[part])
 
     def unpacked_bytes(self, request: EdgeRequest, demand: Demand) -> int:
         """Return the bytes of the plain edges that the wanted chunks or blocks of a request are unpacked to."""
@@ -257,15 +263,13 @@ class PartitionDirectory:
             begins = request.chunks * self.adjacency.chunk_edges
             edges = int((np.minimum(begins + self.adjacency.chunk_edges, self.adjacency.edges) - begins).sum())
         else:
-            part = slice(request.first, request.last + 1)
-            edges = int(np.minimum(demand.blocks[part] * BLOCK_EDGES, self.table.lengths[part]).sum())
+            edges = int(self._unpacked(demand, slice(request.first, request.last + 1)).sum())
         return edges * self.adjacency.edge_bytes(request.with_weights)
 
     def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
         if not self._linked:
-            stored = np.add.reduceat(self._sizes(demand.with_weights) * absent, self._first_chunks)
-            return stored, decoded, None
+            return self._stored(absent, demand.with_weights), decoded, None
         staged = self.staging.source.residency(self.adjacency, demand, absent, self.partly_held)
         if staged is not None and not staged.whole:
             return staged.disk_bytes, staged.decode_bytes, staged.places
@@ -276,6 +280,14 @@ class PartitionDirectory:
         """Return the bytes of these chunks as they are staged, decoded or packed, int64[p]."""
         if self.pieces is not None:
             return np.asarray(np.add.reduceat(self.pieces.layout.chunk_bytes * chunks, self._first_chunks))
+        return self._plain(chunks, with_weights)
+
+    def _stored(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+        """Return the bytes of these chunks on disk, int64[p]."""
+        return np.asarray(np.add.reduceat(self._sizes(with_weights) * chunks, self._first_chunks))
+
+    def _plain(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+        """Return the bytes of the plain edges of these chunks, int64[p]."""
         count = np.add.reduceat(chunks, self._first_chunks, dtype=np.int64)
         edges = np.minimum(count * self.adjacency.chunk_edges, self.table.lengths)
         return np.asarray(edges * self.adjacency.edge_bytes(with_weights))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,6 @@ def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> U
     if absent > places.free:
         return None
     pieces = _started(request, demand, directory, lambda part: fetch(part, directory))
-    if pieces is not None:
-        request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
     return None if pieces is None else Unpacked(request, pieces, demand, directory)
 
 
@@ -50,9 +47,8 @@ def read_blocks(task: Task, demand: Demand, directory: PartitionDirectory) -> Un
     None while the host has no room for them.
     """
     request = directory.task_request(task, demand)
+    request.record.bytes_link = directory.block_bytes(request, demand)
     pieces = _started(request, demand, directory, directory.staging.packed_link.hold)
-    if pieces is not None:
-        request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
     return None if pieces is None else UnpackedInPlace(request, pieces, demand, directory)
 
 
@@ -62,7 +58,10 @@ def _started(
     directory: PartitionDirectory,
     start: Callable[[EdgeRequest], Transfer | None],
 ) -> list[Piece] | None:
-    """Start a transfer for each partition of a request; None, and nothing is started, where one finds no room."""
+    """Start a transfer for each partition of a request; None, and nothing is started, where one finds no room.
+
+    Notes in the request's record what will be unpacked.
+    """
     pieces: list[Piece] = []
     for number in range(request.first, request.last + 1):
         part = request
@@ -77,6 +76,7 @@ def _started(
                 other.release()
             return None
         pieces.append((part, transfer))
+    request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
     return pieces
 
 
@@ -109,10 +109,11 @@ def unpack_request(
     marks: DeviceArray | None = None,
     *,
     values: bool = False,
+    in_place: bool = False,
 ) -> UnpackRequest:
     """Return what unpacks chunks [chunks[0], chunks[1]) of neighbors or of weights, whose payloads `words` are.
 
-    out: its item 0 is edge `first_edge`. marks: as in `UnpackRequest`.
+    out: its item 0 is edge `first_edge`. marks, in_place: as in `UnpackRequest`.
     """
     table, packing = directory.pieces, directory.staging.unpacking
     assert table is not None, "the directory is of packed partitions"
@@ -132,11 +133,14 @@ def unpack_request(
         limit=0 if values else packing.vertices,
         values=values,
         marks=marks,
+        in_place=in_place,
     )
 
 
 class Unpacked(Transfer):
     """A task whose pieces are on their way to the device; `view` unpacks them."""
+
+    in_place = False
 
     def __init__(
         self, request: EdgeRequest, pieces: list[Piece], demand: Demand, directory: PartitionDirectory
@@ -222,7 +226,8 @@ class Unpacked(Transfer):
     def _wanted(
         self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
     ) -> UnpackRequest:
-        return unpack_request(self._directory, words, chunks, out, self._request.e0, self._marks, values=values)
+        what = self._directory, words, chunks, out, self._request.e0, self._marks
+        return unpack_request(*what, values=values, in_place=self.in_place)
 
     def _release_pieces(self, free: Event = None) -> None:
         """Give the buffers of the pieces back; free: the event after which they are unpacked, None: they are not."""
@@ -247,10 +252,7 @@ class Unpacked(Transfer):
 class UnpackedInPlace(Unpacked):
     """A task whose pieces are in page-locked host memory; `view` unpacks their wanted blocks over the link."""
 
-    def _wanted(
-        self, words: DeviceArray, chunks: tuple[int, int], out: DeviceArray, *, values: bool = False
-    ) -> UnpackRequest:
-        return replace(super()._wanted(words, chunks, out, values=values), in_place=True)
+    in_place = True
 
     def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
         host, device = self._directory.staging.packed_link.payloads(part, view), self._unpacking.device

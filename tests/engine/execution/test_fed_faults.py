@@ -16,7 +16,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.staging.staged_reader import StagedReader
-from support.faults import break_disk, flip_bit
+from support.faults import break_disk, flip_chunk
 from support.graphs import on_disk, shape
 from support.program_cases import check, program_of
 
@@ -98,14 +98,10 @@ def test_a_poor_disk_gives_the_right_answer(
 @pytest.mark.parametrize("chunk", [0, 9])
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_flipped_bit_names_file_and_chunk(route: str, chunk: int, graph: Graph) -> None:
-    frames = graph.out.neighbors
-    assert frames is not None
-    assert graph.path is not None
-    place = int(frames.offsets[chunk]) + int(frames.lengths[chunk]) // 2
-    flip_bit(graph.path, place)
+    flip_chunk(graph, chunk)
     error = attempt(graph, route)
     assert error is not None
     assert "faulty.h5" in str(error)
     assert f"chunk {chunk}" in str(error)
-    flip_bit(graph.path, place)
+    flip_chunk(graph, chunk)
     assert attempt(graph, route) is None

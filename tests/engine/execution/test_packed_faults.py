@@ -19,7 +19,7 @@ from penstock.transfer.staging.staging import Staging
 from penstock.transfer.staging.unpacked import sample_neighbors
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
-from support.faults import break_disk, flip_bit
+from support.faults import break_disk, flip_chunk
 from support.graphs import in_memory, on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import check, program_of
@@ -101,16 +101,13 @@ def test_a_dead_disk_is_one_error(
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_flipped_bit_names_file_and_chunk(route: str, home: str, graph: Graph) -> None:
-    frames, chunk = graph.out.neighbors, 9
-    assert frames is not None
-    assert graph.path is not None
-    place = int(frames.offsets[chunk]) + int(frames.lengths[chunk]) // 2
-    flip_bit(graph.path, place)
+    chunk = 9
+    flip_chunk(graph, chunk)
     error = attempt(graph, route)
     assert error is not None
     assert "faulty.h5" in str(error)
     assert f"chunk {chunk}" in str(error)
-    flip_bit(graph.path, place)
+    flip_chunk(graph, chunk)
     assert attempt(graph, route) is None
 
 
