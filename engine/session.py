@@ -334,7 +334,9 @@ class Session:
             if checkpoints is not None:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
-            nan_check.check_nan_now(program, first, len(records))
+            ran = len(records)
+            if not ran & (ran - 1):  # no call for every iteration of thousands
+                nan_check.check_nan_now(program, first, ran)
             yield record
         self._end_companions()
         if self._device is not None:
