@@ -81,6 +81,7 @@ class Loop:
     and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
     finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
 
+    collected: where records of fused iterations go at once, but for the last, if nobody looks at each; else None.
     settled: whether the states are those after the iterations whose records were yielded. While the records of fused
     iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
     """
@@ -96,6 +97,7 @@ class Loop:
     finished: bool = False
     everything: bool = False
     met: int = 0
+    collected: list[IterationRecord] | None = None
     settled: bool = True
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
@@ -240,9 +242,12 @@ class Loop:
         seconds = (time.perf_counter() - began) / len(frontiers)
         call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
         *others, last = call.records()
-        self.settled = False
-        yield from others
-        self.settled = True
+        if self.collected is not None:
+            self.collected += others
+        else:
+            self.settled = False
+            yield from others
+            self.settled = True
         yield last
         return True
 

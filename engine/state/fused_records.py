@@ -5,7 +5,6 @@ Owns what such iterations have in common, and how their time and their edges are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +35,9 @@ class FusedCall:
     began: float
     seconds: float
 
-    def records(self) -> Iterator[IterationRecord]:
+    def records(self) -> list[IterationRecord]:
         """One record for every iteration."""
-        for at in range(len(self.frontiers)):
-            record = FusedRecord.__new__(FusedRecord)
-            record._call, record._at = self, at
-            yield record
+        return [FusedRecord(self, at) for at in range(len(self.frontiers))]
 
     def record(self, at: int) -> IterationRecord:
         """The whole record of an iteration."""
@@ -67,8 +63,9 @@ class FusedRecord(IterationRecord):
     """The record of one iteration of a call; its fields are filled in when the first of them is read."""
 
     __slots__ = ("_at", "_call")
-    _call: FusedCall
-    _at: int
+
+    def __init__(self, call: FusedCall, at: int) -> None:
+        self._call, self._at = call, at
 
     def __getattr__(self, name: str) -> Any:
         if name not in _FIELDS:  # fields that are set do not come here
