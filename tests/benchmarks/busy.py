@@ -2,7 +2,8 @@
 
 With b such processes a program that has c threads on c cores gets c / (c + b) of the machine, its fair share: it should
 take (c + b) / c times as long as alone. Each figure has the seconds, and how many times as long as the fair share that
-is; a run that waits for others, or whose threads wait for each other, takes longer. Every repeat measures each program
+is; a run whose threads wait for each other takes longer. CPU seconds tell threads that burn time while they wait, and
+what the caches lose at every switch. Every repeat measures each program
 alone and beside the others in turn, so that a machine that is not empty is so for all.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,15 +62,22 @@ def programs(graph: Graph) -> dict[str, Program]:
 def beside(session: Session, program: Program) -> dict[str, tuple[float, str]]:
     """Seconds alone and beside busy processes, and how many times as long as the fair share that is."""
     threads = session.config.thread_count
-    alone = session.run(program).seconds
-    found = {"alone": (alone, "s")}
+    alone, used = timed(session, program)
+    found = {"alone": (alone, "s"), "alone, CPU": (used, "s")}
     for count in BUSY:
         with looping(count):
-            seconds = session.run(program).seconds
+            seconds, used = timed(session, program)
         fair = alone * max(1.0, (threads + count) / cores())
         found[f"beside {count}"] = seconds, "s"
+        found[f"beside {count}, CPU"] = used, "s"
         found[f"beside {count} / fair share"] = seconds / fair, "ratio"
     return found
+
+
+def timed(session: Session, program: Program) -> tuple[float, float]:
+    """Seconds of a run, and CPU seconds of this process meanwhile."""
+    before = time.process_time()
+    return session.run(program).seconds, time.process_time() - before
 
 
 @contextmanager
