@@ -35,6 +35,7 @@ DENSE = 32  # at most so many bits for each position: they are packed rather tha
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 22  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
+FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
 
 @dataclass
@@ -134,6 +135,11 @@ class State:
     def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower bounds of priorities, by word and by span of `pending` (`kernels/host/fused.py`), made at first use."""
         return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
+
+    @cached_property
+    def lists(self) -> NDArray[Any]:
+        """Two frontiers as lists, for fused iterations on the cores (`kernels/host/fused.py`), made at first use."""
+        return np.empty(2 * min(FUSED_LIST, self.last - self.first), dtype=self.vertices.dtype)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -255,5 +261,6 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     if author_function(program, "priority") is not None:
         total += bitmap  # `State.lows`
     listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
+    listed += 2 * min(FUSED_LIST, vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)

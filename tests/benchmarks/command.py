@@ -22,6 +22,7 @@ SUITES = {
     "disk": ("disk", "programs on a graph that host memory does not hold, direct reads"),
     "jobs": ("jobs", "whole jobs from command to prompt, by stage, with a cold page cache"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
+    "busy": ("busy", "programs on the cores beside 1, 2 and 4 busy processes, against the fair share of the machine"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
 HISTORY = Path(__file__).parent / "history"
@@ -71,7 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
     add = parser.add_argument
     add("--repeats", type=int, default=5, help="values of each figure (5)")
-    add("--scale", type=int, help="2^SCALE vertices (cpu 20, gpu, convert, disk 25, phases 24, jobs 22; 28 on a GPU)")
+    add(
+        "--scale",
+        type=int,
+        help="2^SCALE vertices (cpu, busy 20, gpu, convert, disk 25, phases 24, jobs 22; 28 on a GPU)",
+    )
     add("--side", type=int, default=1500, help="vertices of a grid's side (1500)")
     add("--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains it; repeatable")
     sizes = {"action": "append", "default": [], "metavar": "SIZE"}
@@ -80,8 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--hubs", action="store_true", help="renumber the R-MAT of the GPU by falling degree")
     add("--delta", action="append", default=[], type=float, help="gpu: SSSP with this bucket too; repeatable")
     add("--blocks", action="append", default=[], type=int, help="phases: blocks of a multiprocessor; repeatable")
-    add("--share", type=float, default=0.25, help="disk: share of the edges that host memory holds (0.25)")
-    add("--graph", help="disk, jobs: a graph file instead of R-MAT; jobs: made there if there is none")
+    add("--share", type=float, default=0.25, help="disk, busy: share of the edges that host memory holds (0.25)")
+    add("--graph", help="busy, disk, jobs: a graph file instead of R-MAT; jobs: made there if there is none")
     add("--device", default="cpu", help="jobs: where programs compute (cpu)")
     add("--folder", help="where temporary files go")
     add("--check", action="store_true", help="gpu: compare the answers with those of the cores")
