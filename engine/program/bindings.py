@@ -53,6 +53,11 @@ class Author:
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
 
+    @property
+    def sweeps(self) -> bool:
+        """Whether every vertex sends in every iteration, and all messages are gathered."""
+        return self.everywhere and self.has_send and not self.early_exit
+
 
 def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool) -> Author:
     """Compile the program's functions with `compile_function`.

@@ -17,6 +17,7 @@ from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
+from penstock.engine.kernels.host import sweep as sweep_kernels
 from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
@@ -208,6 +209,13 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
+        if frontier.everything and self.author.sweeps:
+            self._call(
+                "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                state.arrays, scalars, state.identity, vertices, partials,
+            )  # fmt: skip
+            self._call_alone("reduce_partials", partials, *vertices[1:])
+            return
         self._call(
             "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
             kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
@@ -407,6 +415,7 @@ _BY_EDGE = {
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
+    "sweep": sweep_kernels.make_sweep,
     "relax_unsettled": unsettled_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {
