@@ -261,6 +261,7 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
         partition_bytes=partition_bytes,
         workers=config.thread_count,
         stripes=max(1, len(graph.files) - 1),
+        sweeps=needs.sweeps,
     )
 
 
