@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.format.index import Index
 
 SPAN = 4096
@@ -90,6 +91,7 @@ class State:
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
     identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    groups: where messages of sweeps are, if they may be put together.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class State:
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
+        self.groups: GroupedSources | None = None
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending

@@ -15,9 +15,9 @@ import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
+from penstock.engine.kernels.host import group_sources, union_find
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
-from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
@@ -31,6 +31,7 @@ from penstock.storage.base.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Bitmap, State
     from penstock.storage.format.index import Index
@@ -153,8 +154,29 @@ class HostKernels:
             marks = state.active.words, state.active.summary
             self._call(
                 "send", state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
-                kernel_index(index), state.arrays, scalars, state.sent, np.uint64(state.first),
+                kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
+                np.uint64(state.first),
             )  # fmt: skip
+
+    def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
+        """Where messages go in `sent`; no items: every one to its vertex' number."""
+        groups = state.groups
+        placed = groups is not None and groups.neighbors is not None and frontier.everything
+        return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
+
+    def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
+        """Put messages together where that pays, when edges are first swept that are all there."""
+        groups = state.groups
+        if groups is None or groups.neighbors is not None or not groups.serves(view):
+            return
+        group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
+        if groups.neighbors is not None:
+            self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
+
+    def ungroup(self, groups: GroupedSources) -> None:
+        """Write ids over the places that edges in memory hold."""
+        self.use()
+        group_sources.ungroup(groups, self.threads)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -219,6 +241,14 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
+        if frontier.everything and self.author.sweeps:
+            self._group(view, state, frontier, out, scalars)
+            self._call(
+                "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                state.arrays, scalars, state.identity, vertices, partials,
+            )  # fmt: skip
+            self._call_alone("reduce_partials", partials, *vertices[1:])
+            return
         self._call(
             "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
             kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
@@ -419,6 +449,7 @@ _BY_EDGE = {
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
+    "sweep": pull_kernels.make_sweep,
     "relax_unsettled": unsettled_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {
