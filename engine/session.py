@@ -398,6 +398,8 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
+            if asks.unmatched and isinstance(state, State):
+                state.keep_unmatched(asks.unmatched)
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
                 if not program.early_exit:

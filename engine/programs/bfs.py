@@ -39,6 +39,7 @@ class BFS(Program):
     combine = "min"
     message = VERTEX
     early_exit = True
+    visits_once = True
     starts_anywhere = True
 
     def __init__(self, source: int | Sequence[int]) -> None:
@@ -83,6 +84,7 @@ class ByOriginalIds:
 
     rank = Field(VERTEX, constant=True, output=False)
     early_exit = False
+    visits_once = False
     starts_anywhere = False
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

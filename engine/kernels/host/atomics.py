@@ -1,4 +1,4 @@
-"""What LLVM offers and Numba's CPU code does not: atomic read-modify-write, bit counting; and combiners made of it.
+"""What LLVM offers and Numba's CPU code does not: atomic read-modify-write, bits, prefetches; and combiners of it.
 
 Each atomic returns the value that stood in the array before. Indices are unsigned 64-bit; nothing is bounds-checked.
 The combiners are those of `engine/program/combiners.py`, atomic (several threads write one target) and plain (one
@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from penstock.engine.kernels.host.jit import inline
 from penstock.engine.kernels.shared_functions import make_combine, make_combine_alone
@@ -65,6 +66,22 @@ def lowest_bit(typing_context: Any, word: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of array[index] (uint64) before it is read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer, word(0), word(3), word(1)])  # read, keep in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
 
 
 COMBINE = {
