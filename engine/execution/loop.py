@@ -209,9 +209,10 @@ class Loop:
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
+        unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
-            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
+            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, unvisited, per_row
         )
         done = FusedIterations([], self.limit)
         worker.kernels.use()
@@ -289,6 +290,8 @@ class Loop:
     def _situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
         kept = rows.used if rows is not None and rows.complete else None
+        on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
+        edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
         situation = Situation(
             self.graph.vertices,
             self.graph.edges,
@@ -297,15 +300,15 @@ class Loop:
             "pull" in streams,
             self.forced,
             self._linked,
-            self.unvisited,
-            all(stream.pipeline.device.reads_host for stream in streams.values()),
+            max(0, self.unvisited - edgeless),
+            on_cores,
             from_disk=any(stream.from_disk for stream in streams.values()),
             kept=kept,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
         if situation.on_cores and situation.from_disk and can_choose(situation):
-            found = fetched_of(streams["push"], streams["pull"], frontier, self.unvisited, rows is not None)
+            found = fetched_of(streams["push"], streams["pull"], frontier, situation.unvisited, rows is not None)
             return replace(situation, fetched=found)
         return situation
 

@@ -28,26 +28,25 @@ from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 
 
-def make_first_message(author: Author, weighted: bool) -> Any:
-    """Inlined: the message of the first active neighbor among edges [first, last) of row `v`, and whether there is one.
+@inline
+def first_active(view, first, last, active, whole, base):  # type: ignore[no-untyped-def]
+    """Which of the edges [first, last), at least one, is the first from an active neighbor; `last` if none is.
 
-    Edges are counted from the view's first one.
+    Edges are counted from the view's first one. Two are looked at without a branch in between, which could not be
+    predicted; the second is the first once more where the row has no other.
     """
-    edge, has_send = author.calls["edge"], author.has_send
-
-    @inline
-    def first_message(view, v, first, last, sources, fields, scalars, identity, vertices):  # type: ignore[no-untyped-def]
-        out_index, active, whole = sources
-        sent, base = vertices.sent, vertices.base
-        for e in range(first, last):
-            u = np.uint64(view.neighbors[np.uint64(e)])
-            if whole or is_marked(active, u - base):
-                message = sent[u - base] if has_send else sent[0]
-                w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
-                return sent.dtype.type(edge(fields, scalars, message, u, v, w, degree_of(out_index, u), base)), True
-        return identity, False
-
-    return first_message
+    if whole:
+        return first
+    one = np.uint64(view.neighbors[np.uint64(first)]) - base
+    other = np.uint64(view.neighbors[np.uint64(min(first + 1, last - 1))]) - base
+    hits = (active[one >> SIX] >> (one & LOW)) & ONE
+    hits |= ((active[other >> SIX] >> (other & LOW)) & ONE) << ONE
+    if hits != 0:
+        return first + np.int64(lowest_bit(hits))
+    for e in range(first + 2, last):
+        if is_marked(active, np.uint64(view.neighbors[np.uint64(e)]) - base):
+            return e
+    return last
 
 
 def make_open_rows(author: Author) -> Any:
@@ -60,23 +59,27 @@ def make_open_rows(author: Author) -> Any:
     @inline
     def open_rows(view, index, v, stop, low, skipped, fields, scalars, base):  # type: ignore[no-untyped-def]
         skip, matched = skipped
-        willing = np.uint64(0)
-        for u in range(v, stop):
-            at = np.uint64(u) - base
-            willing |= np.uint64(cond(fields, scalars, np.uint64(u), np.int64(0), base)) << (at & LOW)
         at = v - base
+        word = at & ~LOW
+        willing = np.uint64(0)
+        if stop - v == np.uint64(64):  # a whole word: of so many rows at once that they are compared together
+            for i in range(64):
+                u = v + np.uint64(i)
+                willing |= np.uint64(cond(fields, scalars, u, np.int64(0), base)) << np.uint64(i)
+        else:
+            for u in range(v, stop):
+                bit = (np.uint64(u) - base) & LOW
+                willing |= np.uint64(cond(fields, scalars, np.uint64(u), np.int64(0), base)) << bit
         if skip > 0:
             willing &= ~matched[at >> SIX]
         found = np.uint64(0)
-        word = at & ~LOW
         while willing != 0:
             bit = lowest_bit(willing)
             willing &= willing - ONE
             u = (word | bit) + base
             first = max(row_start(index, u) + skip, low)
-            if row_start(index, u + ONE) > first:
-                found |= ONE << bit
-                prefetch(view.neighbors, np.uint64(first - view.e0))
+            found |= np.uint64(row_start(index, u + ONE) > first) << bit
+            prefetch(view.neighbors, np.uint64(first - view.e0))
         return found
 
     return open_rows
@@ -128,13 +131,13 @@ def make_pull_word(author: Author, weighted: bool) -> Any:
 
     Of a row that began before `low` the message goes into partials[number].
     """
-    absorb, first_message = make_absorb(author.combine), make_first_message(author, weighted)
+    absorb, edge, has_send = make_absorb(author.combine), author.calls["edge"], author.has_send
 
     @inline
     def pull_word(  # type: ignore[no-untyped-def]
-        view, index, word, left, bounds, sources, fields, scalars, identity, vertices, partials, number
+        view, index, word, left, bounds, sources, fields, scalars, vertices, partials, number
     ):
-        low, high, skip = bounds
+        (low, high, skip), (out_index, active, whole) = bounds, sources
         partial_vertices, partial_values, partial_found = partials
         marks, missed = np.uint64(0), left
         while left != 0:
@@ -143,14 +146,20 @@ def make_pull_word(author: Author, weighted: bool) -> Any:
             left ^= bit
             start = row_start(index, v)
             first, last = max(start + skip, low) - view.e0, min(row_start(index, v + ONE), high) - view.e0
-            value, found = first_message(view, v, first, last, sources, fields, scalars, identity, vertices)
-            if found:
-                missed ^= bit
-            if found and start < low:
+            e = first_active(view, first, last, active, whole, vertices.base)
+            if e >= last:
+                continue
+            missed ^= bit
+            u = np.uint64(view.neighbors[np.uint64(e)])
+            message = vertices.sent[u - vertices.base] if has_send else vertices.sent[0]
+            w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
+            d = degree_of(out_index, u)
+            value = vertices.sent.dtype.type(edge(fields, scalars, message, u, v, w, d, vertices.base))
+            if start < low:
                 partial_vertices[number] = v
                 partial_values[number] = value
                 partial_found[number] = True
-            elif found and absorb(vertices.target, v - vertices.base, value):
+            elif absorb(vertices.target, v - vertices.base, value):
                 marks |= bit
         return marks, missed
 
@@ -174,7 +183,6 @@ def make_early_pull(author: Author, weighted: bool, key: str) -> Any:
         block,
         fields,
         scalars,
-        identity,
         vertices,
         partials,
         kept,
@@ -200,7 +208,7 @@ def make_early_pull(author: Author, weighted: bool, key: str) -> Any:
                     continue
                 at = word - TWO
                 marks, missed = pull_word(
-                    view, index, at, left, bounds, sources, fields, scalars, identity, vertices, partials, number
+                    view, index, at, left, bounds, sources, fields, scalars, vertices, partials, number
                 )
                 if marks != 0 and not whole:
                     mark_word(vertices, at, marks)

@@ -210,12 +210,13 @@ class HostKernels:
         vertices = _vertices_of(state)
         arguments = (
             self._edges_of(view), kernel_index(into), self._skipped(state, skip), kernel_index(out),
-            state.active.words, frontier.everything, block, state.arrays, scalars, state.identity, vertices, partials,
+            state.active.words, frontier.everything, block, state.arrays, scalars,
         )  # fmt: skip
         if self.author.early_exit:
-            self._call("early_pull", small, blocks, *arguments, _kept(state.unmatched if skip == 0 else None, view))
+            kept = _kept(state.unmatched if skip == 0 else None, view)
+            self._call("early_pull", small, blocks, *arguments, vertices, partials, kept)
         else:
-            self._call("pull", small, blocks, *arguments)
+            self._call("pull", small, blocks, *arguments, state.identity, vertices, partials)
         self._call_alone("reduce_partials", partials, *vertices[1:])
 
     def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
