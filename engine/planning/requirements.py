@@ -25,6 +25,7 @@ from penstock.engine.program.program import (
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.device_memory_plan import memory_for
+from penstock.engine.resources.host_resources import left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.resources.traversal import Traversal, traversals
 from penstock.engine.state.device_state import device_state_bytes
@@ -224,7 +225,8 @@ def _unmatched_bytes(
         return 0
     if len(directions.get("pull", ())) != 1:
         return 0
-    return unmatched_bytes(graph.vertices, setting.config.memory_bytes - needs.fixed)
+    edges = needs.edge_bytes if graph.out.arrays is None else 0
+    return unmatched_bytes(graph.vertices, left_for_edges(setting.config, needs, graph), edges)
 
 
 def name_of(graph: Graph) -> str:

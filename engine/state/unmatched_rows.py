@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 VERTEX_BYTES, LEAST_BYTES = 4, 1 << 16
 """Rows are kept in so many bytes a vertex, and so many more ..."""
-FREE_SHARE = 4
-"""... but in no more than this part of what state and index leave of the budget."""
+FREE_SHARE = 3
+"""... but in no more than this part of what state, index and reading leave of the budget; or in what edges leave."""
 SEGMENT_VERTICES = 32
 """A segment holds rows of the 64 vertices of a word; a word whose rows two blocks of edges share has two."""
 SPARE_SEGMENTS = 1024
@@ -65,9 +65,13 @@ class UnmatchedRows:
             self.starts[self.segments] = self.used
 
 
-def unmatched_bytes(vertices: int, free: int) -> int:
-    """Bytes that a run may keep rows in, of so many that are free; 0: it keeps none."""
-    size = min(VERTEX_BYTES * vertices + LEAST_BYTES, free // FREE_SHARE)
+def unmatched_bytes(vertices: int, free: int, edges: int) -> int:
+    """Bytes that a run may keep rows in, of so many that are free; 0: it keeps none.
+
+    edges: bytes of all edges, which stay in memory where they fit.
+    """
+    left = free - edges if edges <= free else free // FREE_SHARE
+    size = min(VERTEX_BYTES * vertices + LEAST_BYTES, left)
     return size if size > 2 * 8 * (_segments(vertices) + 1) else 0
 
 

@@ -8,17 +8,19 @@ from penstock.engine.state.unmatched_rows import UnmatchedRows, unmatched_bytes
 
 
 @pytest.mark.parametrize(
-    ("vertices", "free", "expected"),
+    ("vertices", "free", "edges", "expected"),
     [
-        (1 << 22, 1 << 30, (16 << 20) + (64 << 10)),
-        (1 << 22, 40 << 20, 10 << 20),
-        (1 << 22, 8 << 20, 0),  # less than twice what the table of segments takes
-        (1 << 22, -(1 << 20), 0),
-        (0, 1 << 30, 64 << 10),
+        (1 << 22, 1 << 30, 1 << 29, (16 << 20) + (64 << 10)),
+        (1 << 22, 30 << 20, 1 << 29, 10 << 20),
+        (1 << 22, 6 << 20, 1 << 29, 0),  # less than twice what the table of segments takes
+        (1 << 22, 520 << 20, 1 << 29, 8 << 20),  # edges stay
+        (1 << 22, 1 << 29, 1 << 29, 0),
+        (1 << 22, -(1 << 20), 1 << 29, 0),
+        (0, 1 << 30, 0, 64 << 10),
     ],
 )
-def test_room_follows_vertices_and_what_is_free(vertices: int, free: int, expected: int) -> None:
-    assert unmatched_bytes(vertices, free) == expected
+def test_room_follows_vertices_and_what_is_free(vertices: int, free: int, edges: int, expected: int) -> None:
+    assert unmatched_bytes(vertices, free, edges) == expected
 
 
 def test_room_is_what_was_asked_for() -> None:
