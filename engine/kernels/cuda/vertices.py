@@ -14,8 +14,10 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import (
     BIT,
     FIVE,
+    LOW,
     NONE,
     all_threads,
+    are_dense,
     degree_of,
     global_thread,
     lowest_bit,
@@ -197,14 +199,57 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
     return device(namespace["renew_here"])
 
 
+def make_renew_marked(author: Author) -> Any:
+    """Device function: run `vertex` on the marked vertices of a block's words; all its threads call it."""
+    renew, uses_activity = make_renew(author), author.uses_activity
+
+    @device
+    def renew_marked(piece, touched, active, following, index, fields, scalars, messages, base, mine):  # type: ignore[no-untyped-def]
+        marked = cuda.shared.array(BLOCK, np.uint32)
+        chosen = cuda.shared.array(BLOCK, np.uint32)
+        incoming, identity = messages
+        thread = np.uint64(cuda.threadIdx.x)
+        at = piece + thread
+        left = NONE
+        if at < np.uint64(touched.shape[0]):
+            left = touched[at]
+            if left != NONE:
+                touched[at] = NONE
+            if uses_activity:
+                left = np.uint32(left | active[at])
+        marked[thread], chosen[thread] = left, NONE
+        if are_dense(left):
+            spot = thread
+            while spot < np.uint64(32 * BLOCK):
+                word, bit = spot >> FIVE, np.uint32(BIT << np.uint32(spot & LOW))
+                if marked[word] & bit != NONE:
+                    v, was = (piece << FIVE) + spot + base, active[piece + word] & bit != NONE
+                    d = degree_of(index, v)
+                    if renew(fields, scalars, incoming, identity, was, v, d, base, mine, ROW):
+                        cuda.atomic.or_(chosen, word, bit)
+                spot += np.uint64(BLOCK)
+            cuda.syncthreads()
+        else:
+            while left != NONE:
+                bit = np.uint32(left & (~left + BIT))
+                v, was = ((at << FIVE) | lowest_bit(left)) + base, active[at] & bit != NONE
+                left = np.uint32(left ^ bit)
+                d = degree_of(index, v)
+                if renew(fields, scalars, incoming, identity, was, v, d, base, mine, ROW):
+                    chosen[thread] |= bit
+        if chosen[thread] != NONE:
+            following[at] = np.uint32(following[at] | chosen[thread])
+
+    return renew_marked
+
+
 def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -> DeviceKernel:
     """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
 
     changing: as in `make_renew_here`, None where a field is a vector. ahead: whether a whole one also does what `send`
     would do next. shares float64[blocks, globals]: every block's share of the Globals.
     """
-    renew, uses_activity, everywhere = make_renew(author), author.uses_activity, author.everywhere
-    tell = make_tell(author)
+    renew_marked, tell, everywhere = make_renew_marked(author), make_tell(author), author.everywhere
     renew_all = make_renew_all(author, ahead) if changing is None else make_renew_here(author, changing, ahead)
     starts, totals = starts_of(author), len(author.totals)
     columns = len(starts)
@@ -228,25 +273,12 @@ def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -
                     mark(following, at)
                 at += step
         else:
-            while at < np.uint64(touched.shape[0]):
-                left = touched[at]
-                was = active[at]
-                if left != NONE:
-                    touched[at] = NONE
-                if uses_activity:
-                    left = np.uint32(left | was)
-                chosen = NONE
-                while left != NONE:
-                    v = ((at << FIVE) | lowest_bit(left)) + base
-                    rest_of = np.uint32(left & np.uint32(left - BIT))
-                    bit = np.uint32(left ^ rest_of)
-                    left = rest_of
-                    d = degree_of(index, v)
-                    if renew(fields, scalars, incoming, identity, was & bit != NONE, v, d, base, mine, ROW):
-                        chosen = np.uint32(chosen | bit)
-                if chosen != NONE:
-                    following[at] = np.uint32(following[at] | chosen)
-                at += step
+            piece = np.uint64(cuda.blockIdx.x) * np.uint64(BLOCK)
+            while piece < np.uint64(touched.shape[0]):
+                renew_marked(
+                    piece, touched, active, following, index, fields, scalars, (incoming, identity), base, mine
+                )
+                piece += np.uint64(cuda.gridDim.x) * np.uint64(BLOCK)
         tell(mine, room, shares)
 
     return apply
