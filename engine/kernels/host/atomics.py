@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from penstock.engine.kernels.host.jit import inline
 from penstock.engine.kernels.shared_functions import make_combine, make_combine_alone
@@ -45,6 +46,22 @@ atomic_max = _read_modify_write("max", "umax", "fmax")
 atomic_or = _read_modify_write("or", "or", None)
 atomic_and = _read_modify_write("and", "and", None)
 ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Begin to load the cache line of array[index] (uint64), to read it soon."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        whole = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, whole, whole, whole])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, whole(0), whole(3), whole(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), generate
 
 
 @intrinsic
