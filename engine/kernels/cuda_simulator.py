@@ -38,8 +38,8 @@ class Shared:
 
 def run_block(function: Callable[..., Any], arguments: tuple[Any, ...], number: int, threads: int) -> None:
     """Run block `number` of a kernel to its end. Raises what the first of its threads raised that failed."""
-    barrier = threading.Barrier(threads)
-    running = [_Thread(function, arguments, (number, at), barrier) for at in range(threads)]
+    barrier, votes = threading.Barrier(threads), [False] * threads
+    running = [_Thread(function, arguments, (number, at), barrier, votes) for at in range(threads)]
     for thread in running:
         thread.start()
     for thread in running:
@@ -53,14 +53,19 @@ class _Thread(threading.Thread):
     """One CUDA thread under the simulator, as `numba.cuda.simulator.kernelapi` looks at it."""
 
     def __init__(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], place: tuple[int, int], barrier: Any
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        place: tuple[int, int],
+        barrier: Any,
+        votes: list[bool],
     ) -> None:
         super().__init__(daemon=True)
         self.blockIdx, self.threadIdx = (SimpleNamespace(x=at, y=0, z=0) for at in place)
         self.thread_id = place[1]
         self.error: BaseException | None = None
         self._work = function, arguments
-        self._barrier = barrier
+        self._barrier, self._votes = barrier, votes
 
     def run(self) -> None:
         """Run the kernel's function; what it raises is kept, and the others are not left waiting."""
@@ -73,3 +78,11 @@ class _Thread(threading.Thread):
     def syncthreads(self) -> None:
         """Wait for the block."""
         self._barrier.wait()
+
+    def syncthreads_count(self, value: Any) -> int:
+        """Wait for the block; how many of its threads say yes."""
+        self._votes[self.thread_id] = bool(value)
+        self._barrier.wait()
+        count = sum(self._votes)
+        self._barrier.wait()
+        return count

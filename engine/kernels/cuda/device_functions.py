@@ -13,6 +13,7 @@ ONE = np.uint64(1)
 LOW = np.uint64(31)
 NONE = np.uint32(0)
 BIT = np.uint32(1)
+MANY_BITS = 8
 
 row_start = device(shared_functions.row_start)
 degree_of = device(make_degree_of(row_start))
@@ -51,6 +52,17 @@ def unmark(words, at):  # type: ignore[no-untyped-def]
 def lowest_bit(word):  # type: ignore[no-untyped-def]
     """Position of the lowest set bit of a non-zero uint32, as uint64."""
     return np.uint64(cuda.ffs(word) - 1)
+
+
+@device
+def are_dense(word):  # type: ignore[no-untyped-def]
+    """Whether most of a block's words, one a thread, have many bits; all threads call it, and wait for each other.
+
+    Then neighboring threads take neighboring bits, whose vertices' values lie in one line of memory. A thread that
+    walks its own word reads a line for each bit: `apply` of a BFS that reaches 12 M of 33 M vertices took 2.2 ms on an
+    H200. With few bits most of the threads would find none.
+    """
+    return cuda.syncthreads_count(np.int32(cuda.popc(word) >= MANY_BITS)) > BLOCK // 2
 
 
 @device

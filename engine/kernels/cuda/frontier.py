@@ -9,13 +9,15 @@ block sums the counts up, and each block then writes its vertices where they bel
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.cuda.demand import THREE, count_row
+from penstock.engine.kernels.cuda.demand import TALLY, THREE, begin_tally, count_row, give_tally
 from penstock.engine.kernels.cuda.device_functions import (
     BIT,
     FIVE,
+    LOW,
     NONE,
     ONE,
     all_threads,
+    are_dense,
     global_thread,
     lowest_bit,
     mark,
@@ -26,6 +28,8 @@ from penstock.engine.program.bindings import Author
 
 INFINITE = np.float64(np.inf)
 ZERO = np.int64(0)
+SPOTS = np.uint64(32 * BLOCK)
+"""Vertices whose words a block takes, one a thread."""
 
 
 @device
@@ -62,32 +66,38 @@ def make_select(author: Author) -> DeviceKernel:
         edged = cuda.shared.array(BLOCK, np.int64)
         lowest = cuda.shared.array(BLOCK, np.float64)
         thread = cuda.threadIdx.x
-        word = np.uint64(global_thread())
+        marked = cuda.shared.array(BLOCK, np.uint32)
+        taken = cuda.shared.array(BLOCK, np.uint32)
         vertices, lines, edges, low = ZERO, ZERO, ZERO, INFINITE
-        if word < np.uint64(pending.shape[0]):
-            bits = pending[word]
-            taken, left = bits, bits
-            while left != NONE:
-                at = (word << FIVE) | lowest_bit(left)
-                rest_of = np.uint32(left & np.uint32(left - BIT))
-                start = row_start(index, at + base)
-                end = row_start(index, at + base + ONE)
-                chosen = True
-                if has_priority:
-                    p = np.float64(priority(fields, scalars, at + base, end - start, base))
-                    if p >= limit:
-                        chosen = False
-                        taken = np.uint32(taken & ~(left ^ rest_of))
-                        low = min(low, p)
-                if chosen:
+        first = np.uint64(cuda.blockIdx.x) * np.uint64(BLOCK)
+        word = first + np.uint64(thread)
+        left = pending[word] if word < np.uint64(pending.shape[0]) else NONE
+        marked[thread], taken[thread] = left, left
+        dense = are_dense(left)
+        spot = np.uint64(thread) if dense else np.uint64(thread) << FIVE
+        while spot < SPOTS if dense else left != NONE:
+            if not dense:
+                spot = (np.uint64(thread) << FIVE) | lowest_bit(left)
+                left = np.uint32(left & np.uint32(left - BIT))
+            bit = np.uint32(BIT << np.uint32(spot & LOW))
+            if marked[spot >> FIVE] & bit != NONE:
+                v = (first << FIVE) + spot + base
+                start, end = row_start(index, v), row_start(index, v + ONE)
+                p = np.float64(priority(fields, scalars, v, end - start, base)) if has_priority else -INFINITE
+                if has_priority and p >= limit:
+                    cuda.atomic.and_(taken, spot >> FIVE, np.uint32(~bit))
+                    low = min(low, p)
+                else:
                     vertices += np.int64(1)
                     edges += end - start
                     lines += lines_of(start, end)
-                left = rest_of
-            if bits != NONE:
-                pending[word] = np.uint32(bits & ~taken)
-            if taken != NONE or active[word] != NONE:
-                active[word] = taken
+            spot += np.uint64(BLOCK)
+        cuda.syncthreads()
+        if word < np.uint64(pending.shape[0]):
+            if marked[thread] != NONE:
+                pending[word] = np.uint32(marked[thread] & ~taken[thread])
+            if taken[thread] != NONE or active[word] != NONE:
+                active[word] = taken[thread]
         counted[thread], lined[thread], edged[thread], lowest[thread] = vertices, lines, edges, low
         half = BLOCK // 2
         while half > 0:
@@ -234,6 +244,8 @@ def make_select_ready(author: Author) -> DeviceKernel:
         pending, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):
         chunk_edges = sizes[1]
+        tally = cuda.local.array(TALLY, np.int64)
+        begin_tally(tally)
         word = np.uint64(global_thread())
         while word < np.uint64(pending.shape[0]):
             chosen = NONE
@@ -251,11 +263,12 @@ def make_select_ready(author: Author) -> DeviceKernel:
                 if here:
                     chosen = np.uint32(chosen | (left ^ rest))
                     if end > start:
-                        count_row(start, end, sizes, table, seen, THREE)
+                        count_row(start, end, sizes, table, seen, THREE, tally)
                 left = rest
             resend[word] = chosen
             if chosen != NONE:
                 pending[word] = np.uint32(pending[word] & ~chosen)
             word += np.uint64(all_threads())
+        give_tally(tally, table, THREE)
 
     return select_ready

@@ -333,8 +333,9 @@ class CudaKernels:
     ) -> None:  # fmt: skip
         """Demand of a push: see `DemandKernels`; table and chunks are the host's, blocks the device's."""
         counted = self._cleared(table, chunks)
+        words = state.active.words
         self._call(
-            "count_active", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            "count_active", blocks_for(-(-len(words) // demand_kernels.WORDS_EACH)), words, self.placed(index).arrays,
             np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
         )  # fmt: skip
         self._read(counted, (table, chunks))
@@ -362,9 +363,9 @@ class CudaKernels:
         counted = self._cleared(table, chunks)
         count = state.last - state.first
         self._call(
-            f"count_{function}", blocks_for(count), np.uint64(count), self.placed(index).arrays, state.arrays, scalars,
-            np.uint64(state.first), self._skipped(state, skip), tuple(np.int64(size) for size in sizes), *counted,
-            self._blocks(blocks),
+            f"count_{function}", blocks_for(-(-count // demand_kernels.VERTICES_EACH)), np.uint64(count),
+            self.placed(index).arrays, state.arrays, scalars, np.uint64(state.first), self._skipped(state, skip),
+            tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
         )  # fmt: skip
         self._read(counted, (table, chunks))
 

@@ -14,8 +14,10 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import (
     BIT,
     FIVE,
+    LOW,
     NONE,
     all_threads,
+    are_dense,
     degree_of,
     global_thread,
     lowest_bit,
@@ -157,13 +159,15 @@ def make_renew(author: Author) -> Any:
     return renew
 
 
-def make_renew_all(author: Author, ahead: bool) -> Any:
-    """Device function: as `make_renew`'s for an active vertex, and where `ahead` what it sends next."""
+def make_renew_all(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -> Any:
+    """Device function: as `make_renew`'s, and where `ahead` what the vertex sends next; changing: see `make_apply`."""
+    if changing is not None:
+        return make_renew_here(author, changing, ahead)
     renew, send = make_renew(author), author.calls["send"]
 
     @device
-    def renew_all(fields, scalars, incoming, identity, v, d, base, partial, sent):  # type: ignore[no-untyped-def]
-        active_next = renew(fields, scalars, incoming, identity, True, v, d, base, partial, ROW)
+    def renew_all(fields, scalars, incoming, identity, was_active, v, d, base, partial, sent):  # type: ignore[no-untyped-def]
+        active_next = renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, ROW)
         if ahead:
             sent[v - base] = send(fields, scalars, v, d, base)
         return active_next
@@ -175,17 +179,17 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
     """Device function: the same where all fields are numbers, on copies of the vertex's fields.
 
     A compiler keeps these in registers; reading a field that has just been written takes longer than all the rest
-    (Chebyshev's apply on an H200: 1.55 ms, where PageRank's, which does not, takes 0.48). changing: for every field,
-    whether `vertex` changes it.
+    (Chebyshev's apply on an H200: 1.55 ms, where PageRank's, which does not, takes 0.48).
     """
     count = range(len(changing))
-    lines = ["def renew_here(fields, scalars, incoming, identity, v, d, base, partial, sent):", "    at = v - base"]
+    names = "fields, scalars, incoming, identity, was_active, v, d, base, partial, sent"
+    lines = [f"def renew_here({names}):", "    at = v - base"]
     for i in count:
         lines += [f"    here{i} = cuda.local.array(1, fields[{i}].dtype)", f"    here{i}[0] = fields[{i}][at]"]
     lines += [
         f"    here = ({''.join(f'here{i}, ' for i in count)})",
         "    old = load(here, v, v)",
-        "    store(here, v, v, vertex(here, scalars, incoming[at], True, v, d, v))",
+        "    store(here, v, v, vertex(here, scalars, incoming[at], was_active, v, d, v))",
         "    incoming[at] = identity",
         *(f"    fields[{i}][at] = here{i}[0]" for i in count if changing[i]),
         *(["    accumulate(partial, row, here, old, scalars, v, d, v)"] if author.totals else []),
@@ -197,15 +201,58 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
     return device(namespace["renew_here"])
 
 
+def make_renew_marked(author: Author, changing: tuple[bool, ...] | None) -> Any:
+    """Device function: run `vertex` on the marked vertices of a block's words; all its threads call it."""
+    renew, uses_activity = make_renew_all(author, changing, False), author.uses_activity
+
+    @device
+    def renew_marked(piece, touched, active, following, index, fields, scalars, messages, base, mine):  # type: ignore[no-untyped-def]
+        marked = cuda.shared.array(BLOCK, np.uint32)
+        chosen = cuda.shared.array(BLOCK, np.uint32)
+        incoming, identity = messages
+        thread = np.uint64(cuda.threadIdx.x)
+        at = piece + thread
+        left = NONE
+        if at < np.uint64(touched.shape[0]):
+            left = touched[at]
+            if left != NONE:
+                touched[at] = NONE
+            if uses_activity:
+                left = np.uint32(left | active[at])
+        marked[thread], chosen[thread] = left, NONE
+        if are_dense(left):
+            spot = thread
+            while spot < np.uint64(32 * BLOCK):
+                word, bit = spot >> FIVE, np.uint32(BIT << np.uint32(spot & LOW))
+                if marked[word] & bit != NONE:
+                    v, was = (piece << FIVE) + spot + base, active[piece + word] & bit != NONE
+                    d = degree_of(index, v)
+                    if renew(fields, scalars, incoming, identity, was, v, d, base, mine, incoming):
+                        cuda.atomic.or_(chosen, word, bit)
+                spot += np.uint64(BLOCK)
+            cuda.syncthreads()
+        else:
+            while left != NONE:
+                bit = np.uint32(left & (~left + BIT))
+                v, was = ((at << FIVE) | lowest_bit(left)) + base, active[at] & bit != NONE
+                left = np.uint32(left ^ bit)
+                d = degree_of(index, v)
+                if renew(fields, scalars, incoming, identity, was, v, d, base, mine, incoming):
+                    chosen[thread] |= bit
+        if chosen[thread] != NONE:
+            following[at] = np.uint32(following[at] | chosen[thread])
+
+    return renew_marked
+
+
 def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -> DeviceKernel:
     """Kernel: run `vertex` where messages arrived (on all vertices if `whole`), as the host's `apply`.
 
-    changing: as in `make_renew_here`, None where a field is a vector. ahead: whether a whole one also does what `send`
-    would do next. shares float64[blocks, globals]: every block's share of the Globals.
+    changing: for every field whether `vertex` changes it, None where a field is a vector. ahead: whether a whole one
+    also does what `send` would do next. shares float64[blocks, globals]: every block's share of the Globals.
     """
-    renew, uses_activity, everywhere = make_renew(author), author.uses_activity, author.everywhere
-    tell = make_tell(author)
-    renew_all = make_renew_all(author, ahead) if changing is None else make_renew_here(author, changing, ahead)
+    renew_all, renew_marked = make_renew_all(author, changing, ahead), make_renew_marked(author, changing)
+    tell, everywhere = make_tell(author), author.everywhere
     starts, totals = starts_of(author), len(author.totals)
     columns = len(starts)
 
@@ -223,30 +270,17 @@ def make_apply(author: Author, changing: tuple[bool, ...] | None, ahead: bool) -
             while at < np.uint64(incoming.shape[0]):
                 v = at + base
                 d = degree_of(index, v)
-                active_next = renew_all(fields, scalars, incoming, identity, v, d, base, mine, sent)
+                active_next = renew_all(fields, scalars, incoming, identity, True, v, d, base, mine, sent)
                 if active_next and not everywhere:
                     mark(following, at)
                 at += step
         else:
-            while at < np.uint64(touched.shape[0]):
-                left = touched[at]
-                was = active[at]
-                if left != NONE:
-                    touched[at] = NONE
-                if uses_activity:
-                    left = np.uint32(left | was)
-                chosen = NONE
-                while left != NONE:
-                    v = ((at << FIVE) | lowest_bit(left)) + base
-                    rest_of = np.uint32(left & np.uint32(left - BIT))
-                    bit = np.uint32(left ^ rest_of)
-                    left = rest_of
-                    d = degree_of(index, v)
-                    if renew(fields, scalars, incoming, identity, was & bit != NONE, v, d, base, mine, ROW):
-                        chosen = np.uint32(chosen | bit)
-                if chosen != NONE:
-                    following[at] = np.uint32(following[at] | chosen)
-                at += step
+            piece = np.uint64(cuda.blockIdx.x) * np.uint64(BLOCK)
+            while piece < np.uint64(touched.shape[0]):
+                renew_marked(
+                    piece, touched, active, following, index, fields, scalars, (incoming, identity), base, mine
+                )
+                piece += np.uint64(cuda.gridDim.x) * np.uint64(BLOCK)
         tell(mine, room, shares)
 
     return apply
