@@ -92,7 +92,7 @@ def in_memory(runner: Runner, graph: Graph, stem: Path, sources: list[int]) -> N
             continue
         if algorithm == "sssp":
             gap = _best_delta(runner, gap, sources[0])
-        with Session(graph, **runner.choices.given) as session:
+        with Session(graph, **{"device": "cpu"} | runner.choices.given) as session:
             _compare_gap(runner, name, gap, algorithm, session, program, sources)
 
 
@@ -166,7 +166,8 @@ def _compare_disk(
     def once() -> Mapping[str, tuple[float, str]]:
         source, told = next(turn), {"load": (load(), "load")}
         chosen = ["--source", source] if algorithm == "bfs" else []
-        words = [*COMMAND, "run", program, path, *options, *chosen, "--host-memory", budget, "--direct-io"]
+        words = [*COMMAND, "run", program, path, *options, *chosen, "--device", "cpu"]
+        words += ["--host-memory", budget, "--direct-io"]
         ours, values = _penstock(words, told, answer=not notes)
         for system, peer in systems.items():
             other = peer.words(algorithm, source)
