@@ -27,7 +27,7 @@ LINES = np.uint64(1 << 14)
 """Of the modelled cache, direct-mapped: 1 MiB."""
 LINE_MESSAGES = np.uint64(3)
 """Messages of a line, as a shift: eight of 8 bytes."""
-GAIN = 0.75
+GAIN = 0.9
 """It pays where at most this part of the messages that were not in the cache are still not."""
 
 
