@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class OrientedRows:
-    """Rows from vertex `first` on: starts int64 (rows + 1,), targets (edges,) ascending in each row, arcs uint8."""
+    """Rows from vertex `first` on: starts int64 (rows + 1,), targets (edges,), arcs uint8.
+
+    In each row those with most neighbors come first, where these tie the largest id.
+    """
 
     def __init__(self, first: int, vertex_dtype: Any) -> None:
         self._vertex_dtype = vertex_dtype

@@ -99,6 +99,11 @@ class JitKernel:
         """Run it, and return what it returns."""
         return self._compiled(*arguments)
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is compiled, or loaded from the user's cache, in this process."""
+        return "_compiled" in vars(self)
+
     @functools.cached_property
     def _compiled(self) -> Any:
         return self._kept(self._function)
