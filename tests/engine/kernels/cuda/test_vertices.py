@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
-from penstock.engine.kernels.cuda import device_functions
+from penstock.engine.kernels.cuda import device_functions, vertices
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda import vertices
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
