@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE, atomic_and
+from penstock.engine.kernels.host.atomics import COMBINE, atomic_and, lowest_bit, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     ONE,
@@ -40,6 +40,8 @@ from penstock.engine.kernels.host.device_functions import (
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
+
+ALL = ~np.uint64(0)
 
 
 def make_relax(author: Author, weighted: bool) -> Any:
@@ -88,24 +90,53 @@ def make_push_list(author: Author, weighted: bool, key: str) -> Any:
     return push_list
 
 
+@inline
+def ask_for_rows(view, index, active, v, stop, low, base):  # type: ignore[no-untyped-def]
+    """Which of the rows [v, stop) of one word are marked; their first lines are on their way."""
+    at = v - base
+    marked = (active[at >> SIX] >> (at & LOW)) << (at & LOW)
+    over = np.uint64(64) - (stop - v) - (at & LOW)
+    marked = (marked << over) >> over
+    left = marked
+    while left != 0:
+        u = ((at & ~LOW) | lowest_bit(left)) + base
+        left &= left - ONE
+        prefetch(view.neighbors, np.uint64(min(max(row_start(index, u), low), view.e1 - np.int64(1)) - view.e0))
+    return marked
+
+
 def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`)."""
+    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`).
+
+    Marked rows are found a word of the bitmap at a time, and asked for while the rows of the word before are read.
+    """
     relax = make_relax(author, weighted)
 
     @loop_kernel(key, grain=1)
     def push_rows(first_step, end_step, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        base = vertices.base
         for number in range(first_step, end_step):
             low = view.e0 + number * block
             high = min(low + block, view.e1)
-            u = find_row(index, view.v0, view.v1, low)
-            start = row_start(index, u)
-            while start < high and u < view.v1:
-                end = row_start(index, u + ONE)
-                if whole or is_marked(active, u - vertices.base):
-                    relax(view, u, max(start, low), min(end, high), end - start, fields, scalars, vertices)
-                start = end
-                u += ONE
+            v = find_row(index, view.v0, view.v1, low)
+            end = find_row(index, v, view.v1, high - np.int64(1)) + ONE
+            word, last, ahead = (v - base) >> SIX, (end - ONE - base) >> SIX, np.uint64(0)
+            while word <= last + ONE:
+                left, ahead = ahead, np.uint64(0)
+                if word <= last:
+                    stop = min(end, ((word + ONE) << SIX) + base)
+                    if whole:
+                        ahead = (ALL >> (np.uint64(64) - (stop - v))) << ((v - base) & LOW)
+                    else:
+                        ahead = ask_for_rows(view, index, active, v, stop, low, base)
+                    v = stop
+                word += ONE
+                while left != 0:
+                    u = (((word - np.uint64(2)) << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    start, after = row_start(index, u), row_start(index, u + ONE)
+                    relax(view, u, max(start, low), min(after, high), after - start, fields, scalars, vertices)
 
     return push_rows
 
