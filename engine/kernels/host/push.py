@@ -42,6 +42,8 @@ from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 
 ALL = ~np.uint64(0)
+AHEAD = np.int64(8)  # edges: how long before its message a neighbor's place is asked for
+ROWS_AHEAD = 4  # listed rows, likewise
 
 
 def make_relax(author: Author, weighted: bool) -> Any:
@@ -54,7 +56,10 @@ def make_relax(author: Author, weighted: bool) -> Any:
     def relax(view, u, first, last, d, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         target, base = vertices.target, vertices.base
         message = vertices.sent[u - base] if has_send else vertices.sent[0]
+        ahead = last - view.e0 - AHEAD
         for e in range(first - view.e0, last - view.e0):
+            if e < ahead:
+                prefetch(target, np.uint64(view.neighbors[np.uint64(e + AHEAD)]) - base)
             v = np.uint64(view.neighbors[np.uint64(e)])
             if cond(fields, scalars, v, np.int64(0), base):
                 w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
@@ -79,6 +84,9 @@ def make_push_list(author: Author, weighted: bool, key: str) -> Any:
             high = min(low + block, work[last])
             i = find_part(work, np.int64(first), np.int64(last), low)
             while i < last and work[i] < high:
+                if i + ROWS_AHEAD < last:
+                    start = row_start(index, np.uint64(active[i + ROWS_AHEAD]))
+                    prefetch(view.neighbors, np.uint64(min(max(start, view.e0), view.e1 - np.int64(1)) - view.e0))
                 u = np.uint64(active[i])
                 start = row_start(index, u)
                 degree = work[i + 1] - work[i]
