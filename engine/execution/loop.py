@@ -25,13 +25,13 @@ from penstock.engine.resources.direction import Direction, Situation, can_choose
 from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
+from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
-from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.interface import Kernels, WholeRowKernels
+    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import State
@@ -67,6 +67,11 @@ class Worker:
         """The kernels, of a program on whole rows."""
         return cast("WholeRowKernels[Any]", self.kernels)
 
+    @property
+    def keeping_kernels(self) -> KeepingKernels[Any]:
+        """The kernels, where the state has room for unmatched rows."""
+        return cast("KeepingKernels[Any]", self.kernels)
+
 
 @dataclass
 class Loop:
@@ -81,8 +86,9 @@ class Loop:
     and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
     finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
 
-    settled: whether the states are those after `iteration` iterations. While the records of fused iterations are
-    yielded one by one, the states are already those after the last of them.
+    collected: where records of fused iterations go at once, but for the last, if nobody looks at each; else None.
+    settled: whether the states are those after the iterations whose records were yielded. While the records of fused
+    iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
     """
 
     program: Program
@@ -96,6 +102,7 @@ class Loop:
     finished: bool = False
     everything: bool = False
     met: int = 0
+    collected: list[IterationRecord] | None = None
     settled: bool = True
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
@@ -187,8 +194,11 @@ class Loop:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
-        here = len(self.workers) == 1 and not worker.against and stream.index is self.out
+        here = len(self.workers) == 1 and stream.index is self.out and not (worker.against and not kernels.both_ways)
         able = here and kernels.can_fuse(frontier)
+        against = worker.against.get("push")
+        if against is not None:
+            return able and stream.resident and against.resident
         return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))
 
     def _fuse(
@@ -199,46 +209,53 @@ class Loop:
         certain: which frontiers are pushed without asking `choose` (`certain_push`). selecting: when the selection of
         the first frontier began, which waits for earlier kernels.
         """
-        began, first = time.perf_counter(), self.iteration
+        began = time.perf_counter()
         worker, scalars = self.workers[0], self.scalars()
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
+        unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
-            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
+            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, unvisited, per_row
         )
-        done = FusedIterations([], self.limit)
+        done = FusedIterations(NO_FRONTIERS, self.limit)
         worker.kernels.use()
+        against, tasks = None, []
+        other = worker.against.get("push")
+        if other is not None:  # all its edges are in memory, and stay there
+            with other.views(worker.kernels, worker.state, frontier, scalars) as views:
+                against = [(view, other.index) for view in views][-1]
+            tasks = [(task, other.edge_bytes) for task in other.records]
         with stream.views(worker.kernels, worker.state, frontier, scalars) as views:
             for view in views:
-                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
+                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds, against)
                 view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
-        self.bucket.work += sum(edges for _, edges in done.frontiers[1:])
+        tasks = [*((task, stream.edge_bytes) for task in stream.records), *tasks]
+        frontiers = done.frontiers
+        if not len(frontiers):
+            return False
+        self.bucket.work += int(frontiers[1:, 1].sum())
         if done.limit != self.limit:
             self.bucket.forget()
             self.settled_below = self.limit
         self.limit = done.limit
-        seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
-        for at, (vertices, edges) in enumerate(done.frontiers):
-            record = IterationRecord(self.iteration, "push", vertices, edges, seconds, began=began + at * seconds)
-            if at == 0:
-                record.seconds, record.began = began + seconds - selecting, selecting
-            lines = vertices + edges * stream.edge_bytes // LINE_BYTES
-            record.tasks = [
-                TaskRecord(
-                    task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=seconds,
-                    bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0, hits=task.hits,
-                )
-                for task in stream.records
-            ]  # fmt: skip
-            self.unexplored -= edges
-            self.unvisited -= vertices
-            self.before = Frontier(vertices, edges)
-            self.iteration += 1
-            self.settled = self.iteration == first + len(done.frontiers)
-            yield record
-        return bool(done.frontiers)
+        vertices, edges = frontiers.sum(axis=0).tolist()
+        self.unexplored -= edges
+        self.unvisited -= vertices
+        self.before = Frontier(*frontiers[-1].tolist())
+        self.iteration += len(frontiers)
+        seconds = (time.perf_counter() - began) / len(frontiers)
+        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
+        *others, last = call.records()
+        if self.collected is not None:
+            self.collected += others
+        else:
+            self.settled = False
+            yield from others
+            self.settled = True
+        yield last
+        return True
 
     @property
     def can_settle(self) -> bool:
@@ -282,7 +299,10 @@ class Loop:
         return any(stream.linked for stream in self.workers[0].streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
-        streams = self.workers[0].streams
+        streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
+        kept = rows.used if rows is not None and rows.complete else None
+        on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
+        edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
         situation = Situation(
             self.graph.vertices,
             self.graph.edges,
@@ -291,14 +311,15 @@ class Loop:
             "pull" in streams,
             self.forced,
             self._linked,
-            self.unvisited,
-            all(stream.pipeline.device.reads_host for stream in streams.values()),
+            max(0, self.unvisited - edgeless),
+            on_cores,
             from_disk=any(stream.from_disk for stream in streams.values()),
+            kept=kept,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
         if situation.on_cores and situation.from_disk and can_choose(situation):
-            found = fetched_of(streams["push"], streams["pull"], frontier, self.unvisited)
+            found = fetched_of(streams["push"], streams["pull"], frontier, situation.unvisited, rows is not None)
             return replace(situation, fetched=found)
         return situation
 
@@ -327,6 +348,8 @@ class Loop:
             worker.kernels.use()
             record.filling.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
             worker.kernels.send(worker.state, frontier, self.out, scalars)
+            if direction == "pull" and self._pull_unmatched(worker, frontier, record, scalars):
+                continue
             self._walk_stream(worker, worker.streams[direction], frontier, scalars, rows)
             record.tasks.extend(worker.streams[direction].records)
             record.plan_seconds += worker.streams[direction].plan_seconds
@@ -335,6 +358,20 @@ class Loop:
                 self._walk_stream(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
                 record.tasks.extend(stream.records)
                 record.plan_seconds += stream.plan_seconds
+
+    def _pull_unmatched(
+        self, worker: Worker, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
+    ) -> bool:
+        """Pull along the rows that the last pull kept, if they are all that there are; whether they were."""
+        rows = worker.state.unmatched
+        if rows is None or not rows.complete:
+            return False
+        began = time.perf_counter()
+        worker.keeping_kernels.pull_unmatched(worker.state, self.out, scalars)
+        task = TaskRecord("resident", worker.streams["pull"].key, (), frontier.edges)
+        task.kernel_seconds = time.perf_counter() - began
+        record.tasks.append(task)
+        return True
 
     def _walk_stream(
         self,
@@ -353,6 +390,9 @@ class Loop:
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
         skip, behind = stream.skip, self._few_behind(stream, frontier)
+        kept = state.unmatched if stream.direction == "pull" else None
+        if kept is not None:
+            kept.begin()
         if rows is not None:
             with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
                 for view in arrivals:
@@ -373,6 +413,8 @@ class Loop:
                 if behind is not None:
                     view.record.predicted = None  # the guess was of what all rows have, not of this view
                     self._expected = view.record, behind.requests
+        if kept is not None:
+            kept.end()
 
     def _few_behind(self, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
         """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
