@@ -51,6 +51,7 @@ from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
 
 _log = logging.getLogger("penstock.engine.session")
@@ -164,7 +165,8 @@ class Session:
         RunError
             Reading the graph failed.
         """
-        steps = self.steps(program, checkpoints)
+        self._turns.check()
+        steps = self._in_turn(program, checkpoints, each=False)
         while True:
             try:
                 next(steps)
@@ -201,13 +203,18 @@ class Session:
             As in `run`.
         """
         self._turns.check()
-        return self._in_turn(program, checkpoints)
+        return self._in_turn(program, checkpoints, each=True)
 
-    def _in_turn(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
+    def _in_turn(
+        self, program: Program, checkpoints: Checkpoints | None, *, each: bool
+    ) -> Generator[IterationRecord, None, Result]:
+        """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            return (yield from self._formed(program, checkpoints))
+            return (yield from self._formed(program, checkpoints, each))
 
-    def _formed(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
+    def _formed(
+        self, program: Program, checkpoints: Checkpoints | None, each: bool
+    ) -> Generator[IterationRecord, None, Result]:
         with stage("state"):
             program = program.form(self.graph, self.config.mode)
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
@@ -218,13 +225,13 @@ class Session:
                     program = checkpoints.begin(program, self.graph, self.config)
                 self._make_room(self._planned)
             if has_phases(program):
-                return (yield from self._phases(program, checkpoints))
-            result, values = yield from self._steps(program, checkpoints)
+                return (yield from self._phases(program, checkpoints, each))
+            result, values = yield from self._steps(program, checkpoints, each)
             wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
             if wider is None:
                 return result
             del result, values
-            return (yield from self._formed(wider, checkpoints))
+            return (yield from self._formed(wider, checkpoints, each))
 
     def prepare(self, *programs: Program) -> None:
         """Import what programs need, and reserve memory for all: later ones find the edges that earlier ones read.
@@ -285,7 +292,9 @@ class Session:
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
         return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
-    def _phases(self, program: Program, checkpoints: Checkpoints | None) -> Generator[IterationRecord, None, Result]:
+    def _phases(
+        self, program: Program, checkpoints: Checkpoints | None, each: bool
+    ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
@@ -295,7 +304,7 @@ class Session:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
-                result, values = yield from self._steps(phase, checkpoints)
+                result, values = yield from self._steps(phase, checkpoints, each)
                 check_sufficed(phase, values)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
@@ -311,7 +320,7 @@ class Session:
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
     def _steps(
-        self, program: Program, checkpoints: Checkpoints | None
+        self, program: Program, checkpoints: Checkpoints | None, each: bool
     ) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
         if self._watch is not None:
             self._watch.begin(type(program).__name__)
@@ -326,7 +335,10 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
         steps = self._iterations(program, loop)
-        records = []
+        records: list[IterationRecord] = []
+        look = nan_check.FIRST_LOOK
+        if self._watch is None and checkpoints is None and not each:
+            loop.collected = records
         for record in steps if self.graph.vertices else ():
             records.append(record)
             if self._watch is not None:
@@ -334,7 +346,9 @@ class Session:
             if checkpoints is not None:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
-            nan_check.check_nan_now(program, first, len(records))
+            if len(records) >= look:
+                nan_check.check_nan_now(program, first, len(records))
+                look = 2 * len(records)
             yield record
         self._end_companions()
         if self._device is not None:
@@ -398,6 +412,9 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
+            if isinstance(state, State) and self._device is None:
+                state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
+                equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
                 if not program.early_exit:
@@ -465,7 +482,7 @@ class Session:
 
             return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
         if whole_rows:
-            from penstock.engine.kernels.host.launch_rows import HostRowKernels
+            from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
 
             return HostRowKernels
         from penstock.engine.kernels.host.launch import HostKernels
@@ -524,7 +541,7 @@ class Session:
         """Return what runs share, made anew if this run needs other directions, weights, or more state."""
         needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
-        if old is None or not old.needs.covers(needs, old.spare):
+        if old is None or old.mixed or not old.needs.covers(needs, old.spare):
             if program is not None:
                 self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)

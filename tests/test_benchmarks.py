@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
-from benchmarks import command, disk, graphs, history, jobs, measure
+from benchmarks import busy, command, disk, graphs, history, jobs, measure
 from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
-from benchmarks.runner import Choices, Runner, checkout, machine_name
+from benchmarks.runner import Choices, Runner, checkout, machine_name, penstock
 from penstock.engine import Graph
 from support.graph_files import Rows, write_rows
 from support.source_code import ROOT
@@ -173,6 +174,22 @@ def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:
         one = Runner(replace(choices, only=(name,), memory=("resident",)))
         measure.gpu(one)
         assert [name in figure.name for figure in one.figures] == [True], "--only asks for one figure"
+
+
+def test_programs_are_measured_beside_busy_processes(tmp_path) -> None:
+    """Alone and beside 1, 2 and 4, which have ended then."""
+    path = tmp_path / "small.h5"
+    penstock("generate", "rmat", "--scale", 8, "--undirected", "--output", path)
+    runner = Runner(Choices(repeats=1, graph=str(path), only=("memory bfs",)))
+    busy.busy(runner)
+    parts = [figure.name.removeprefix("small busy memory bfs ") for figure in runner.figures]
+    besides = [
+        part
+        for count in busy.BUSY
+        for part in (f"beside {count}", f"beside {count}, CPU", f"beside {count} / fair share")
+    ]
+    assert parts == ["alone", "alone, CPU", *besides]
+    assert not psutil.Process().children()
 
 
 def test_two_checkouts_take_turns(tmp_path) -> None:

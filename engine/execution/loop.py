@@ -25,9 +25,9 @@ from penstock.engine.resources.direction import Direction, Situation, can_choose
 from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
+from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
-from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ class Loop:
     and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
     finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
 
-    settled: whether the states are those after `iteration` iterations. While the records of fused iterations are
-    yielded one by one, the states are already those after the last of them.
+    collected: where records of fused iterations go at once, but for the last, if nobody looks at each; else None.
+    settled: whether the states are those after the iterations whose records were yielded. While the records of fused
+    iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
     """
 
     program: Program
@@ -96,6 +97,7 @@ class Loop:
     finished: bool = False
     everything: bool = False
     met: int = 0
+    collected: list[IterationRecord] | None = None
     settled: bool = True
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
@@ -187,8 +189,11 @@ class Loop:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
-        here = len(self.workers) == 1 and not worker.against and stream.index is self.out
+        here = len(self.workers) == 1 and stream.index is self.out and not (worker.against and not kernels.both_ways)
         able = here and kernels.can_fuse(frontier)
+        against = worker.against.get("push")
+        if against is not None:
+            return able and stream.resident and against.resident
         return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))
 
     def _fuse(
@@ -199,7 +204,7 @@ class Loop:
         certain: which frontiers are pushed without asking `choose` (`certain_push`). selecting: when the selection of
         the first frontier began, which waits for earlier kernels.
         """
-        began, first = time.perf_counter(), self.iteration
+        began = time.perf_counter()
         worker, scalars = self.workers[0], self.scalars()
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
@@ -208,37 +213,43 @@ class Loop:
         bounds = FusedLimits(
             left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
         )
-        done = FusedIterations([], self.limit)
+        done = FusedIterations(NO_FRONTIERS, self.limit)
         worker.kernels.use()
+        against, tasks = None, []
+        other = worker.against.get("push")
+        if other is not None:  # all its edges are in memory, and stay there
+            with other.views(worker.kernels, worker.state, frontier, scalars) as views:
+                against = [(view, other.index) for view in views][-1]
+            tasks = [(task, other.edge_bytes) for task in other.records]
         with stream.views(worker.kernels, worker.state, frontier, scalars) as views:
             for view in views:
-                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds)
+                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds, against)
                 view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
-        self.bucket.work += sum(edges for _, edges in done.frontiers[1:])
+        tasks = [*((task, stream.edge_bytes) for task in stream.records), *tasks]
+        frontiers = done.frontiers
+        if not len(frontiers):
+            return False
+        self.bucket.work += int(frontiers[1:, 1].sum())
         if done.limit != self.limit:
             self.bucket.forget()
             self.settled_below = self.limit
         self.limit = done.limit
-        seconds = (time.perf_counter() - began) / max(1, len(done.frontiers))
-        for at, (vertices, edges) in enumerate(done.frontiers):
-            record = IterationRecord(self.iteration, "push", vertices, edges, seconds, began=began + at * seconds)
-            if at == 0:
-                record.seconds, record.began = began + seconds - selecting, selecting
-            lines = vertices + edges * stream.edge_bytes // LINE_BYTES
-            record.tasks = [
-                TaskRecord(
-                    task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=seconds,
-                    bytes_link=lines * LINE_BYTES if task.route == "zero-copy" else 0, hits=task.hits,
-                )
-                for task in stream.records
-            ]  # fmt: skip
-            self.unexplored -= edges
-            self.unvisited -= vertices
-            self.before = Frontier(vertices, edges)
-            self.iteration += 1
-            self.settled = self.iteration == first + len(done.frontiers)
-            yield record
-        return bool(done.frontiers)
+        vertices, edges = frontiers.sum(axis=0).tolist()
+        self.unexplored -= edges
+        self.unvisited -= vertices
+        self.before = Frontier(*frontiers[-1].tolist())
+        self.iteration += len(frontiers)
+        seconds = (time.perf_counter() - began) / len(frontiers)
+        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
+        *others, last = call.records()
+        if self.collected is not None:
+            self.collected += others
+        else:
+            self.settled = False
+            yield from others
+            self.settled = True
+        yield last
+        return True
 
     @property
     def can_settle(self) -> bool:

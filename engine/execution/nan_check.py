@@ -1,8 +1,8 @@
 """Owns the question whether a program's values are numbers: a NaN is refused rather than answered, or waited for.
 
 NaN differs from itself, so a vertex that holds one changes for ever and a run without a limit would never end: values
-are looked at now and then while a run goes on, in the iterations 64, 128, 256 …, and at its end. Refuses nothing where
-a program itself fills a field with NaN.
+are looked at after 64 iterations, each time that they are twice as many as at the last look, and at the end. Refuses
+nothing where a program itself fills a field with NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.state import State
 
-FIRST_LOOK = 64
+FIRST_LOOK = 64  # iterations
 STEP = 1 << 20  # values looked at together
 
 
@@ -35,11 +35,10 @@ def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int
 
 
 def check_nan_now(program: Program, state: State | DeviceState, iterations: int) -> None:
-    """As `check_numbers`, if it is time to; values leave a device only if there is something to tell of them."""
-    if iterations >= FIRST_LOOK and iterations & (iterations - 1) == 0:
-        found = [name for name in _suspects(program, state.fields) if state.has_nan(name)]
-        if found:
-            check_nan(program, {name: state.host_fields()[name] for name in found}, iterations)
+    """As `check_nan`, while a run goes on; values leave a device only if there is something to tell of them."""
+    found = [name for name in _suspects(program, state.fields) if state.has_nan(name)]
+    if found:
+        check_nan(program, {name: state.host_fields()[name] for name in found}, iterations)
 
 
 def _suspects(program: Program, fields: dict[str, Any]) -> list[str]:

@@ -167,14 +167,20 @@ class FusedKernels(Protocol[S]):
 
     over_links: bool
     """Whether `fused_iterations` may read edges over a link."""
+    both_ways: bool
+    """Whether `fused_iterations` may be given a second adjacency."""
 
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
 
     def fused_iterations(
-        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, bounds: FusedLimits
-    ) -> FusedIterations:
-        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
+        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, bounds: FusedLimits,
+        against: tuple[View, Index] | None = None,
+    ) -> FusedIterations:  # fmt: skip
+        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call.
+
+        against: a second adjacency, along which the frontier's messages go too.
+        """
 
 
 class UnionFindKernels(Protocol[S]):

@@ -6,6 +6,14 @@ Owns the two values that the loop and the kernels exchange. Decides nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NO_FRONTIERS = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +41,10 @@ class FusedLimits:
 
 @dataclass(frozen=True, slots=True)
 class FusedIterations:
-    """The result: (vertices, edges) of every iteration's frontier; the limit at its end.
+    """The result: int64[iterations, 2], vertices and edges of every frontier; the limit at its end.
 
     The vertices to go on with are pending; if there was no iteration, nothing has changed.
     """
 
-    frontiers: list[tuple[int, int]]
+    frontiers: NDArray[np.int64]
     limit: float

@@ -1,7 +1,7 @@
 """Rows kept in memory for intersection: of some neighboring vertices the edges that belong to them.
 
 Owns the arrays: on the host they grow, on a device they are as long as they can become from the start. See
-`kernels/host/triangles.py` for which edges those are.
+`kernels/host/whole_rows/triangles.py` for which edges those are.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.format.index import Index
 
 SPAN = 4096
@@ -35,6 +36,7 @@ DENSE = 32  # at most so many bits for each position: they are packed rather tha
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 22  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
+FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
 
 @dataclass
@@ -89,6 +91,7 @@ class State:
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
     identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    groups: where messages of sweeps are, if they may be put together.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class State:
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
+        self.groups: GroupedSources | None = None
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending
@@ -134,6 +138,11 @@ class State:
     def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower bounds of priorities, by word and by span of `pending` (`kernels/host/fused.py`), made at first use."""
         return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
+
+    @cached_property
+    def lists(self) -> NDArray[Any]:
+        """Two frontiers as lists, for fused iterations on the cores (`kernels/host/fused.py`), made at first use."""
+        return np.empty(2 * min(FUSED_LIST, self.last - self.first), dtype=self.vertices.dtype)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -255,5 +264,6 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     if author_function(program, "priority") is not None:
         total += bitmap  # `State.lows`
     listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
+    listed += 2 * min(FUSED_LIST, vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)

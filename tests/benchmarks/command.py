@@ -23,6 +23,7 @@ SUITES = {
     "jobs": ("jobs", "whole jobs from command to prompt, by stage, with a cold page cache"),
     "peers": ("peers.suite", "beside GAP in memory, beside ACGraph, Blaze and GridGraph from disk"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
+    "busy": ("busy", "programs on the cores beside 1, 2 and 4 busy processes, against the fair share of the machine"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
 PEERS = ("gap", "acgraph", "blaze", "gridgraph")
@@ -76,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--scale",
         type=int,
-        help="2^SCALE vertices (cpu 20, phases 24, jobs, peers 22, others 25; jobs on a GPU 28)",
+        help="2^SCALE vertices (cpu, busy 20, phases 24, jobs, peers 22, others 25; jobs on a GPU 28)",
     )
     add("--side", type=int, default=1500, help="vertices of a grid's side (1500)")
     add("--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains it; repeatable")
@@ -86,8 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--hubs", action="store_true", help="renumber the R-MAT of the GPU by falling degree")
     add("--delta", action="append", default=[], type=float, help="gpu: SSSP with this bucket too; repeatable")
     add("--blocks", action="append", default=[], type=int, help="phases: blocks of a multiprocessor; repeatable")
-    add("--share", type=float, default=0.25, help="disk: share of the edges that host memory holds (0.25)")
-    add("--graph", help="disk, jobs, peers: a graph file instead of R-MAT; jobs: made there if there is none")
+    add("--share", type=float, default=0.25, help="disk, busy: share of the edges that host memory holds (0.25)")
+    add("--graph", help="busy, disk, jobs, peers: a graph file instead of R-MAT; jobs: made there if there is none")
     add("--device", default="cpu", help="jobs: where programs compute (cpu)")
     add("--peer", action="append", default=[], metavar="NAME=FOLDER", help="peers: a program that is built there")
     add("--busy", type=int, default=0, help="peers: so many busy loops beside it (0)")

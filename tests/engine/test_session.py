@@ -6,6 +6,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -190,6 +191,25 @@ def test_threads_that_share_a_session_take_turns(graph: Graph) -> None:
         assert all(done.result().fields["level"].tolist() == right[0] for done in levels)
         assert all(done.result().fields["component"].tolist() == right[1] for done in components)
     assert (threading.active_count(), len(open_files(graph.files[0]))) == (before, handles)
+
+
+def test_sessions_of_several_threads_run_at_once(graph: Graph) -> None:
+    """Each with its own number of threads, in memory and from disk; none waits for another, nor changes its number."""
+    before = threading.active_count()
+    right = run(BFS(source=0), graph).fields["level"].tolist(), run(SSSP(source=0), graph).fields["distance"].tolist()
+    options: list[dict[str, Any]] = [{"threads": 1}, {"threads": 2}, {"host_memory": "64MiB", "threads": 2}, {}]
+    ready = threading.Barrier(len(options))
+
+    def work(mine: dict[str, Any]) -> bool:
+        with Session(Graph.open(graph.path), device="cpu", **mine) as session:
+            ready.wait()
+            levels = [session.run(BFS(source=0)).fields["level"].tolist() for _ in range(5)]
+            distances = [session.run(SSSP(source=0)).fields["distance"].tolist() for _ in range(5)]
+        return all(each == right[0] for each in levels) and all(each == right[1] for each in distances)
+
+    with ThreadPoolExecutor(len(options)) as pool:
+        assert all(pool.map(work, options))
+    assert threading.active_count() == before
 
 
 def test_a_run_in_the_middle_of_another_is_refused(graph: Graph) -> None:

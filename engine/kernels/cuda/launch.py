@@ -76,10 +76,11 @@ class CudaKernels:
     """Compiled kernels for one program, vertex type and kind of weights, on one device.
 
     indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
-    over_links: whether `fused_iterations` may read edges over a link.
+    over_links: whether `fused_iterations` may read edges over a link. both_ways: whether it may push along two
+    adjacencies.
     """
 
-    over_links = True
+    over_links, both_ways = True, False
 
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, DeviceIndex]
@@ -232,6 +233,7 @@ class CudaKernels:
         index: Index,
         scalars: tuple[Any, ...],
         bounds: FusedLimits,
+        against: tuple[View, Index] | None = None,
     ) -> FusedIterations:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
         apart, (readback, readback_here, limit, limit_here) = state.incoming is not None, self._fused_readback()
@@ -253,10 +255,8 @@ class CudaKernels:
             scalars, (state.identity, self._shares()), (readback_here, limit_here),
         )  # fmt: skip
         self.device.finish()
-        done = readback[1 : 1 + 2 * int(readback[0])].reshape(-1, 2).tolist()
-        return FusedIterations(
-            [(vertices, edges) for vertices, edges in done], max(limit[0], np.nextafter(limit[1], np.inf))
-        )
+        done = np.array(readback[1 : 1 + 2 * int(readback[0])], dtype=np.int64).reshape(-1, 2)
+        return FusedIterations(done, max(limit[0], np.nextafter(limit[1], np.inf)))
 
     def pull(
         self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],

@@ -1,19 +1,22 @@
 """Many iterations in one call, on one core: for small frontiers of programs whose edges all lie in memory.
 
-A frontier of a few hundred edges costs a core some microseconds, and the Python between two kernels seventy; roads and
-grids have thousands of such frontiers. Here one call stays, and does in the same order what the loop and the kernels of
-`launch.py` would do, one iteration after another: the same records, and sums to the bit as one thread adds them up.
-Nobody else is at work meanwhile, so that nothing is atomic.
+A frontier of a hundred edges costs a core a microsecond, and the Python between two kernels seventy; roads and
+grids have thousands of such frontiers. Here one call stays, and does what the loop and the kernels of `launch.py` would
+do, one iteration after another. No other thread is at work meanwhile, so that nothing is atomic.
 
-    list (ascending) -> send() -> edges; who gets a message is touched, or pending where updates are seen at once
-      -> vertex() of touched vertices; those active next are pending
-      -> vertices that are pending and due move from the bitmap to the list; none due: the limit moves, as in `Loop`
+    list -> send() -> edges; who gets a message is noted in the other list, once
+      -> vertex() of those; who is active next stays in that list, or waits if not due
+      -> none due: the limit moves, as in `Loop`, and who is due by then is taken from those that wait
 
-Programs with a priority may have many pending vertices that are not due for long, so every word of the bitmap, and
-every span of 64 words, has a lower bound of its vertices' priorities: what cannot be due is passed over. That is the
-far pile of Davidson et al. (IPDPS 2014), kept in place. Ends before a frontier that the loop might not push, or that is
-worth several threads; vertices taken for it are pending again. Refuses (`fits`) programs that need the host
-between two iterations, or whose priorities change with more than the vertex's own values.
+Frontiers are lists, not bitmaps: to find a hundred vertices in words of 64 costs more than their
+edges. What an edge leads to is brought into the cache some vertices before (`prefetch_targets`).
+The lists are in the order in which vertices were reached, which no integer result depends on. Where messages are floats
+that are added up they are in ascending order, so that sums are those of one thread of the loop, to the bit. Frontiers
+are those of the loop, unless updates are seen at once: then what one vertex sees depends on who was before it.
+
+Ends before a frontier that the loop might not push, or that is worth several threads; vertices taken for it are pending
+again. Refuses (`fits`) programs that need the host between two iterations, or whose priorities change with more than
+the vertex's own values.
 """
 
 from __future__ import annotations
@@ -22,8 +25,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
-from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of, is_marked, row_start
+from penstock.engine.kernels.host.atomics import COMBINE_ALONE, prefetch
+from penstock.engine.kernels.host.device_functions import (
+    LOW,
+    NONE,
+    ONE,
+    SIX,
+    degree_of,
+    is_marked,
+    mark_listed,
+    put,
+    row_start,
+    take_marked,
+    unmark_listed,
+)
+from penstock.engine.kernels.host.frontier import make_is_due, make_take_due
 from penstock.engine.kernels.host.jit import JitKernel, compile_vertex, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
@@ -32,12 +48,13 @@ from penstock.engine.program.program import Program, arguments, author_function
 if TYPE_CHECKING:
     from penstock.engine.state.fused_limits import FusedLimits
 
-MOST_ITERATIONS = 1024
+MOST_ITERATIONS = 2048
 MOST_EDGES = 1 << 14
-"""Of a frontier, and as many vertices: what one thread walks sooner than several wake up."""
+"""Of a frontier, and as many vertices: what one thread walks sooner than several wake up (`state.FUSED_LIST`)."""
+AHEAD = np.uint64(8)
+"""So many vertices before a vertex's turn its edges are looked up."""
 PATIENCE = 32
-"""So many small frontiers a program has had before: to compile or to load a kernel for a few more does not pay."""
-NONE = np.uint64(0)
+"""So many small frontiers a program has had before a kernel is compiled or loaded: for a few more it does not pay."""
 
 
 def fits(program: Program, author: Author) -> bool:
@@ -51,6 +68,11 @@ def fits(program: Program, author: Author) -> bool:
     )
 
 
+def in_order(author: Author) -> bool:
+    """Whether results depend on the order of a frontier: sums of floats do."""
+    return author.combine == "sum" and author.message.kind == "f"
+
+
 def make_ahead(author: Author) -> Callable[..., Any]:
     """Inlined: the scalars some iterations later, below another limit."""
     later = {"iteration": "scalars[{0}] + count", "due": "limit"}
@@ -61,223 +83,222 @@ def make_ahead(author: Author) -> Callable[..., Any]:
     return inline(namespace["ahead"])
 
 
-@inline
-def put(words, summary, v):  # type: ignore[no-untyped-def]
-    """Set the bit of `v` (uint64, less base)."""
-    word = v >> SIX
-    words[word] |= ONE << (v & LOW)
-    summary[word >> SIX] |= ONE << (word & LOW)
+def make_note(author: Author) -> Any:
+    """Inlined: append a vertex to a list unless it is marked, and mark it; returns the length of the list.
 
-
-def make_wait(author: Author) -> Any:
-    """Inlined: make a vertex pending, and keep the lower bounds of its word and of its span."""
-    priority, has_priority = author.calls["priority"], author.has_priority
+    In order: it is only marked, for `take_marked`. offsets: of the index, whose entry is read soon.
+    """
+    ordered = in_order(author)
 
     @inline
-    def wait(index, marks, v, fields, scalars, base):  # type: ignore[no-untyped-def]
-        pending, summary, word_lows, span_lows = marks
+    def note(words, summary, v, base, lists, listed, number, offsets):  # type: ignore[no-untyped-def]
         at = v - base
-        if has_priority:
-            d = degree_of(index, v)
-            p = np.float64(priority(fields, scalars, v, d, base))
-            if np.isnan(p):
-                p = np.float64(-np.inf)
-            word, over = at >> SIX, at >> (SIX + SIX)
-            if pending[word] == NONE or p < word_lows[word]:
-                word_lows[word] = p
-            if summary[over] == NONE or p < span_lows[over]:
-                span_lows[over] = p
-        put(pending, summary, at)
+        if ordered:
+            put(words, summary, at)
+            return number
+        word, bit = at >> SIX, ONE << (at & LOW)
+        if words[word] & bit == NONE:
+            words[word] |= bit
+            lists[listed + number] = v
+            number += ONE
+            prefetch(offsets, v)
+        return number
 
-    return wait
+    return note
+
+
+@inline
+def prefetch_targets(view, index, u, target, field, base):  # type: ignore[no-untyped-def]
+    """Begin to read what two neighbors of `u` have: whether they take a message is a branch that waits for it."""
+    if view.e1 == view.e0:
+        return
+    last = np.uint64(view.e1 - view.e0) - ONE
+    first = np.uint64(row_start(index, u) - view.e0)
+    for e in (min(first, last), min(first + ONE, last)):
+        at = np.uint64(view.neighbors[e]) - base
+        prefetch(target, at)
+        prefetch(field, at)
+
+
+def make_survey(both: bool) -> Any:
+    """Inlined: how many edges listed vertices have, along `index` and in all; begins to read them."""
+
+    @inline
+    def survey(view, index, other, other_index, lists, listed, number):  # type: ignore[no-untyped-def]
+        edges, more = np.int64(0), np.int64(0)
+        for i in range(listed, listed + number):
+            u = np.uint64(lists[i])
+            edges += degree_of(index, u)
+            prefetch(view.neighbors, np.uint64(row_start(index, u) - view.e0))
+            if both:
+                more += degree_of(other_index, u)
+                prefetch(other.neighbors, np.uint64(row_start(other_index, u) - other.e0))
+        return edges, edges + more
+
+    return survey
+
+
+def make_send_all(author: Author) -> Any:
+    """Inlined: what the listed vertices send."""
+    send = author.calls["send"]
+
+    @inline
+    def send_all(index, lists, listed, number, fields, scalars, arrays):  # type: ignore[no-untyped-def]
+        for i in range(listed, listed + number):
+            u = np.uint64(lists[i])
+            arrays.sent[u - arrays.base] = send(fields, scalars, u, degree_of(index, u), arrays.base)
+
+    return send_all
 
 
 def make_push(author: Author, weighted: bool, apart: bool) -> Any:
-    """Inlined: what the listed vertices send, and their edges, in ascending order."""
-    edge, cond, send = author.calls["edge"], author.calls["cond"], author.calls["send"]
-    combine, has_send, wait = COMBINE_ALONE[author.combine], author.has_send, make_wait(author)
+    """Inlined: messages along the listed vertices' rows of one adjacency; returns how many are in the other list now.
+
+    Apart: those are who has a message, marked in `arrays.touched`; else who is active next and due, marked in `active`
+    meanwhile. here, there: where the lists begin. out: the index that priorities know.
+    """
+    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    combine, note, is_due = COMBINE_ALONE[author.combine], make_note(author), make_is_due(author)
 
     @inline
-    def push(view, index, listed, number, marks, fields, scalars, arrays):  # type: ignore[no-untyped-def]
+    def push(  # type: ignore[no-untyped-def]
+        view, index, lists, here, there, number, found, out, marks, limit, active, fields, scalars, arrays
+    ):
         sent, target, base = arrays.sent, arrays.target, arrays.base
-        vertices, work = listed
-        if has_send:
-            for i in range(number):
-                u = np.uint64(vertices[i])
-                sent[u - base] = send(fields, scalars, u, work[i + 1] - work[i], base)
-        for i in range(number):
-            u = np.uint64(vertices[i])
-            d = work[i + 1] - work[i]
+        marked, summary = (arrays.touched, arrays.summary) if apart else active
+        end = here + number - ONE
+        for i in range(here, here + number):
+            u = np.uint64(lists[i])
+            first, last = row_start(index, u), row_start(index, u + ONE)
+            d = last - first
+            prefetch_targets(view, index, np.uint64(lists[min(i + AHEAD, end)]), target, fields[0], base)
             message = sent[u - base] if has_send else sent[0]
-            first = row_start(index, u) - view.e0
-            for e in range(first, first + d):
+            for e in range(first - view.e0, last - view.e0):
                 v = np.uint64(view.neighbors[np.uint64(e)])
                 if cond(fields, scalars, v, np.int64(0), base):
                     w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
                     value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
-                    if combine(target, v - base, value):
-                        if apart:
-                            put(arrays.touched, arrays.summary, v - base)
-                        else:
-                            wait(index, marks, v, fields, scalars, base)
+                    if combine(target, v - base, value) and (
+                        apart or is_due(out, marks, limit, v, fields, scalars, base)
+                    ):
+                        found = note(marked, summary, v, base, lists, there, found, index[1])
+        return found
 
     return push
 
 
 def make_renew(author: Author) -> Any:
-    """Inlined: `vertex` for every touched vertex, as `vertices.make_apply`; those active next are pending."""
+    """Inlined: `vertex` for every listed vertex, as `vertices.make_apply`; who is active next and due stays listed."""
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
-    is_next, has_priority = author.calls["active"], author.has_priority
-    uses_activity, wait = author.uses_activity, make_wait(author)
+    is_next, has_priority, is_due = author.calls["active"], author.has_priority, make_is_due(author)
+    uses_activity = author.uses_activity
 
     @compile_vertex(author)
-    def renew(index, marks, active, fields, scalars, identity, arrays):  # type: ignore[no-untyped-def]
-        incoming, touched, summary, base = arrays.target, arrays.touched, arrays.summary, arrays.base
-        for over in range(summary.shape[0]):
-            upper = summary[over]
-            summary[over] = NONE
-            if uses_activity:
-                upper |= active[1][over]
-                active[1][over] = NONE
-            while upper != NONE:
-                word = (np.uint64(over) << SIX) | lowest_bit(upper)
-                upper &= upper - ONE
-                was_active = active[0][word]
-                left = touched[word]
-                touched[word] = NONE
-                if uses_activity:
-                    left |= was_active
-                    active[0][word] = NONE
-                while left != NONE:
-                    bit = left & (~left + ONE)
-                    at = (word << SIX) | lowest_bit(left)
-                    left &= left - ONE
-                    v = at + base
-                    d = degree_of(index, v)
-                    old = load(fields, v, base)
-                    new = vertex(fields, scalars, incoming[at], was_active & bit != NONE, v, d, base)
-                    store(fields, v, base, new)
-                    incoming[at] = identity
-                    active_next = is_next(fields, old, scalars, v, d, base)
-                    if active_next or (has_priority and is_marked(marks[0], at)):
-                        wait(index, marks, v, fields, scalars, base)
+    def renew(index, lists, there, number, marks, limit, active, fields, scalars, identity, arrays):  # type: ignore[no-untyped-def]
+        incoming, base = arrays.target, arrays.base
+        kept = there
+        for i in range(there, there + number):
+            v = np.uint64(lists[i])
+            at = v - base
+            d = degree_of(index, v)
+            old = load(fields, v, base)
+            was_active = uses_activity and is_marked(active, at)
+            store(fields, v, base, vertex(fields, scalars, incoming[at], was_active, v, d, base))
+            incoming[at] = identity
+            if (is_next(fields, old, scalars, v, d, base) or (has_priority and is_marked(marks[0], at))) and is_due(
+                index, marks, limit, v, fields, scalars, base
+            ):
+                lists[kept] = v
+                kept += ONE
+        return kept - there
 
     return renew
 
 
-def make_select_due(author: Author) -> Any:
-    """Inlined: move vertices that are pending and due from the bitmap to the list, ascending, while it has room.
-
-    fresh: nothing is known of the bounds yet. Returns how many, and the lowest bound of the rest.
-    """
-    priority, has_priority = author.calls["priority"], author.has_priority
-
-    @inline
-    def select_due(index, marks, fresh, limit, listed, room, fields, scalars, base):  # type: ignore[no-untyped-def]
-        pending, summary, word_lows, span_lows = marks
-        vertices, work = listed
-        number, edges, rest = np.int64(0), np.int64(0), np.inf
-        for over in range(summary.shape[0]):
-            upper = summary[over]
-            if upper == NONE:
-                continue
-            if has_priority and not fresh and span_lows[over] >= limit:
-                rest = min(rest, span_lows[over])
-                continue
-            kept, span_low = upper, np.inf
-            while upper != NONE:
-                bit = upper & (~upper + ONE)
-                word = (np.uint64(over) << SIX) | lowest_bit(upper)
-                upper &= upper - ONE
-                if has_priority and not fresh and word_lows[word] >= limit:
-                    span_low = min(span_low, word_lows[word])
-                    continue
-                left, stays, low = pending[word], NONE, np.inf
-                while left != NONE:
-                    one = left & (~left + ONE)
-                    v = ((word << SIX) | lowest_bit(left)) + base
-                    left &= left - ONE
-                    d = degree_of(index, v)
-                    if has_priority:
-                        p = np.float64(priority(fields, scalars, v, d, base))
-                        if p >= limit:
-                            stays |= one
-                            low = min(low, p)
-                            continue
-                    if number == room:
-                        stays |= one
-                        continue
-                    vertices[number] = v
-                    work[number] = edges
-                    number += 1
-                    edges += d
-                pending[word] = stays
-                if stays == NONE:
-                    kept &= ~bit
-                if has_priority:
-                    word_lows[word] = low
-                    span_low = min(span_low, low)
-            summary[over] = kept
-            if has_priority:
-                span_lows[over] = span_low
-                rest = min(rest, span_low)
-        work[number] = edges
-        return number, rest
-
-    return select_due
-
-
-def make_fused_iterations(author: Author, weighted: bool, apart: bool, key: str) -> JitKernel:
+def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: bool, key: str) -> JitKernel:
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `State.accumulate_apart`.
 
-    listed: (vertices, work) of the first frontier, `number` of them, which is run whatever its size; then of those that
-    follow. bounds (see `fused_limits.py`): int64 (iterations, edges, alpha, unexplored, before, unvisited) and float64
-    (limit, bucket, per_row). marks: words and summary of who is pending, room for the bounds of their priorities
-    (float64, one a word and one a span). active: words and summary. arrays: VertexArrays. readback:
-    int64[iterations, 2], vertices and edges of every iteration. Returns how many, and the limit.
-    """
-    push, renew, select_due = make_push(author, weighted, apart), make_renew(author), make_select_due(author)
-    ahead = make_ahead(author)
-    uses_activity = author.uses_activity
+    both: messages go along the rows of two adjacencies, `against` too; else that is what nothing reads. No iteration is
+    run where the first frontier has too many edges in both.
 
-    @kernel(f"{key}{apart}")
+    lists: `State.lists`; the first frontier is the first `count` of `begun`, and is run whatever its size. bounds
+    (see `fused_limits.py`): int64 (iterations, edges, alpha, unexplored, before, unvisited) and float64 (limit, bucket,
+    per_row). marks: words and summary of who is pending, room for the bounds of their priorities (float64, one a word
+    and one a span). active: words and summary. arrays: VertexArrays. readback: int64[iterations, 2], vertices and edges
+    of every iteration. Returns how many, and the limit.
+    """
+    push, renew, take_due = make_push(author, weighted, apart), make_renew(author), make_take_due(author)
+    ahead, has_priority, ordered = make_ahead(author), author.has_priority, in_order(author)
+    uses_activity, has_send, send_all = apart and author.uses_activity, author.has_send, make_send_all(author)
+    note, survey = make_note(author), make_survey(both)
+
+    @kernel(f"{key}{apart}{both}")
     def fused_iterations(  # type: ignore[no-untyped-def]
-        view, index, listed, number, bounds, marks, active, fields, scalars, identity, arrays, readback
+        view, index, against, begun, count, lists, bounds, marks, active, fields, scalars, identity, arrays, readback
     ):
         view, arrays = EdgeView(*view), VertexArrays(*arrays)
+        other, other_index = EdgeView(*against[0]), against[1]
         most, most_edges, alpha, unexplored, before, unvisited = bounds[0]
         limit, bucket, per_row = bounds[1]
-        vertices, work = listed
-        room = max(1, min(vertices.shape[0], most_edges))
-        done = 0
-        going = fresh = True
+        base = arrays.base
+        here, there, room = (
+            NONE,
+            np.uint64(lists.shape[0] >> 1),
+            np.uint64(max(1, min(lists.shape[0] >> 1, most_edges))),
+        )
+        number, done, going, fresh = np.uint64(count), 0, True, True
+        lists[: np.int64(number)] = begun[: np.int64(number)]
+        edges, reach = survey(view, index, other, other_index, lists, here, number)
+        if both and reach > most_edges:
+            return done, limit
+        if not uses_activity:
+            unmark_listed(active[0], lists, here, number, base)
         while going:
             now = ahead(scalars, done, limit)
-            if number > 0:
-                if uses_activity and done > 0:
-                    for i in range(number):
-                        put(active[0], active[1], np.uint64(vertices[i]) - arrays.base)
-                push(view, index, listed, number, marks, fields, now, arrays)
-                if apart:
-                    renew(index, marks, active, fields, now, identity, arrays)
-                readback[done, 0], readback[done, 1] = number, work[number]
-                unexplored -= work[number]
-                unvisited -= number
-                before = number
-                done += 1
-            number, rest = select_due(index, marks, fresh, limit, listed, room, fields, now, arrays.base)
-            fresh = False
-            if number > 0:
-                edges = work[number]
-                grown = alpha > 0 and number > before and edges > unexplored // alpha
-                pulled = per_row > 0.0 and edges > per_row * unvisited
-                going = not (number == room or done == most or edges > most_edges or grown or pulled)
+            if uses_activity and done > 0:
+                mark_listed(active[0], lists, here, number, base)
+            if has_send:
+                send_all(index, lists, here, number, fields, now, arrays)
+            found = NONE
+            found = push(
+                view, index, lists, here, there, number, found, index, marks, limit, active, fields, now, arrays
+            )
+            if both:
+                found = push(
+                    other, other_index, lists, here, there, number, found, index, marks, limit, active, fields, now,
+                    arrays,
+                )  # fmt: skip
+            marked, summary = (arrays.touched, arrays.summary) if apart else active
+            if uses_activity:
+                for i in range(here, here + number):
+                    found = note(marked, summary, np.uint64(lists[i]), base, lists, there, found, index[1])
+            if ordered:
+                found = take_marked(marked, summary, lists, there, base)
             else:
-                going = rest < np.inf and bucket > 0.0
-                if going:
-                    limit = max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
-        for i in range(number):
-            put(marks[0], marks[1], np.uint64(vertices[i]) - arrays.base)
+                unmark_listed(marked, lists, there, found, base)
+            if apart:
+                found = renew(index, lists, there, found, marks, limit, active[0], fields, now, identity, arrays)
+            if uses_activity:
+                unmark_listed(active[0], lists, here, number, base)
+            readback[done, 0], readback[done, 1] = number, edges
+            unexplored -= edges
+            unvisited -= np.int64(number)
+            before = np.int64(number)
+            done += 1
+            here, there, number = there, here, found
+            while has_priority and number == NONE and going:
+                number, rest = take_due(index, marks, fresh, limit, lists, here, room, fields, now, base)
+                fresh = False
+                if number == NONE:
+                    going = rest < np.inf and bucket > 0.0
+                    if going:
+                        limit = max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
+            edges, reach = survey(view, index, other, other_index, lists, here, number)
+            grown = alpha > 0 and np.int64(number) > before and edges > unexplored // alpha
+            pulled = per_row > 0.0 and edges > per_row * unvisited
+            going = not (number == NONE or number >= room or done == most or reach > most_edges or grown or pulled)
+        for i in range(here, here + number):
+            put(marks[0], marks[1], np.uint64(lists[i]) - base)
         return done, limit
 
     return fused_iterations

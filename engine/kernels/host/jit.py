@@ -42,7 +42,7 @@ def source_files() -> list[Path]:
     elsewhere = {
         Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
     }
-    return sorted({*here.glob("*.py"), *here.parent.glob("*.py")} | elsewhere)
+    return sorted({*here.rglob("*.py"), *here.parent.glob("*.py")} | elsewhere)
 
 
 @functools.cache
@@ -98,6 +98,11 @@ class JitKernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run it, and return what it returns."""
         return self._compiled(*arguments)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it is compiled, or loaded from the user's cache, in this process."""
+        return "_compiled" in vars(self)
 
     @functools.cached_property
     def _compiled(self) -> Any:

@@ -15,9 +15,9 @@ import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
+from penstock.engine.kernels.host import group_sources, union_find
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
-from penstock.engine.kernels.host import union_find
 from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
@@ -31,6 +31,7 @@ from penstock.storage.base.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Bitmap, State
     from penstock.storage.format.index import Index
@@ -62,11 +63,12 @@ class HostKernels:
     """Compiled kernels for one program, vertex type and kind of weights, on `threads` threads.
 
     over_links: whether `fused_iterations` may read edges over a link: not here, for an emulated link could not count
-    them. loads: always 0; on a GPU, the kernels compiled or loaded so far. `state.walked` is about how many edges and
-    vertices the iteration walks; where it is below SMALL, most kernels run on one thread.
+    them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
+    loaded so far. `state.walked` is about how many edges and vertices the iteration walks; where it is below SMALL,
+    most kernels run on one thread.
     """
 
-    over_links = False
+    over_links, both_ways = False, True
     loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
@@ -106,23 +108,31 @@ class HostKernels:
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
         few = max(frontier.edges, frontier.vertices) <= fused_kernels.MOST_EDGES
-        return self._fusable and self._small_pushes >= fused_kernels.PATIENCE and frontier.listed and few
+        return (
+            self._fusable and frontier.listed and few and (self._small_pushes >= fused_kernels.PATIENCE or self._fused)
+        )
+
+    @property
+    def _fused(self) -> bool:
+        """Whether a kernel for fused iterations is loaded in this process."""
+        return any(name in self._made and self._made[name].is_loaded for name in _FUSED)
 
     def fused_iterations(
-        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
-    ) -> FusedIterations:
-        """Run iterations from this frontier on, along all edges of a resident adjacency, in one call."""
-        apart = state.incoming is not None
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits,
+        against: tuple[View, Index] | None = None,
+    ) -> FusedIterations:  # fmt: skip
+        """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
+        name = _FUSED[(state.incoming is not None) + 2 * (against is not None)]
+        other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
         number, limit = self._call_alone(
-            "fused_iterations apart" if apart else "fused_iterations", self._edges_of(view), kernel_index(index),
-            (state.vertices, state.work), frontier.vertices, fused_kernels.numbers_of(bounds, len(readback)),
+            name, self._edges_of(view), kernel_index(index), (self._edges_of(other), kernel_index(other_index)),
+            state.vertices, frontier.vertices, state.lists, fused_kernels.numbers_of(bounds, len(readback)),
             (*_bitmap(state.pending), *state.lows), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
         )  # fmt: skip
-        done = [(vertices, edges) for vertices, edges in readback[:number].tolist()]
-        state.walked = sum(done[-1])
-        return FusedIterations(done, limit)
+        state.walked = int(readback[number - 1].sum()) if number else state.walked
+        return FusedIterations(readback[:number].copy(), limit)
 
     def close(self) -> None:
         """Do nothing: host kernels hold nothing that must be freed."""
@@ -134,6 +144,8 @@ class HostKernels:
     def mark(self, state: State, active: NDArray[Any]) -> None:
         """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""
         state.pending.add(active)
+        if active.dtype != np.bool_:
+            state.walked = len(active)  # all that is pending: the selection need not wake threads for a few
 
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send`."""
@@ -142,8 +154,29 @@ class HostKernels:
             marks = state.active.words, state.active.summary
             self._call(
                 "send", state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
-                kernel_index(index), state.arrays, scalars, state.sent, np.uint64(state.first),
+                kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
+                np.uint64(state.first),
             )  # fmt: skip
+
+    def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
+        """Where messages go in `sent`; no items: every one to its vertex' number."""
+        groups = state.groups
+        placed = groups is not None and groups.neighbors is not None and frontier.everything
+        return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
+
+    def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
+        """Put messages together where that pays, when edges are first swept that are all there."""
+        groups = state.groups
+        if groups is None or groups.neighbors is not None or not groups.serves(view):
+            return
+        group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
+        if groups.neighbors is not None:
+            self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
+
+    def ungroup(self, groups: GroupedSources) -> None:
+        """Write ids over the places that edges in memory hold."""
+        self.use()
+        group_sources.ungroup(groups, self.threads)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -208,6 +241,14 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
+        if frontier.everything and self.author.sweeps:
+            self._group(view, state, frontier, out, scalars)
+            self._call(
+                "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                state.arrays, scalars, state.identity, vertices, partials,
+            )  # fmt: skip
+            self._call_alone("reduce_partials", partials, *vertices[1:])
+            return
         self._call(
             "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
             kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
@@ -380,9 +421,9 @@ class HostKernels:
             return _SHARED[name]
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
-        if name in ("fused_iterations", "fused_iterations apart"):
+        if name in _FUSED:
             return fused_kernels.make_fused_iterations(
-                self.author, self.weighted, name == "fused_iterations apart", self._key
+                self.author, self.weighted, "apart" in name, "both" in name, self._key
             )
         key = self._key_of(name)
         shared = _MADE.setdefault(key, {})
@@ -399,6 +440,7 @@ class HostKernels:
         return self._key
 
 
+_FUSED = tuple(f"fused_iterations{both}{apart}" for both in ("", " both") for apart in ("", " apart"))
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
@@ -407,6 +449,7 @@ _BY_EDGE = {
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
+    "sweep": pull_kernels.make_sweep,
     "relax_unsettled": unsettled_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {

@@ -14,7 +14,7 @@ from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.state import Bitmap
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def row(index: Index, v: int) -> tuple[int, int]:
 class ReferenceKernels:
     """The kernels of one program, in plain Python."""
 
-    over_links = False
+    over_links = both_ways = False
     loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
@@ -76,10 +76,11 @@ class ReferenceKernels:
         return False
 
     def fused_iterations(
-        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits
-    ) -> FusedIterations:
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits,
+        against: tuple[View, Index] | None = None,
+    ) -> FusedIterations:  # fmt: skip
         """Run no iteration, as `can_fuse` says."""
-        return FusedIterations([], bounds.limit)
+        return FusedIterations(NO_FRONTIERS, bounds.limit)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host import rows, triangles, vectors
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
+from penstock.engine.kernels.host.whole_rows import rows, triangles, vectors
 from penstock.engine.state.row_blocks import offsets
 
 if TYPE_CHECKING:

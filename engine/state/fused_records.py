@@ -1,0 +1,85 @@
+"""Records of iterations that ran in one call: made when they are looked at, for there are thousands of a microsecond.
+
+Owns what such iterations have in common, and how their time and their edges are shared out among the records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.state.records import IterationRecord
+from penstock.transfer.values.rates import LINE_BYTES
+from penstock.transfer.values.task import TaskRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FIELDS = frozenset(IterationRecord.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedCall:
+    """Iterations of one call.
+
+    first: the number of the first. frontiers: int64[iterations, 2], vertices and edges of each. tasks: what brought the
+    edges, with the bytes of an edge. selecting, began, seconds: when the selection of the first frontier began, when
+    the call did, and how long an iteration took on average.
+    """
+
+    first: int
+    frontiers: NDArray[np.int64]
+    tasks: list[tuple[TaskRecord, int]]
+    selecting: float
+    began: float
+    seconds: float
+
+    def records(self) -> list[IterationRecord]:
+        """One record for every iteration."""
+        return [FusedRecord(self, at) for at in range(len(self.frontiers))]
+
+    def record(self, at: int) -> IterationRecord:
+        """The whole record of an iteration."""
+        vertices, edges = self.frontiers[at].tolist()
+        record = IterationRecord(
+            self.first + at, "push", vertices, edges, self.seconds, began=self.began + at * self.seconds
+        )
+        if at == 0:
+            record.seconds, record.began = self.began + self.seconds - self.selecting, self.selecting
+        for task, edge_bytes in self.tasks:
+            lines = vertices + edges * edge_bytes // LINE_BYTES
+            linked = lines * LINE_BYTES if task.route == "zero-copy" else 0
+            record.tasks.append(
+                TaskRecord(
+                    task.route, task.direction, task.partitions, edges, lines=lines, kernel_seconds=self.seconds,
+                    bytes_link=linked, hits=task.hits,
+                )
+            )  # fmt: skip
+        return record
+
+
+class FusedRecord(IterationRecord):
+    """The record of one iteration of a call; its fields are filled in when the first of them is read."""
+
+    __slots__ = ("_at", "_call")
+
+    def __init__(self, call: FusedCall, at: int) -> None:
+        self._call, self._at = call, at
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FIELDS:  # fields that are set do not come here
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        given = {"checkpoint"} if self._has("checkpoint") else set()
+        whole = self._call.record(self._at)
+        for field in _FIELDS - given:
+            setattr(self, field, getattr(whole, field))
+        return getattr(self, name)
+
+    def _has(self, name: str) -> bool:
+        """Whether a field is set."""
+        try:
+            object.__getattribute__(self, name)
+        except AttributeError:
+            return False
+        return True
