@@ -415,6 +415,8 @@ class Session:
             if isinstance(state, State) and self._device is None:
                 state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
                 equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
+            if asks.unmatched and isinstance(state, State):
+                state.keep_unmatched(asks.unmatched)
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
                 if not program.early_exit:

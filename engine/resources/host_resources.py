@@ -32,6 +32,7 @@ from penstock.transfer.planning.host_budget import (
     HostBudgetRequest,
     check_fixed,
     divide_host_budget,
+    least_reading_bytes,
 )
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
@@ -263,6 +264,15 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
         stripes=max(1, len(graph.files) - 1),
         sweeps=needs.sweeps,
     )
+
+
+def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
+    """Bytes of the host's budget that state, index and the least that reading needs leave; may be negative."""
+    budget = budget_of(config, needs, graph, config.partition_bytes)
+    reading = 0
+    if graph.out.arrays is None:
+        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted)
+    return budget.host_memory - budget.fixed - reading
 
 
 def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:

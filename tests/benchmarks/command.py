@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--scale",
         type=int,
-        help="2^SCALE vertices (cpu, busy 20, phases 24, jobs, peers 22, others 25; jobs on a GPU 28)",
+        help="2^SCALE vertices (busy, cpu 20, jobs, peers 22, phases 24, others 25; jobs on a GPU 28)",
     )
     add("--side", type=int, default=1500, help="vertices of a grid's side (1500)")
     add("--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains it; repeatable")

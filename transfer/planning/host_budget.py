@@ -95,8 +95,15 @@ def divide_host_budget(
                 slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
                 spare = room - (fitted + slots) * step * edge_bytes
                 return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare)
-    least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
-    raise _too_small(budget, least, chunk * edge_bytes)
+    raise _too_small(budget, least_reading_bytes(budget, sizes, with_weights=with_weights), chunk * edge_bytes)
+
+
+def least_reading_bytes(budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool) -> int:
+    """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk."""
+    edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
+    chunk = max((size.chunk_edges for size in sizes), default=262_144)
+    edges = sum(size.edges for size in sizes)
+    return reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
 
 
 def check_fixed(budget: HostBudgetRequest) -> None:

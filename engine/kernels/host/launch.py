@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
+from penstock.engine.kernels.host import early_pull, group_sources, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
-from penstock.engine.kernels.host import group_sources, union_find
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
-from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Bitmap, State
+    from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -249,12 +249,26 @@ class HostKernels:
             )  # fmt: skip
             self._call_alone("reduce_partials", partials, *vertices[1:])
             return
-        self._call(
-            "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
-            kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
-            state.identity, vertices, partials,
+        arguments = (
+            self._edges_of(view), kernel_index(into), self._skipped(state, skip), kernel_index(out),
+            state.active.words, frontier.everything, block, state.arrays, scalars,
         )  # fmt: skip
+        if self.author.early_exit:
+            kept = _kept(state.unmatched if skip == 0 else None, view)
+            self._call("early_pull", small, blocks, *arguments, vertices, partials, kept)
+        else:
+            self._call("pull", small, blocks, *arguments, state.identity, vertices, partials)
         self._call_alone("reduce_partials", partials, *vertices[1:])
+
+    def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Gather along the rows that the last pull kept; index: of the out-adjacency."""
+        rows = state.unmatched
+        assert rows is not None, "rows are kept only where there is room for them"
+        state.walked = max(state.walked, rows.used)
+        self._call(
+            "pull_unmatched", rows.used < SMALL, rows.segments, (rows.items, rows.starts, rows.taken),
+            kernel_index(index), state.active.words, state.arrays, scalars, _vertices_of(state),
+        )  # fmt: skip
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
@@ -441,6 +455,7 @@ class HostKernels:
 
 
 _FUSED = tuple(f"fused_iterations{both}{apart}" for both in ("", " both") for apart in ("", " apart"))
+NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
@@ -450,9 +465,11 @@ _BY_EDGE = {
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
     "sweep": pull_kernels.make_sweep,
-    "relax_unsettled": unsettled_kernels.make_relax_unsettled,
+    "early_pull": early_pull.make_early_pull,
+    "relax_unsettled": push_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {
+    "pull_unmatched": early_pull.make_pull_unmatched,
     "select": frontier_kernels.make_select,
     "send": vertex_kernels.make_send,
     "apply": vertex_kernels.make_apply,
@@ -473,6 +490,13 @@ _SHARED: dict[str, JitKernel] = {
     "merge_forests": union_find.merge_forests,
     "compress": union_find.compress,
 }
+
+
+def _kept(rows: UnmatchedRows | None, view: View) -> tuple[Any, Any, Any]:
+    """Where a pull keeps rows that it read in vain; an array of no items where it keeps none."""
+    if rows is None:
+        return view.neighbors[:0], NO_STARTS, NO_SEGMENTS
+    return rows.items, rows.starts, rows.taken
 
 
 def _cleared(blocks: Any) -> Any:

@@ -117,7 +117,7 @@ def keep_rows(  # type: ignore[no-untyped-def]
 @inline
 def sort_falling(keys, count):  # type: ignore[no-untyped-def]
     """Sort the first `count` keys, falling (Shell's sort, gaps near 4/9 of the one before, as Tokuda's)."""
-    gap = np.int64(1)
+    gap = 1
     while gap * 9 < count * 4:
         gap = gap * 9 // 4 + 1
     while gap > 0:
