@@ -73,6 +73,12 @@ def test_what_the_output_of_a_program_says(system, text, seconds) -> None:
     assert system.seconds(text) == seconds
 
 
+def test_acgraph_is_given_its_own_number_of_the_source(tmp_path) -> None:
+    np.array([2, 0, 1], "<u4").tofile(tmp_path / "v2id")
+    words = ACGraph(tmp_path, tmp_path, 2).words("bfs", 2)
+    assert words == [tmp_path / "bfs", tmp_path, "-tn", 2, "-cmb", 64, "-src", 1]
+
+
 def test_an_output_without_seconds_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="in the output"):
         Blaze.seconds("ERROR: assertion failed")
@@ -148,7 +154,7 @@ if path := os.environ.get("PEER_ANSWERS"):
 
 
 @pytest.mark.parametrize(("answer", "wrong"), [([0, 1, 2, 3, 4], 1), ([0, 0, 0, 0, 4], 0)])
-def test_the_suite_runs_both_in_turn_and_compares(graph, tmp_path, answer, wrong) -> None:
+def test_the_suite_runs_both_in_turn_and_compares(graph, tmp_path, answer, wrong, capsys) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "cc").write_text(FAKE.format(python=sys.executable, answer=answer))
@@ -162,4 +168,7 @@ def test_the_suite_runs_both_in_turn_and_compares(graph, tmp_path, answer, wrong
     assert list(figures) == [f"five memory cc{part}" for part in (" gap", " penstock", " gap/penstock", " load")]
     assert figures["five memory cc gap"].values == (0.5, 0.5)
     assert len(runner.wrong) == wrong
+    words = ["--graph", choices.graph, "--folder", choices.folder, "--peer", f"gap={programs}", "--only", "cc"]
+    assert command.main(["peers", *words, "--repeats", "1"]) == wrong
+    assert ("WRONG: five memory cc" in capsys.readouterr().out) == bool(wrong)
     assert Path(tmp_path, "five.sg").exists()

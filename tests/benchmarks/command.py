@@ -52,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run(runner, given.suites)
     records = [Record.of(figure, commit=commit, **told) for figure in runner.figures]
     _print(f"{name}, {commit or 'unknown commit'}", runner.figures)
-    verdict = _compare(records, given.against, runner.wrong) if given.compare else bool(runner.wrong)
+    verdict = _compare(records, given.against, runner.wrong) if given.compare else _print_wrong(runner.wrong)
     if given.record is not None:
         history.append(Path(given.record or HISTORY / f"{name}.jsonl"), records)
     return verdict
@@ -218,6 +218,11 @@ def _print_verdicts(verdicts: Sequence[Verdict], wrong: Sequence[str]) -> int:
     print("", *history.table(heads, rows), sep="\n")
     slower = [verdict.new.figure for verdict in verdicts if verdict.word == "slower"]
     print(f"slower: {'; '.join(slower)}" if slower else "nothing is slower")
+    return int(bool(_print_wrong(wrong) or slower))
+
+
+def _print_wrong(wrong: Sequence[str]) -> int:
+    """Say which answers are wrong; 1 if there are such."""
     if wrong:
         print(f"WRONG: {'; '.join(wrong)}")
-    return int(bool(slower or wrong))
+    return int(bool(wrong))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 from penstock.storage.format.graph import Graph
 
 from benchmarks.peers import formats
@@ -84,7 +85,8 @@ class ACGraph:
     def words(self, algorithm: str, source: int) -> list[object] | None:
         """The command line of an algorithm, None where it has none that ends in time."""
         name = {"bfs": "bfs", "cc": "wcc_lp"}.get(algorithm)
-        options = ["-tn", self.threads, "-cmb", self.pool_mib, "-src", source]
+        number = int(np.fromfile(self.graph / "v2id", dtype=np.uint32)[source])  # it counts vertices in its own order
+        options = ["-tn", self.threads, "-cmb", self.pool_mib, "-src", number]
         return None if name is None else [self.folder / name, self.graph, *options]
 
     @staticmethod

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 from penstock.engine import Graph, Session
-from penstock.engine.kernels.host.triangles import (
+from penstock.engine.kernels.host.whole_rows.triangles import (
     SLOT,
     candidates_of,
     count_users,
