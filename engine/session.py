@@ -51,6 +51,7 @@ from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
 
 _log = logging.getLogger("penstock.engine.session")
@@ -411,6 +412,11 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
+            if isinstance(state, State) and self._device is None:
+                state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
+                equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
+            if asks.unmatched and isinstance(state, State):
+                state.keep_unmatched(asks.unmatched)
             for stream in (*streams.values(), *against.values()):
                 stream.complete = asynchronous and self.config.local_rounds > 0
                 if not program.early_exit:
@@ -478,7 +484,7 @@ class Session:
 
             return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
         if whole_rows:
-            from penstock.engine.kernels.host.launch_rows import HostRowKernels
+            from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
 
             return HostRowKernels
         from penstock.engine.kernels.host.launch import HostKernels
@@ -537,7 +543,7 @@ class Session:
         """Return what runs share, made anew if this run needs other directions, weights, or more state."""
         needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
-        if old is None or not old.needs.covers(needs, old.spare):
+        if old is None or old.mixed or not old.needs.covers(needs, old.spare):
             if program is not None:
                 self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)

@@ -91,6 +91,8 @@ README_BYTES = 10_000
 FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
 TOP = "tools/package"
 """The package `penstock` itself, above the floors; it holds the version."""
+MEMORY_FILES = ("storage/base/budget.py", "storage/footprint/library_pages.py")
+"""May ask the system what memory there is and what this process has of it."""
 OWN_SOURCE = "engine/kernels/host/jit.py"
 """Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""
 
@@ -184,7 +186,7 @@ def cgroup_readers(known: dict[str, Module]) -> list[str]:
         f"{m.path} reads {text!r}"
         for m in known.values()
         for text in m.strings
-        if re.match(r"/?(sys/fs/cgroup|proc/self/(?!stat$)|proc/meminfo)", text) and m.path != "storage/base/budget.py"
+        if re.match(r"/?(sys/fs/cgroup|proc/self/(?!stat$)|proc/meminfo)", text) and m.path not in MEMORY_FILES
     ]
 
 

@@ -31,7 +31,7 @@ from penstock.engine.state.records import IterationRecord
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.interface import Kernels, WholeRowKernels
+    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import State
@@ -66,6 +66,11 @@ class Worker:
     def row_kernels(self) -> WholeRowKernels[Any]:
         """The kernels, of a program on whole rows."""
         return cast("WholeRowKernels[Any]", self.kernels)
+
+    @property
+    def keeping_kernels(self) -> KeepingKernels[Any]:
+        """The kernels, where the state has room for unmatched rows."""
+        return cast("KeepingKernels[Any]", self.kernels)
 
 
 @dataclass
@@ -209,9 +214,10 @@ class Loop:
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
+        unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
-            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, self.unvisited, per_row
+            left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, unvisited, per_row
         )
         done = FusedIterations(NO_FRONTIERS, self.limit)
         worker.kernels.use()
@@ -293,7 +299,10 @@ class Loop:
         return any(stream.linked for stream in self.workers[0].streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
-        streams = self.workers[0].streams
+        streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
+        kept = rows.used if rows is not None and rows.complete else None
+        on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
+        edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
         situation = Situation(
             self.graph.vertices,
             self.graph.edges,
@@ -302,14 +311,15 @@ class Loop:
             "pull" in streams,
             self.forced,
             self._linked,
-            self.unvisited,
-            all(stream.pipeline.device.reads_host for stream in streams.values()),
+            max(0, self.unvisited - edgeless),
+            on_cores,
             from_disk=any(stream.from_disk for stream in streams.values()),
+            kept=kept,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
         if situation.on_cores and situation.from_disk and can_choose(situation):
-            found = fetched_of(streams["push"], streams["pull"], frontier, self.unvisited)
+            found = fetched_of(streams["push"], streams["pull"], frontier, situation.unvisited, rows is not None)
             return replace(situation, fetched=found)
         return situation
 
@@ -338,6 +348,8 @@ class Loop:
             worker.kernels.use()
             record.filling.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
             worker.kernels.send(worker.state, frontier, self.out, scalars)
+            if direction == "pull" and self._pull_unmatched(worker, frontier, record, scalars):
+                continue
             self._walk_stream(worker, worker.streams[direction], frontier, scalars, rows)
             record.tasks.extend(worker.streams[direction].records)
             record.plan_seconds += worker.streams[direction].plan_seconds
@@ -346,6 +358,20 @@ class Loop:
                 self._walk_stream(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
                 record.tasks.extend(stream.records)
                 record.plan_seconds += stream.plan_seconds
+
+    def _pull_unmatched(
+        self, worker: Worker, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
+    ) -> bool:
+        """Pull along the rows that the last pull kept, if they are all that there are; whether they were."""
+        rows = worker.state.unmatched
+        if rows is None or not rows.complete:
+            return False
+        began = time.perf_counter()
+        worker.keeping_kernels.pull_unmatched(worker.state, self.out, scalars)
+        task = TaskRecord("resident", worker.streams["pull"].key, (), frontier.edges)
+        task.kernel_seconds = time.perf_counter() - began
+        record.tasks.append(task)
+        return True
 
     def _walk_stream(
         self,
@@ -364,6 +390,9 @@ class Loop:
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
         skip, behind = stream.skip, self._few_behind(stream, frontier)
+        kept = state.unmatched if stream.direction == "pull" else None
+        if kept is not None:
+            kept.begin()
         if rows is not None:
             with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
                 for view in arrivals:
@@ -384,6 +413,8 @@ class Loop:
                 if behind is not None:
                     view.record.predicted = None  # the guess was of what all rows have, not of this view
                     self._expected = view.record, behind.requests
+        if kept is not None:
+            kept.end()
 
     def _few_behind(self, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
         """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.

@@ -232,6 +232,13 @@ class Kernels(
         """Free what they hold on the device."""
 
 
+class KeepingKernels(Kernels[S], Protocol[S]):
+    """The kernels of one program on cores that read edges in place; their pulls keep rows in `State.unmatched`."""
+
+    def pull_unmatched(self, state: S, index: Index, scalars: Scalars) -> None:
+        """Gather along the rows that the last pull kept; index: of the out-adjacency."""
+
+
 class RowKernels(Protocol[S]):
     """Loops over whole rows: messages side by side in a buffer, or vectors that are summed."""
 

@@ -25,11 +25,13 @@ from penstock.engine.program.program import (
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.device_memory_plan import memory_for
+from penstock.engine.resources.host_resources import left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.resources.traversal import Traversal, traversals
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import field_bytes, fields_for, state_bytes
+from penstock.engine.state.unmatched_rows import unmatched_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.checkpoint.file import WRITING_BYTES
 
@@ -82,7 +84,8 @@ class RunSetting:
 class RunRequirements:
     """What one program asks for.
 
-    asynchronous: updates are seen at once. apart: messages have a place of their own.
+    asynchronous: updates are seen at once. apart: messages have a place of their own. unmatched: bytes, of the state's,
+    for rows that pulls keep.
     """
 
     program: Program
@@ -91,6 +94,7 @@ class RunRequirements:
     asynchronous: bool
     apart: bool
     needs: MemoryRequest
+    unmatched: int = 0
 
 
 def plan_memory(
@@ -203,7 +207,26 @@ def requirements_of(
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
     needs = replace(needs, sweeps=program.everywhere and program.combine != "union")
-    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs)
+    unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
+    needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
+    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
+
+
+def _unmatched_bytes(
+    graph: Graph,
+    program: Program,
+    setting: RunSetting,
+    directions: dict[Direction, tuple[Traversal, ...]],
+    needs: MemoryRequest,
+) -> int:
+    """Bytes for rows that pulls keep (`engine/state/unmatched_rows.py`): on cores, where every vertex has one row."""
+    keeps = program.early_exit and program.visits_once and not needs.weighted
+    if not keeps or setting.device_bytes is not None or setting.config.kernels == "reference":
+        return 0
+    if len(directions.get("pull", ())) != 1:
+        return 0
+    edges = needs.edge_bytes if graph.out.arrays is None else 0
+    return unmatched_bytes(graph.vertices, left_for_edges(setting.config, needs, graph), edges)
 
 
 def name_of(graph: Graph) -> str:

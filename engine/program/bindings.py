@@ -33,7 +33,10 @@ Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True)
 class Author:
-    """The author's functions, compiled; see `adapters` for each one's arguments."""
+    """The author's functions, compiled; see `adapters` for each one's arguments.
+
+    reads_sender: whether `edge` reads more of the sending vertex than its message: a field, its id or its degree.
+    """
 
     name: str
     combine: str
@@ -50,8 +53,14 @@ class Author:
     settles: bool
     uses_activity: bool
     has_vectors: bool
+    reads_sender: bool
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether every vertex sends in every iteration, and all messages are gathered."""
+        return self.everywhere and self.has_send and not self.early_exit
 
 
 def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool) -> Author:
@@ -91,9 +100,15 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         settles=author_function(program, "unsettled") is not None and may_settle(program),
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
+        reads_sender=_reads_sender(program),
         fingerprint=fingerprint(program, texts),
         calls=calls,
     )
+
+
+def _reads_sender(program: Program) -> bool:
+    edge = author_function(program, "edge")
+    return edge is not None and not {"source", "degree", *fields_of(program)}.isdisjoint(arguments(edge))
 
 
 def _texts(program: Program, *, plain: bool) -> dict[str, str]:

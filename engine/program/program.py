@@ -191,6 +191,9 @@ class Program:
         A vector field is changed in place, and `vertex` still returns it.
     early_exit : bool
         Whether a pull may stop at the first active in-neighbor (the smallest id).
+    visits_once : bool
+        Whether a vertex for which `cond` does not hold accepts no message later either, as in a search. With
+        `early_exit`, pulls may then keep rows that they read in vain, and read no others from then on.
     self_combining : bool
         Whether the new value is the combiner applied to the first field and the message, so that messages may be
         visible at once (asynchronous execution). A program with `vertex`, `active`, Globals, `done`, `max_iter` or the
@@ -235,6 +238,7 @@ class Program:
     combine: ClassVar[str] = "min"
     message: Any = None
     early_exit: ClassVar[bool] = False
+    visits_once: ClassVar[bool] = False
     self_combining: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False

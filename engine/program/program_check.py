@@ -35,7 +35,17 @@ if TYPE_CHECKING:
 IDEMPOTENT = ("min", "max", "or")
 """Combiners to which a message that comes twice, or early, means what it meant once."""
 ROLES = ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner")
-_OF_EDGES = ("combine", "message", "message_shape", "early_exit", "self_combining", "everywhere", "along", "bucket")
+_OF_EDGES = (
+    "combine",
+    "message",
+    "message_shape",
+    "early_exit",
+    "visits_once",
+    "self_combining",
+    "everywhere",
+    "along",
+    "bucket",
+)
 
 
 def check_program(program: Program) -> None:
@@ -186,7 +196,7 @@ def _check_one_pass(program: Program, does: str) -> None:
         )
     if globals_of(program) and program.combine == "union":
         raise InputError(f"{name} has Globals, which a program that {does} never computes; leave them out")
-    words = ("message_shape", "early_exit", "self_combining", "bucket")
+    words = ("message_shape", "early_exit", "visits_once", "self_combining", "bucket")
     for word in (*words, "along", "message", "needs_weights") if program.combine == "union" else words:
         if _says(program, word):
             raise InputError(f"{name} {does}, and {word} = {getattr(program, word)!r} is read by nothing; leave it out")
@@ -230,6 +240,11 @@ def _check_old(program: Program) -> None:
 
 def _check_early_exit(program: Program) -> None:
     if not program.early_exit:
+        if program.visits_once:
+            raise InputError(
+                f"{_name(program)} has visits_once = True, which is read with early_exit = True only; set both, or "
+                "leave it out"
+            )
         return
     if program.combine not in IDEMPOTENT or needs_rows(program):
         raise InputError(

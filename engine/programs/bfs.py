@@ -4,6 +4,7 @@ Level-synchronous, push or early-exit pull (Beamer, Asanović, Patterson, SC 201
 smallest original id among its in-neighbors of the previous level, so that runs agree to the bit. Neighbors are stored
 by ascending internal id, so that a pull may leave at the first one found. Where vertices are in another order than
 their original ids (hubs first) it may not: there the places of these travel instead, and the smallest is taken.
+Without parents there is no tie, and a pull leaves at the first neighbor found in any order.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class BFS(Program):
     """Levels (uint32, a source has 0) and parents (a source is its own) from `source`.
 
     source: original id of the first vertex, or several: then the level is the distance to the nearest of them. Vertices
-    that are not reached have neither.
+    that are not reached have neither. parents: False for levels alone, in 8 bytes a vertex instead of 12.
     """
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
@@ -39,13 +40,18 @@ class BFS(Program):
     combine = "min"
     message = VERTEX
     early_exit = True
+    visits_once = True
     starts_anywhere = True
 
-    def __init__(self, source: int | Sequence[int]) -> None:
-        self.source = source
+    def __init__(self, source: int | Sequence[int], parents: bool = True) -> None:
+        self.source, self.parents = source, parents
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """The same with ties by the places of original ids, where these are not in the order of the internal ones."""
+        """The same for levels alone; or with ties by the places of original ids, if internal ids have another order."""
+        if not self.parents:
+            levels = BFSLevels(self.source)
+            levels.__dict__.update(self.__dict__)
+            return levels
         if isinstance(self, ByOriginalIds) or in_original_order(graph):
             return self
         mine: Any = type(self)
@@ -78,11 +84,44 @@ class BFS(Program):
         return {"level": state["level"], "parent": original_values(graph, state["parent"])}
 
 
+class BFSLevels(Program):
+    """Levels (uint32, a source has 0) from `source`, as `BFS` has them."""
+
+    level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
+    combine = "or"
+    message = np.uint32
+    early_exit = True
+    visits_once = True
+    starts_anywhere = True
+
+    def __init__(self, source: int | Sequence[int]) -> None:
+        self.source = source
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Put the sources on level 0."""
+        first = internal_ids(graph, self.source)
+        state["level"][first] = 0
+        return Start(active=first)
+
+    def edge():  # type: ignore[no-untyped-def,misc]
+        """Travels along an edge: that there is one."""
+        return 1
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == UNREACHED
+
+    def vertex(iteration):  # type: ignore[no-untyped-def]
+        """A reached vertex: its level."""
+        return iteration + 1
+
+
 class ByOriginalIds:
     """What a search has otherwise where ties go by `rank`, the places of the original ids; `parent` is a place too."""
 
     rank = Field(VERTEX, constant=True, output=False)
     early_exit = False
+    visits_once = False
     starts_anywhere = False
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

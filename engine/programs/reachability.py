@@ -19,6 +19,7 @@ class Reachability(Program):
     combine = "or"
     self_combining = True
     early_exit = True
+    visits_once = True
     starts_anywhere = True
 
     def __init__(self, source: int | Sequence[int]) -> None:

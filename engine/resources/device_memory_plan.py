@@ -109,9 +109,12 @@ def _divisions(
     """
     if graph.out.arrays is not None:
         return host_division(graph, config, needs), _device_budget(needs, wish, left)
-    width = graph.vertex_dtype.itemsize
+    width, staged = (
+        graph.vertex_dtype.itemsize,
+        replace(needs, sweeps=False),
+    )  # kernels wait for the link, not for slabs
     while True:
-        divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
+        divided = divide_host_memory(config, staged, graph, wish.partition_bytes)
         if divided.whole:
             parts = _device_budget(needs, wish, left)
             return replace(divided, partition_edges=parts.partition_edges), parts

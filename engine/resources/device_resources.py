@@ -95,7 +95,7 @@ class DeviceResources(HostResources):
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
-        self.pipelines = []
+        self.pipelines, self.groups = [], {}
         self.host = HostEdgeSource(graph, config, needs, device, placed, timeline)
         try:
             self.feedback = _feedback(config, device, self.host.disk)

@@ -24,6 +24,8 @@ DENSE_SHARE = 1 / 2
 ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it is (measured: 15-20 ns against 3.5 an edge)
 PROBE_COST = 0.25  # an edge that a pull reads before it finds an active one
 LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
+KEPT_COST = 0.25  # an item of the rows that a pull kept
+FEWEST = 1 << 14  # edges of a frontier that is pulled along kept rows in memory: smaller ones are pushed, fused
 LOOKS = 64  # a push of fewer edges than 1 / 64 of the vertices takes less than a pull's look at each of them
 
 
@@ -33,7 +35,8 @@ class Situation:
 
     unvisited: vertices that no frontier before this one held. on_cores: kernels read edges where the host has them.
     linked: some edges come over a link; link: its costs, needed where `weighs` is true. from_disk: some edges may still
-    come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile.
+    come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile. kept:
+    items of the rows that the last pull kept (`engine/state/unmatched_rows.py`), if a pull may read these alone.
     """
 
     vertices: int
@@ -48,6 +51,7 @@ class Situation:
     link: LinkCosts | None = None
     from_disk: bool = False
     fetched: tuple[float, float] = (0.0, 0.0)
+    kept: int | None = None
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -62,6 +66,9 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
         return "pull" if dense else "push"
     if situation.on_cores:
         push, pull = situation.fetched
+        if situation.kept is not None:
+            least = max(0 if situation.from_disk else FEWEST, KEPT_COST * situation.kept)
+            return "pull" if frontier.edges + push > least else "push"
         return "pull" if frontier.edges + push > _pull_cost(situation, frontier.edges) + pull else "push"
     if situation.linked:
         return _over_a_link(situation, frontier)

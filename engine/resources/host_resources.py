@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.ownership import owners
+from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
@@ -31,12 +32,18 @@ from penstock.transfer.planning.host_budget import (
     HostBudgetRequest,
     check_fixed,
     divide_host_budget,
+    least_reading_bytes,
 )
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.engine.kernels.host.launch import HostKernels
+    from penstock.engine.program.bindings import Author
+    from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -69,6 +76,7 @@ class HostResources:
         self.chunk_edges = graph.out.chunk_edges
         divided = host_division(graph, config, needs)
         self.spare = self.host_spare = spare_of(config, needs, divided)
+        self.groups: dict[str, GroupedSources] = {}
         cache = None if divided is None else make_cache(graph, needs, divided)
         try:
             if divided is not None:
@@ -121,6 +129,37 @@ class HostResources:
         if len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
+
+    def group_sources(
+        self, program: Program, author: Author, streams: Mapping[Direction, EdgeStream]
+    ) -> GroupedSources | None:
+        """What may group the messages of a program's sweeps, if that may pay and the budget has room; else None.
+
+        Runs share it. Only edges of the cache are written to, never those of a graph from memory.
+        """
+        able = author.sweeps and not author.reads_sender and list(streams) == ["pull"] and len(self.pipelines) == 1
+        large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
+        if not (able and large) or self.graph.out.arrays is not None:
+            return None
+        stream = streams["pull"]
+        if stream.key not in self.groups:
+            taken = place_bytes(self.graph.vertices, self.graph.vertex_dtype.itemsize)
+            if taken > self.spare:
+                return None
+            self.groups[stream.key] = GroupedSources(stream.index.edges)
+            self.spare, self.host_spare = self.spare - taken, self.host_spare - taken
+        return self.groups[stream.key]
+
+    def give_ids_back(self, kernels: HostKernels, kept: GroupedSources | None) -> None:
+        """Let edges in memory hold ids again, but those that the run sweeps with these groups."""
+        for groups in self.groups.values():
+            if groups is not kept and groups.neighbors is not None:
+                kernels.ungroup(groups)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether edges in memory can no longer be read, because writing to them was interrupted."""
+        return any(groups.mixed for groups in self.groups.values())
 
     def bring_residents(self) -> None:
         """Do nothing: edges are read when they are first wanted."""
@@ -223,7 +262,17 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
         partition_bytes=partition_bytes,
         workers=config.thread_count,
         stripes=max(1, len(graph.files) - 1),
+        sweeps=needs.sweeps,
     )
+
+
+def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
+    """Bytes of the host's budget that state, index and the least that reading needs leave; may be negative."""
+    budget = budget_of(config, needs, graph, config.partition_bytes)
+    reading = 0
+    if graph.out.arrays is None:
+        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted)
+    return budget.host_memory - budget.fixed - reading
 
 
 def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
 
 
+WIDE = 15
+"""A frontier of more than this part of the edges leaves few vertices behind that nothing was found for."""
 REUSED = 0.25
 """Share of a pull's first reading that counts where what is read stays in memory: pulls of the next iterations read the
 same rows, while a push of many vertices, and the pull that follows at the widest frontier, read both adjacencies."""
@@ -39,12 +41,19 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
     )
 
 
-def fetched_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier, unvisited: int) -> tuple[float, float]:
-    """What reading from disk takes a push of this frontier, and a pull, on the cores: in edges pushed meanwhile."""
+def fetched_of(
+    push: EdgeStream, pull: EdgeStream, frontier: Frontier, unvisited: int, keeps: bool
+) -> tuple[float, float]:
+    """What reading from disk takes a push of this frontier, and a pull, on the cores: in edges pushed meanwhile.
+
+    keeps: whether a pull keeps the rows that it reads in vain. After one of a wide frontier there is room for them, and
+    the iterations that follow read nothing, while a push leaves it to the next of them to read everything.
+    """
     rate = push.feedback.given.kernel_edges
     sides = (side_of(push), frontier.vertices), (side_of(pull), unvisited)
     found = [side.fetch_seconds * side.touched(rows) * rate for side, rows in sides]
-    return found[0], found[1]
+    wide = keeps and frontier.edges * WIDE > pull.index.edges
+    return found[0], found[1] * (REUSED if wide else 1.0)
 
 
 def side_of(stream: EdgeStream) -> DirectionSide:

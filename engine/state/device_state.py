@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Device
 
@@ -62,6 +63,7 @@ class DeviceState:
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: Any = None
+        self.unmatched: UnmatchedRows | None = None  # on the cores only
         self.sent = device.array(count if author.has_send else 1, author.message)
         self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
         self.touched = self.pending

@@ -1,7 +1,7 @@
 """Rows kept in memory for intersection: of some neighboring vertices the edges that belong to them.
 
 Owns the arrays: on the host they grow, on a device they are as long as they can become from the start. See
-`kernels/host/triangles.py` for which edges those are.
+`kernels/host/whole_rows/triangles.py` for which edges those are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class OrientedRows:
-    """Rows from vertex `first` on: starts int64 (rows + 1,), targets (edges,) ascending in each row, arcs uint8."""
+    """Rows from vertex `first` on: starts int64 (rows + 1,), targets (edges,), arcs uint8.
+
+    In each row those with most neighbors come first, where these tie the largest id.
+    """
 
     def __init__(self, first: int, vertex_dtype: Any) -> None:
         self._vertex_dtype = vertex_dtype

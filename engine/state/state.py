@@ -20,6 +20,7 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
+from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import map_ranges
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.format.index import Index
 
 SPAN = 4096
@@ -90,6 +92,8 @@ class State:
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
     identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
+    groups: where messages of sweeps are, if they may be put together.
+    unmatched: rows that the last pull kept, None where there is no room for any.
     """
 
     def __init__(
@@ -109,6 +113,8 @@ class State:
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
+        self.groups: GroupedSources | None = None
+        self.unmatched: UnmatchedRows | None = None
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending
@@ -125,6 +131,10 @@ class State:
             shape = len(first_field), *self.message_shape
             self.incoming = _array(shape, self.identity, self.sent.dtype, self._threads)
             self.touched = Bitmap.empty(len(first_field))
+
+    def keep_unmatched(self, size: int) -> None:
+        """Let pulls keep rows that they read in vain, in so many bytes."""
+        self.unmatched = UnmatchedRows.with_room(size, self.last - self.first, self.vertices.dtype)
 
     @cached_property
     def resend_bitmap(self) -> NDArray[np.uint64]:

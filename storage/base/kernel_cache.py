@@ -29,6 +29,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
+from penstock.storage.footprint.library_pages import give_back_library_pages
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
@@ -236,8 +237,10 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
         """It has ended, with or without success."""
         end_compiling()
         self._depth -= 1
-        if self._depth == 0 and self._collects:
-            gc.enable()
+        if self._depth == 0:
+            give_back_library_pages()
+            if self._collects:
+                gc.enable()
 
 
 events.register("numba:compile", _CompilingListener())
@@ -266,7 +269,9 @@ class _KernelCache(_Cache):  # type: ignore[misc]
                 tell_missing()
                 return None
             count_loaded()
-            return load(content, target_context)
+            loaded = load(content, target_context)
+            give_back_library_pages()
+            return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""

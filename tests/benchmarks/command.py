@@ -21,10 +21,12 @@ SUITES = {
     "convert": ("convert", "generate and convert, by format and options"),
     "disk": ("disk", "programs on a graph that host memory does not hold, direct reads"),
     "jobs": ("jobs", "whole jobs from command to prompt, by stage, with a cold page cache"),
+    "peers": ("peers.suite", "beside GAP in memory, beside ACGraph, Blaze and GridGraph from disk"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
     "busy": ("busy", "programs on the cores beside 1, 2 and 4 busy processes, against the fair share of the machine"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
+PEERS = ("gap", "acgraph", "blaze", "gridgraph")
 HISTORY = Path(__file__).parent / "history"
 
 
@@ -75,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--scale",
         type=int,
-        help="2^SCALE vertices (cpu, busy 20, gpu, convert, disk 25, phases 24, jobs 22; 28 on a GPU)",
+        help="2^SCALE vertices (busy, cpu 20, jobs, peers 22, phases 24, others 25; jobs on a GPU 28)",
     )
     add("--side", type=int, default=1500, help="vertices of a grid's side (1500)")
     add("--only", action="append", default=[], metavar="TEXT", help="only figures whose name contains it; repeatable")
@@ -86,8 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--delta", action="append", default=[], type=float, help="gpu: SSSP with this bucket too; repeatable")
     add("--blocks", action="append", default=[], type=int, help="phases: blocks of a multiprocessor; repeatable")
     add("--share", type=float, default=0.25, help="disk, busy: share of the edges that host memory holds (0.25)")
-    add("--graph", help="busy, disk, jobs: a graph file instead of R-MAT; jobs: made there if there is none")
+    add("--graph", help="busy, disk, jobs, peers: a graph file instead of R-MAT; jobs: made there if there is none")
     add("--device", default="cpu", help="jobs: where programs compute (cpu)")
+    add("--peer", action="append", default=[], metavar="NAME=FOLDER", help="peers: a program that is built there")
+    add("--busy", type=int, default=0, help="peers: so many busy loops beside it (0)")
     add("--folder", help="where temporary files go")
     add("--check", action="store_true", help="gpu: compare the answers with those of the cores")
     add("--details", action="store_true", help="say what the first iterations of each run did")
@@ -126,9 +130,20 @@ def _choices(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Choi
         graph=given.graph,
         device=given.device,
         folder=given.folder,
+        busy=given.busy,
+        peers=_peers(parser, given.peer),
         only=tuple(given.only),
         given=dict(_option(parser, text) for text in given.set),
     )
+
+
+def _peers(parser: argparse.ArgumentParser, texts: Iterable[str]) -> dict[str, str]:
+    """The folders of the programs beside which Penstock is measured, by name."""
+    found = dict(text.partition("=")[::2] for text in texts)
+    for name, folder in found.items():
+        if name not in PEERS or not Path(folder).is_dir():
+            parser.error(f"--peer {name}={folder}: give one of {', '.join(PEERS)}, and the folder of its programs")
+    return found
 
 
 def _option(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:

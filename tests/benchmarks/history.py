@@ -12,7 +12,7 @@ Two medians differ when all of this holds:
   process differs from another.
 
 A figure is then slower or faster; otherwise it is the same. Smaller is better, except for rates (units that end in
-``/s``).
+``/s``) and for how many times as fast as another program (``x``). A load is not compared.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ def before(records: Sequence[Record], new: Record, commit: str | None = None) ->
 
 def compared(old: Record | None, new: Record) -> Verdict:
     """The verdict on one figure, by the rule above."""
-    if old is None or min(old.n, new.n) < LEAST_COUNT:
+    if old is None or min(old.n, new.n) < LEAST_COUNT or new.unit == "load":
         return Verdict(old, new, "not compared")
     worse = new.value - old.value
-    if new.unit.endswith("/s"):
+    if new.unit.endswith("/s") or new.unit == "x":
         worse = -worse
     if abs(worse) <= max(old.spread + new.spread, LEAST_CHANGE * old.value):
         return Verdict(old, new, "same")

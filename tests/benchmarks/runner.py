@@ -42,7 +42,7 @@ class Choices:
     """What the command line chose; None: the suite's own default.
 
     memory: bytes of edges on the device as texts ("1GiB", "25%", "resident"). given: further options of a Session.
-    only: parts of figure names, of which one must match.
+    only: parts of figure names, of which one must match. busy: loops that keep cores busy. peers: folders by name.
     """
 
     repeats: int = 5
@@ -58,7 +58,9 @@ class Choices:
     graph: str | None = None
     device: str = "cpu"
     folder: str | None = None
+    busy: int = 0
     only: tuple[str, ...] = ()
+    peers: dict[str, str] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
 
 

@@ -140,7 +140,8 @@ def peaks(small: Path, large: Path, programs: Iterable[str], output: str, *optio
 
 def _measured(program: str, small: Path, large: Path, output: Path, options: list[str]) -> Peak:
     """Measure one program in this process."""
-    from penstock.engine.kernels.host import launch, launch_rows
+    from penstock.engine.kernels.host import launch
+    from penstock.engine.kernels.host.whole_rows import launch_rows
 
     given = ["run", program, *map(str, ARGUMENTS.get(program, ())), *options]
     least = _least([*given, str(large)])

@@ -131,7 +131,7 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
 
 def _option(parameter: str) -> str:
     """How a parameter is given on the command line."""
-    known = ("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "delta", "personalization")
+    known = ("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization")
     if parameter in known:
         return f"--{parameter.replace('_', '-')}"
     return f"--set {parameter}=..."

@@ -114,13 +114,13 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         cycles.resume()
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
-            finished.append(_run(step, program, context, placed))
+            finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))
             record.tell(programs=[one.told.whole for one in finished])
     _print_answers(placed, finished, used, clock, console)
 
 
-def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Finished:
-    """Run one program, write its answer, and sum it up meanwhile."""
+def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last: bool) -> Finished:
+    """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory."""
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
     context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
@@ -138,6 +138,9 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job) -> Fini
     context.seen.end()
     listed, threads = step.wanted.top, session.config.thread_count
     seconds, spare = time.perf_counter() - began, session.spare_bytes
+    if last:
+        with stage("closing"):
+            session.close()
     summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
     told = _written(step, summary, context, job)
     metrics.end(told.result)

@@ -68,6 +68,7 @@ parameters = option_group(
         default=None,
         help="Whether edges count by their weights. By default they do where the graph has weights; else 1 each.",
     ),
+    option("--parents/--no-parents", default=None, help="bfs: levels and parents (default), or levels alone."),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",

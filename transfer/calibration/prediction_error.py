@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
+import numpy as np
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.task import TaskRecord
 
@@ -65,4 +65,4 @@ def _summed(costs: list[tuple[Cost, Cost]]) -> Pair | None:
 
 
 def _error(pairs: list[Pair]) -> float:
-    return median(abs(before - after) / after for before, after in pairs) if pairs else 0.0
+    return float(np.median([abs(before - after) / after for before, after in pairs])) if pairs else 0.0

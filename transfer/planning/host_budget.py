@@ -2,7 +2,9 @@
 
 Owns the arithmetic, as a pure function. Refuses a budget below the least that works, with the sum that shows
 it and the smallest --host-memory that works. What is left after state and index goes first to what makes
-the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches.
+the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches. A run
+that reads every edge in every iteration gets larger slabs first: they save work for each partition, while a small cache
+saves only its own share of the edges.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ DECODE_BYTES = 3 << 20
 SLABS = (4, 3, 2)
 READS = (8, 4, 2, 1)
 SHARE = 0.25
+SWEPT_SLAB_BYTES, SWEPT_READS = 32 << 20, 4
+"""Of sweeps: what slabs may take before anything is cached, and the fewest reads in flight with which they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class HostBudgetRequest:
     """What there is to divide, in bytes: `host_memory` in all, `fixed` of it taken (state, index ...).
 
     `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
-    `stripes`: every one has its own reads in flight.
+    `stripes`: every one has its own reads in flight. `sweeps`: whether every iteration reads every edge.
     """
 
     host_memory: int
@@ -38,6 +42,7 @@ class HostBudgetRequest:
     partition_bytes: int = 32 << 20
     workers: int = 1
     stripes: int = 1
+    sweeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +88,22 @@ def divide_host_budget(
             room = left - reader_bytes(budget, reads)
             if edges * edge_bytes <= room:
                 return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes)
-            fitted = _slabs(room, step * edge_bytes, frugal=step > chunk or reads > 1)
+            least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0
+            limit = max(SHARE * room, min(room, least)) if step > chunk or reads > 1 else room
+            fitted = next((count for count in SLABS if count * step * edge_bytes <= limit), 0)
             if fitted:
                 slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
                 spare = room - (fitted + slots) * step * edge_bytes
                 return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare)
-    least = reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
-    raise _too_small(budget, least, chunk * edge_bytes)
+    raise _too_small(budget, least_reading_bytes(budget, sizes, with_weights=with_weights), chunk * edge_bytes)
+
+
+def least_reading_bytes(budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool) -> int:
+    """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk."""
+    edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
+    chunk = max((size.chunk_edges for size in sizes), default=262_144)
+    edges = sum(size.edges for size in sizes)
+    return reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
 
 
 def check_fixed(budget: HostBudgetRequest) -> None:
@@ -115,12 +129,6 @@ def reader_bytes(budget: HostBudgetRequest, reads: int) -> int:
     """
     threads = read_threads(budget.stripes, budget.workers, reads)
     return threads * READ_BYTES + budget.workers * DECODE_BYTES
-
-
-def _slabs(room: int, slab_bytes: int, *, frugal: bool) -> int:
-    """Return how many slabs fit, 0 for none; `frugal`: in the pipeline's share, as smaller ones may yet fit."""
-    limit = SHARE * room if frugal else room
-    return next((count for count in SLABS if count * slab_bytes <= limit), 0)
 
 
 def _too_small(budget: HostBudgetRequest, least: int, chunk_bytes: int) -> BudgetError:

@@ -2,7 +2,8 @@
 
 Owns the arithmetic, as pure functions. A device has slabs of plain edges, into which pieces are unpacked, as many
 buffers of pieces on their way, and with the rest a cache of pieces. A host that does not hold every piece has the same
-without slabs. Partitions shrink until these fit; the answer is None where they never do.
+without slabs. Partitions shrink until these fit, and further where that leaves more room for the cache than it takes
+in time to start more tasks; the answer is None where they never fit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from penstock.transfer.staging.staging import UNPACKED_SLABS
 
 BUFFERS = (4, 3, 2)
 """Pieces on their way to a device at once."""
+TASK_SECONDS = 2e-4
+"""What a task of packed edges takes the host in a sweep (an H200's: 200 to 250 us, three launches and eight events)."""
+LINK_RATE = 50e9
+"""Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +75,71 @@ def divide_packed_budget(
     """
     chunk = max(layout.chunk_edges for layout in layouts)
     part = staging_bytes(edge_memory, wish, chunk * edge_bytes) if wish.cached else edge_memory
-    steps = max(1, wish.partition_bytes // (4 * chunk))
-    marks = sum(4 * mark_words(layout.edges) for layout in layouts)
-    together = wish.combine if host is None else 1
+    steps, together = max(1, wish.partition_bytes // (4 * chunk)), wish.combine if host is None else 1
+    best: tuple[float, PackedBudget] | None = None
     while steps:
-        edges = steps * chunk
-        tables = [layout.pieces(edges) for layout in layouts]
-        longest = 4 * max(int(table.sizes.max()) for table in tables)
-        total = sum(4 * int(table.sizes.sum()) for table in tables)
-        for buffers in BUFFERS if together == 1 else BUFFERS[:1]:
-            staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest) + marks
-            if staged > (part if steps > 1 or buffers > BUFFERS[-1] else edge_memory):
-                continue
-            if together > 1 and edge_memory - staged < total <= edge_memory - staged // together:
-                continue  # smaller tasks leave room for every piece
-            held = None if host is None else _divide_host(host, longest, total)
-            if host is None or held is not None:
-                words = min(edge_memory - staged, total) // 4 if wish.cached else 0
-                return PackedBudget(edges, buffers, words, staged, together, held)
+        pieces = _Pieces.of(layouts, steps * chunk)
+        price = TASK_SECONDS * pieces.count / together
+        if best is not None and price >= best[0]:
+            break
+        for room in (part, edge_memory):
+            found = _divide(edge_memory, room, pieces, together, wish, edge_bytes, host)
+            if found is not None:
+                seconds = max(price, (pieces.total - 4 * found.words) / LINK_RATE)
+                best = (seconds, found) if best is None or seconds < best[0] else best
+                break
         if together > 1:
             together //= 2
         else:
             steps //= 2
+    return None if best is None else best[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Pieces of partitions of so many edges: how many, bytes of the longest and of all; chunks of a partition."""
+
+    edges: int
+    count: int
+    longest: int
+    total: int
+    marks: int
+    chunks: int
+
+    @classmethod
+    def of(cls, layouts: Sequence[PackedLayout], edges: int) -> _Pieces:
+        """Of these adjacencies; marks: bytes of the marks of their blocks."""
+        sizes = [layout.pieces(edges).sizes for layout in layouts]
+        return cls(
+            edges,
+            sum(map(len, sizes)),
+            4 * max(int(one.max()) for one in sizes),
+            4 * sum(int(one.sum()) for one in sizes),
+            sum(4 * mark_words(layout.edges) for layout in layouts),
+            edges // max(layout.chunk_edges for layout in layouts),
+        )
+
+
+def _divide(
+    edge_memory: int,
+    room: int,
+    pieces: _Pieces,
+    together: int,
+    wish: DeviceBudgetRequest,
+    edge_bytes: int,
+    host: HostBudgetRequest | None,
+) -> PackedBudget | None:
+    """Divide memory for tasks of `together` pieces, whose slabs and buffers may take `room`; None: too small."""
+    for buffers in BUFFERS if together == 1 else BUFFERS[:1]:
+        staged = together * (UNPACKED_SLABS * pieces.edges * edge_bytes + buffers * pieces.longest) + pieces.marks
+        if staged > (room if pieces.chunks > 1 or buffers > BUFFERS[-1] else edge_memory):
+            continue
+        if together > 1 and edge_memory - staged < pieces.total <= edge_memory - staged // together:
+            continue  # smaller tasks leave room for every piece
+        held = None if host is None else _divide_host(host, pieces.longest, pieces.total)
+        if host is None or held is not None:
+            words = min(edge_memory - staged, pieces.total) // 4 if wish.cached else 0
+            return PackedBudget(pieces.edges, buffers, words, staged, together, held)
     return None
 
 

@@ -57,7 +57,8 @@ def _calls(kernels: AheadKernels, program: Any, view: View, job: dict[str, Any])
         state.accumulate_apart()
     scalars = scalars_of(program, author)
     state.work[:2] = 0, 1
-    listed, many, sizes = Frontier(1, 1, listed=True), Frontier(1, 1, listed=False), (1, 1, 1)
+    listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, everything=program.everywhere)
+    sizes = 1, 1, 1
     table, chunks = np.zeros(3, np.int64), np.zeros(1, np.uint8)
     if job["apart"]:
         yield lambda: kernels.apply(state, many, index, scalars)

@@ -13,7 +13,7 @@ ONE = np.uint64(1)
 LOW = np.uint64(31)
 NONE = np.uint32(0)
 BIT = np.uint32(1)
-MANY_BITS = 8
+MANY_BITS = 3
 
 row_start = device(shared_functions.row_start)
 degree_of = device(make_degree_of(row_start))

@@ -1,4 +1,4 @@
-"""Loop over the rows of unsettled vertices on a GPU, both ways: `host/unsettled.py` says what for.
+"""Loop over the rows of unsettled vertices on a GPU, both ways: `host/push.py` says what for.
 
 By tiles as in `push.py`. The threads of a block hold a tile's edges in registers between two passes: first vertices
 take what their rows bring, then those that are pending or active send along the same edges. One thread decides for each

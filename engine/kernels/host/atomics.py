@@ -1,4 +1,4 @@
-"""What LLVM offers and Numba's CPU code does not: atomic read-modify-write, bit counting; and combiners made of it.
+"""What LLVM offers and Numba's CPU code does not: atomics, bit counting, prefetching; and combiners made of it.
 
 Each atomic returns the value that stood in the array before. Indices are unsigned 64-bit; nothing is bounds-checked.
 The combiners are those of `engine/program/combiners.py`, atomic (several threads write one target) and plain (one
@@ -45,23 +45,26 @@ atomic_min = _read_modify_write("min", "umin", "fmin")
 atomic_max = _read_modify_write("max", "umax", "fmax")
 atomic_or = _read_modify_write("or", "or", None)
 atomic_and = _read_modify_write("and", "and", None)
+_TO_READ, _TO_FIRST_LEVEL, _DATA = 0, 3, 1
+"""How LLVM prefetches."""
 ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}
 
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Begin to bring an entry (uint64) into the cache; one that does not exist does no harm."""
+    """Fetch the line of array[index] (uint64) for reading; nothing is bounds-checked, and nothing can fail."""
+    signature = types.void(array, types.uint64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(call, [pointer, number(0), number(3), number(1)])  # to be read, into all levels, data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, word(_TO_READ), word(_TO_FIRST_LEVEL), word(_DATA)])
         return context.get_dummy_value()
 
-    return types.void(array, types.uint64), generate
+    return signature, generate
 
 
 @intrinsic

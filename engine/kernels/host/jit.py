@@ -42,7 +42,7 @@ def source_files() -> list[Path]:
     elsewhere = {
         Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
     }
-    return sorted({*here.glob("*.py"), *here.parent.glob("*.py")} | elsewhere)
+    return sorted({*here.rglob("*.py"), *here.parent.glob("*.py")} | elsewhere)
 
 
 @functools.cache

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
+from penstock.engine.kernels.host import early_pull, group_sources, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
-from penstock.engine.kernels.host import union_find
-from penstock.engine.kernels.host import unsettled as unsettled_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.interface import ReadyRows
@@ -31,8 +30,10 @@ from penstock.storage.base.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Bitmap, State
+    from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -154,8 +155,29 @@ class HostKernels:
             marks = state.active.words, state.active.summary
             self._call(
                 "send", state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
-                kernel_index(index), state.arrays, scalars, state.sent, np.uint64(state.first),
+                kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
+                np.uint64(state.first),
             )  # fmt: skip
+
+    def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
+        """Where messages go in `sent`; no items: every one to its vertex' number."""
+        groups = state.groups
+        placed = groups is not None and groups.neighbors is not None and frontier.everything
+        return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
+
+    def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
+        """Put messages together where that pays, when edges are first swept that are all there."""
+        groups = state.groups
+        if groups is None or groups.neighbors is not None or not groups.serves(view):
+            return
+        group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
+        if groups.neighbors is not None:
+            self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
+
+    def ungroup(self, groups: GroupedSources) -> None:
+        """Write ids over the places that edges in memory hold."""
+        self.use()
+        group_sources.ungroup(groups, self.threads)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -220,12 +242,34 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
-        self._call(
-            "pull", small, blocks, self._edges_of(view), kernel_index(into), self._skipped(state, skip),
-            kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars,
-            state.identity, vertices, partials,
+        if frontier.everything and self.author.sweeps:
+            self._group(view, state, frontier, out, scalars)
+            self._call(
+                "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                state.arrays, scalars, state.identity, vertices, partials,
+            )  # fmt: skip
+            self._call_alone("reduce_partials", partials, *vertices[1:])
+            return
+        arguments = (
+            self._edges_of(view), kernel_index(into), self._skipped(state, skip), kernel_index(out),
+            state.active.words, frontier.everything, block, state.arrays, scalars,
         )  # fmt: skip
+        if self.author.early_exit:
+            kept = _kept(state.unmatched if skip == 0 else None, view)
+            self._call("early_pull", small, blocks, *arguments, vertices, partials, kept)
+        else:
+            self._call("pull", small, blocks, *arguments, state.identity, vertices, partials)
         self._call_alone("reduce_partials", partials, *vertices[1:])
+
+    def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
+        """Gather along the rows that the last pull kept; index: of the out-adjacency."""
+        rows = state.unmatched
+        assert rows is not None, "rows are kept only where there is room for them"
+        state.walked = max(state.walked, rows.used)
+        self._call(
+            "pull_unmatched", rows.used < SMALL, rows.segments, (rows.items, rows.starts, rows.taken),
+            kernel_index(index), state.active.words, state.arrays, scalars, _vertices_of(state),
+        )  # fmt: skip
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
@@ -416,6 +460,7 @@ class HostKernels:
 _FUSED = tuple(
     f"fused_{kind}{both}" for both in ("", " both") for kind in ("iterations", "iterations apart", "buckets")
 )
+NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
@@ -424,9 +469,12 @@ _BY_EDGE = {
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
     "pull": pull_kernels.make_pull,
-    "relax_unsettled": unsettled_kernels.make_relax_unsettled,
+    "sweep": pull_kernels.make_sweep,
+    "early_pull": early_pull.make_early_pull,
+    "relax_unsettled": push_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {
+    "pull_unmatched": early_pull.make_pull_unmatched,
     "select": frontier_kernels.make_select,
     "send": vertex_kernels.make_send,
     "apply": vertex_kernels.make_apply,
@@ -447,6 +495,13 @@ _SHARED: dict[str, JitKernel] = {
     "merge_forests": union_find.merge_forests,
     "compress": union_find.compress,
 }
+
+
+def _kept(rows: UnmatchedRows | None, view: View) -> tuple[Any, Any, Any]:
+    """Where a pull keeps rows that it read in vain; an array of no items where it keeps none."""
+    if rows is None:
+        return view.neighbors[:0], NO_STARTS, NO_SEGMENTS
+    return rows.items, rows.starts, rows.taken
 
 
 def _cleared(blocks: Any) -> Any:

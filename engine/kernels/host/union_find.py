@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_min
+from penstock.engine.kernels.host.atomics import atomic_min, prefetch
 from penstock.engine.kernels.host.device_functions import ONE, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 
 PIECE = 16384
+AHEAD = np.uint64(12)
+"""Rows whose edges, and the trees of their neighbors, are loaded before their turn: both are anywhere in memory."""
+CACHED = 1 << 18
+"""Vertices whose trees are in a core's cache anyway."""
 
 
 @inline
@@ -37,14 +41,27 @@ def link(forest, a, b):  # type: ignore[no-untyped-def]
         low = np.uint64(forest[low])
 
 
+@inline
+def first_edge(view, index, u):  # type: ignore[no-untyped-def]
+    """Where the first edge of row `u`, or of the view's last row, is in the view, or the edge nearest to it."""
+    start = row_start(index, min(u, view.v1 - ONE))
+    return min(max(start, view.e0), view.e1 - ONE) - view.e0
+
+
 @loop_kernel("link_first_neighbors")
 def link_first_neighbors(first_step, end_step, view, index, neighbors_each, forest, base):  # type: ignore[no-untyped-def]
     """Link each row with its first `neighbors_each` neighbors that the view holds."""
     view = EdgeView(*view)
+    far = len(forest) > CACHED
     for piece in range(first_step, end_step):
         first = view.v0 + np.uint64(piece * PIECE)
         for row in range(first, min(first + np.uint64(PIECE), view.v1)):
             u = np.uint64(row)
+            if far:
+                prefetch(view.neighbors, first_edge(view, index, u + AHEAD + AHEAD))
+                soon = first_edge(view, index, u + AHEAD)
+                for e in range(soon, min(soon + neighbors_each, view.e1 - view.e0)):
+                    prefetch(forest, np.uint64(view.neighbors[np.uint64(e)]) - base)
             start = row_start(index, u)
             end = min(row_start(index, u + ONE), start + neighbors_each, view.e1)
             for e in range(max(start, view.e0) - view.e0, end - view.e0):

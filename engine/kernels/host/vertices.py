@@ -18,21 +18,30 @@ SPAN = np.uint64(4096)
 
 
 def make_send(author: Author, key: str) -> Any:
-    """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`)."""
+    """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`).
+
+    places: where in `sent` each vertex' message is if `whole` (`grouped_sources.py`); no items: at the vertex' number.
+    """
     send = author.calls["send"]
 
     @loop_kernel(key, counted=True, distinct=True)
     def send_all(  # type: ignore[no-untyped-def]
-        first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, base
+        first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, places, base
     ):
-        count = np.uint64(sent.shape[0])
+        count, placed = np.uint64(sent.shape[0]), places.shape[0] > 0
+        span = np.empty(SPAN if placed else np.uint64(0), sent.dtype)
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
-                for at in range(first, min(first + SPAN, count)):
+                end = min(first + SPAN, count)
+                to, begin = (span, first) if placed else (sent, np.uint64(0))
+                for at in range(first, end):
                     v = np.uint64(at) + base
                     d = degree_of(index, v)
-                    sent[np.uint64(at)] = send(fields, scalars, v, d, base)
+                    to[np.uint64(at) - begin] = send(fields, scalars, v, d, base)
+                if placed:
+                    for at in range(first, end):
+                        sent[np.uint64(places[np.uint64(at)])] = span[np.uint64(at) - first]
                 continue
             upper = active_summary[over]
             while upper != 0:

@@ -1,6 +1,6 @@
 """The definition of right for programs on whole rows: messages kept apart, corners of triangles, vectors.
 
-The same methods as `host/launch_rows.py`, in plain Python.
+The same methods as `host/whole_rows/launch_rows.py`, in plain Python.
 """
 
 from __future__ import annotations

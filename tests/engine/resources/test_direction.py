@@ -65,6 +65,16 @@ def test_on_cores_reading_from_disk_counts_on_either_side() -> None:
     assert least(300.0, 300.0) == least(0.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("from_disk", "fetched", "pulled_above"), [(False, 0, 1 << 14), (True, 0, 500), (True, 400, 100)]
+)
+def test_kept_rows_are_pulled_where_a_push_costs_more_than_they_have(from_disk, fetched, pulled_above) -> None:
+    """In memory small frontiers are left to fused iterations."""
+    situation = replace(BFS, on_cores=True, from_disk=from_disk, fetched=(fetched, 1e9), kept=2000, unvisited=1800)
+    assert choose(situation, Frontier(1, pulled_above), "push", True) == "push"
+    assert choose(situation, Frontier(1, pulled_above + 1), "push", True) == "pull"
+
+
 def test_a_small_frontier_is_weighed_where_edges_may_come_from_disk() -> None:
     """Its few rows may lie in every chunk."""
     situation = replace(BFS, linked=True)

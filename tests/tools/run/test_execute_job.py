@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.engine.program.program import Program
+from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import RunError
 from penstock.storage.results import column_statistics
@@ -106,3 +108,25 @@ def test_a_job_keeps_no_answer_of_a_program_that_is_over(monkeypatch: pytest.Mon
     Path("job.toml").write_text(job)
     assert cli.run_command(["run", "job.toml", "--json"]) == 0
     assert alive == [0, 0, 0]
+
+
+def test_edges_need_no_memory_while_the_last_answer_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("job.toml").write_text(
+        'graph = "g.h5"\nprograms = [{name = "wcc", output = "a.npy"}, {name = "pagerank", output = "b.npy"}]\n'
+    )
+    sessions: list[Session] = []
+    held: list[bool] = []
+    begin, written = Session.prepare, Result.write
+
+    def prepare(self: Session, *programs: Program) -> None:
+        sessions.append(self)
+        begin(self, *programs)
+
+    def write_answer(self: Result, *given: Any, **named: Any) -> None:
+        held.append(sessions[-1].holdings is not None)
+        written(self, *given, **named)
+
+    monkeypatch.setattr(Session, "prepare", prepare)
+    monkeypatch.setattr(Result, "write", write_answer)
+    assert cli.run_command(["run", "job.toml", "--host-memory", "200MiB"]) == 0
+    assert held == [True, False]

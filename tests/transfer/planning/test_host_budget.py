@@ -49,13 +49,27 @@ def test_a_small_budget_shrinks_partitions_then_reads():
     assert plans[-1].reads_in_flight < 8
 
 
+def test_a_sweep_has_large_slabs_before_a_small_cache_but_no_larger_ones_than_pay():
+    sizes = [Sized(1 << 30, 4)]
+    requests = [HostBudgetRequest(n * MIB, 0, sweeps=sweeps) for n in (45, 60, 500) for sweeps in (False, True)]
+    plans = [divide_host_budget(request, sizes, with_weights=False) for request in requests]
+    assert [plan.slab_bytes // MIB for plan in plans] == [8, 16, 8, 32, 96, 96]
+    assert plans[1].slots < plans[0].slots
+    for request, plan in zip(requests, plans, strict=True):
+        assert spent(request, plan, sizes) <= request.host_memory
+    tight = [
+        divide_host_budget(HostBudgetRequest(12 * MIB, 0, sweeps=s), sizes, with_weights=False) for s in (False, True)
+    ]
+    assert tight[0] == tight[1]
+
+
 @given(
     st.integers(1, 4000), st.integers(0, 3000), st.integers(0, 1 << 31), st.sampled_from([0, 1, 4]),
-    st.integers(1, 16), st.integers(1, 4), st.booleans(),
+    st.integers(1, 16), st.integers(1, 4), st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both):
+def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both, sweeps):
     sizes = [Sized(edges, 4, weight)] * (1 + both)
-    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes)
+    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes, sweeps)
     try:
         plan = divide_host_budget(budget, sizes, with_weights=weight > 0)
     except InputError as error:

@@ -76,3 +76,12 @@ def test_more_memory_keeps_more_packed() -> None:
     words = [budget.words for budget in kept if budget is not None]
     assert words == sorted(words)
     assert words[-1] == 40 * WORDS
+
+
+def test_a_larger_cache_does_not_pay_for_twice_as_many_short_tasks() -> None:
+    """A web graph of 134 M edges and 128 MiB: 16 tasks of 8 M edges, not 32, whose start takes longer than the link."""
+    starts = np.arange(513, dtype=np.int64) * ((1 << 18) * 152 // 400)
+    web = [PackedLayout("in", 512 << 18, 1 << 18, starts)]
+    budget = divide_packed_budget(128 << 20, web, DeviceBudgetRequest(32 << 20, 1, "auto", True), 4)
+    assert budget is not None
+    assert budget.partition_edges == 8 << 20

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.engine.kernels.host import jit, launch, launch_rows
+from penstock.engine.kernels.host import jit, launch
+from penstock.engine.kernels.host.whole_rows import launch_rows
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.base import kernel_cache
 

@@ -1,7 +1,7 @@
 """Pull with vectors for messages: every row adds up, number by number, what its in-neighbors send.
 
-Blocks of edges as in `push.py`; a row that began before its block has a partial sum apart, and `reduce_vector_partials`
-adds these in the order of the blocks, so that sums do not depend on the number of threads.
+Blocks of edges as in `host/push.py`; a row that began before its block has a partial sum apart, and
+`reduce_vector_partials` adds these in the order of the blocks, so that sums do not depend on the number of threads.
 """
 
 from __future__ import annotations

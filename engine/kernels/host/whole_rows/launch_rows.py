@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host import rows, triangles, vectors
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
+from penstock.engine.kernels.host.whole_rows import rows, triangles, vectors
 from penstock.engine.state.row_blocks import offsets
 
 if TYPE_CHECKING:
@@ -71,15 +71,22 @@ class HostRowKernels(HostKernels):
         sets, cut = self._sets(block), (block.messages < SMALL, len(counts))
         self._call("count_kept", *cut, *sets, buffer, neighbors, counts)
         starts, targets, arcs = kept.extend(counts)
-        self._call("keep_rows", *cut, *sets, buffer, neighbors, starts, targets, arcs)
+        self._call("keep_rows", *cut, *sets, buffer, neighbors, starts, int(counts.max()), targets, arcs)
 
     def intersect(
         self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]
     ) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
-        starts = ones.arrays[1]
+        small, rows = len(ones.targets) < SMALL, len(others.starts) - 1
+        low, high = np.uint64(others.first), np.uint64(others.last)
+        begins = np.zeros(rows + 1, dtype=np.int64)
+        self._call("count_users", small, len(ones.starts) - 1, ones.arrays, low, high, begins)
+        np.cumsum(begins, out=begins)
+        users = np.empty(begins[-1], dtype=ones.targets.dtype)
+        self._call("list_users", small, len(ones.starts) - 1, ones.arrays, low, high, begins, users)
+        longest = max(int(np.diff(kept.starts).max(initial=1)) for kept in {ones, others})
         self._call(
-            "intersect", len(ones.targets) < SMALL, len(starts) - 1, ones.arrays, others.arrays, each, scalars,
+            "intersect", small, rows, ones.arrays, others.arrays, begins, users, longest, each, scalars,
             state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
@@ -130,6 +137,8 @@ _SHARED: dict[str, JitKernel] = {
     "copy_rows": rows.copy_rows,
     "count_neighbors": triangles.count_neighbors,
     "count_kept": triangles.count_kept,
+    "count_users": triangles.count_users,
+    "list_users": triangles.list_users,
     "keep_rows": triangles.keep_rows,
     "reduce_vector_partials": vectors.reduce_vector_partials,
 }
