@@ -377,7 +377,7 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
             for i in range(head, tail):
                 lists[i - head] = lists[i]
             tail -= head
-            if tail >= room or done >= most or total >= MOST_WORK:
+            if tail >= room or done == most or total >= MOST_WORK:
                 going = False
             while tail == NONE and going:
                 tail, rest = take_due(index, marks, fresh, limit, lists, NONE, room, fields, now, base)
