@@ -68,11 +68,9 @@ class _Job:
 class Reader:
     """Reads the chunks of a graph on disk with threads of its own; a context manager, shared by a process.
 
-    ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe, of
-    ``most_bytes`` or one frame;
-    ``direct_io`` bypasses the page cache where the file system allows;
-    ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
-    every read and every decoding, a track for each thread.
+    ``decode_threads`` decode at once, ``reads_in_flight`` reads of ``most_bytes`` or one frame are under way per stripe;
+    ``direct_io`` bypasses the page cache where the file system allows; ``throttle`` slows every stripe to so many bytes
+    per second, for tests. ``timeline`` takes every read and every decoding, a track for each thread.
 
     Raises RunError: a file cannot be opened, or the threads or their buffers cannot be had; nothing stays open.
     """
