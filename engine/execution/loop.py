@@ -235,12 +235,12 @@ class Loop:
         frontiers = done.frontiers
         if not len(frontiers):
             return False
-        self.bucket.work += int(frontiers[1:, 1].sum())
+        vertices, edges = frontiers.sum(axis=0).tolist()
+        self.bucket.work += edges - frontier.edges
         if done.limit != self.limit:
             self.bucket.forget()
             self.settled_below = self.limit
         self.limit = done.limit
-        vertices, edges = frontiers.sum(axis=0).tolist()
         self.unexplored -= edges
         self.unvisited -= vertices
         self.before = Frontier(*frontiers[-1].tolist())

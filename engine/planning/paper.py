@@ -205,7 +205,7 @@ def _host_memory(graph: Graph, config: Config, needs: MemoryRequest, divided: Ho
     }
     if divided is not None:
         budget = budget_of(config, needs, graph, config.partition_bytes)
-        parts["reader"] = reader_bytes(budget, divided.reads_in_flight)
+        parts["reader"] = reader_bytes(budget, divided.reads_in_flight, one_by_one=divided.one_by_one)
         parts["slabs"] = divided.slab_bytes
     return Memory(config.memory_bytes, parts, whole=divided is None or divided.whole)
 

@@ -19,6 +19,8 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.format.frames import READS
+from penstock.storage.format.read_plan import MOST_BYTES
+from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.partition_cache import Allocate, HostCache
 from penstock.storage.read.partition_records import Extent
 from penstock.storage.read.reader import Reader
@@ -227,8 +229,9 @@ def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Tim
     """The reader that a division of the host's memory has room for."""
     return Reader(
         graph,
-        decode_threads=config.thread_count,
+        decode_threads=1 if divided.one_by_one else config.thread_count,
         reads_in_flight=divided.reads_in_flight,
+        most_bytes=0 if divided.one_by_one else MOST_BYTES,
         direct_io=config.direct_io,
         throttle=config.throttle,
         timeline=timeline,
@@ -262,16 +265,18 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
         partition_bytes=partition_bytes,
         workers=config.thread_count,
         stripes=max(1, len(graph.files) - 1),
+        frame_bytes=longest_frame(graph),
+        decoder_bytes=decoder_bytes(graph),
         sweeps=needs.sweeps,
     )
 
 
 def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
-    """Bytes of the host's budget that state, index and the least that reading needs leave; may be negative."""
+    """Bytes of the host's budget that state, index and reading with all threads leave at most; may be negative."""
     budget = budget_of(config, needs, graph, config.partition_bytes)
     reading = 0
     if graph.out.arrays is None:
-        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted)
+        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
     return budget.host_memory - budget.fixed - reading
 
 

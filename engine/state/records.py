@@ -38,8 +38,9 @@ class CheckpointRecord:
 class IterationRecord:
     """One iteration: its frontier, direction, tasks and seconds.
 
-    vertices, edges: of the frontier. totals: the Globals after it. began: when (time.perf_counter), set where several
-    iterations are known only after the last of them; 0 elsewhere. walk_seconds: from the first partition asked for to
+    vertices, edges: of the frontier; of its rounds together, where an iteration is a bucket. totals: the Globals after
+    it. began: when (time.perf_counter), set where several iterations are known only after the last of them; 0
+    elsewhere. walk_seconds: from the first partition asked for to
     the last kernel over edges, where the execution measures it; the rest goes to vertices and frontier. plan_seconds:
     of that, until it was decided what travels how. filling: tasks that brought every edge to keep row prefixes of them
     on the device, before the iteration's own.

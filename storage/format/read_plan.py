@@ -70,6 +70,11 @@ def split_bytes(total: int, threads: int) -> int:
     return max(LEAST_SPLIT, min(MOST_BYTES, total // max(1, threads)))
 
 
+def buffer_bytes(longest: int, most_bytes: int = MOST_BYTES) -> int:
+    """Return the bytes of a buffer for every read of at most ``most_bytes``, or of one frame of ``longest`` bytes."""
+    return -(-max(longest, most_bytes) // PAGE) * PAGE + PAGE
+
+
 def read_threads(stripes: int, decode_threads: int, reads_in_flight: int = READS_IN_FLIGHT) -> int:
     """Return how many threads a reader has, and so how many reads are under way while nothing is decoded.
 

@@ -1,24 +1,26 @@
-"""The longest read and the longest payload of a graph's edges: what the buffers of a reader hold."""
+"""The longest frame of a graph's edges and what decodes it: what the buffers of a reader hold."""
 
 from penstock.storage.encoding.codec import payload_bytes
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.read_plan import MOST_BYTES, PAGE
+
+ZSTD_BYTES = 512 << 10
+"""What zstd's tables and its input take in one decoder."""
 
 
-def longest_read(graph: Graph) -> int:
-    """Return the bytes that the longest read can take: a full merged read, or one long frame; page-aligned."""
-    longest = max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
-    return -(-max(longest, MOST_BYTES) // PAGE) * PAGE + PAGE
+def longest_frame(graph: Graph) -> int:
+    """Return the bytes of the longest frame."""
+    return max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
 
 
-def longest_payload(graph: Graph) -> int:
-    """Return the bytes that the longest frame decompresses to.
+def decoder_bytes(graph: Graph) -> int:
+    """Return the bytes that a decoder of any frame takes.
 
-    A decoder has room for so many, and so has zstd where it stops before them.
+    It has room for the longest that a frame decompresses to, and so has zstd where it stops before that.
     """
     specs = [frames.spec for frames in _edge_frames(graph)]
-    return max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
+    longest = max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
+    return 2 * longest + ZSTD_BYTES
 
 
 def _edge_frames(graph: Graph) -> list[Frames]:

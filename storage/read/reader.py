@@ -26,21 +26,20 @@ from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import (
+    MOST_BYTES,
     READS_IN_FLIGHT,
     ReadRange,
+    buffer_bytes,
     plan_reads,
     read_threads,
     split_bytes,
 )
-from penstock.storage.read.longest import longest_payload, longest_read
+from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""
-ZSTD_BYTES = 512 << 10
-"""What zstd's tables and its input take in one decoder."""
-
 
 _LOST = RunError("a reading thread ended in the middle of a read; run again")
 """The outcome of a job whose thread reported nothing."""
@@ -69,7 +68,8 @@ class _Job:
 class Reader:
     """Reads the chunks of a graph on disk with threads of its own; a context manager, shared by a process.
 
-    ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe;
+    ``decode_threads`` decode at once, ``reads_in_flight`` reads are under way per stripe, of
+    ``most_bytes`` or one frame;
     ``direct_io`` bypasses the page cache where the file system allows;
     ``throttle`` slows every stripe to so many bytes per second, for tests. ``timeline`` takes
     every read and every decoding, a track for each thread.
@@ -83,6 +83,7 @@ class Reader:
         *,
         decode_threads: int,
         reads_in_flight: int = READS_IN_FLIGHT,
+        most_bytes: int = MOST_BYTES,
         direct_io: bool = False,
         throttle: float | None = None,
         timeline: Timeline | None = None,
@@ -98,8 +99,9 @@ class Reader:
         self._reading = BusyTimer()
         self._counting = threading.Lock()
         self._bytes_read = 0
-        self._buffer_bytes = longest_read(graph)
-        self._decoder_bytes = 2 * longest_payload(graph) + ZSTD_BYTES
+        self._most_bytes = most_bytes
+        self._buffer_bytes = buffer_bytes(longest_frame(graph), most_bytes)
+        self._decoder_bytes = decoder_bytes(graph)
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
@@ -218,7 +220,7 @@ class Reader:
             np.array([getattr(piece.frames, name)[piece.chunk] for piece in pieces], np.int64)
             for name in ("shard", "offsets", "lengths")
         )
-        most = split_bytes(int(lengths.sum()), self._decode_threads)
+        most = min(self._most_bytes, split_bytes(int(lengths.sum()), self._decode_threads))
         reads = plan_reads(shard, offsets, lengths, most)
         pending = PendingRead(len(reads))
         try:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.format.writer import GraphWriter
+from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.partition_records import Extent
 from penstock.storage.read.reader import Reader
@@ -121,8 +123,15 @@ def test_a_damaged_chunk_stops_the_sweep_and_frees_everything(path, tmp_path, sl
         assert pipeline.cache is None or not pipeline.cache.flights
 
 
-@pytest.mark.parametrize(("workers", "reads"), [(1, 1), (2, 8), (3, 4)])
-def test_the_reader_holds_no_more_than_the_layout_gives_it(path, workers, reads):
+@pytest.mark.parametrize(
+    ("workers", "reads", "one_by_one"), [(1, 1, False), (2, 8, False), (3, 4, False), (1, 1, True)]
+)
+def test_the_reader_holds_no_more_than_the_layout_gives_it(path, workers, reads, one_by_one):
     graph = Graph.open(path)
-    with Reader(graph, decode_threads=workers, reads_in_flight=reads) as reader:
+    most = 0 if one_by_one else MOST_BYTES
+    known = HostBudgetRequest(
+        0, 0, workers=workers, frame_bytes=longest_frame(graph), decoder_bytes=decoder_bytes(graph)
+    )
+    with Reader(graph, decode_threads=workers, reads_in_flight=reads, most_bytes=most) as reader:
+        assert reader.memory_bytes == reader_bytes(known, reads, one_by_one=one_by_one)
         assert reader.memory_bytes <= reader_bytes(HostBudgetRequest(0, 0, workers=workers), reads)

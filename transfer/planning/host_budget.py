@@ -15,13 +15,14 @@ from math import ceil
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
-from penstock.storage.format.read_plan import read_threads
+from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
 from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
-READ_BYTES = 5 << 19
-"""Of a reading thread's buffer: a merged read, or the longest frame there can be (2.3 MiB)."""
+FRAME_BYTES = 5 << 19
+"""The longest frame there can be, where there is no graph yet that says more (2.3 MiB)."""
 DECODE_BYTES = 3 << 20
+"""What a thread needs to decode such a frame."""
 SLABS = (4, 3, 2)
 READS = (8, 4, 2, 1)
 SHARE = 0.25
@@ -34,7 +35,8 @@ class HostBudgetRequest:
     """What there is to divide, in bytes: `host_memory` in all, `fixed` of it taken (state, index ...).
 
     `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
-    `stripes`: every one has its own reads in flight. `sweeps`: whether every iteration reads every edge.
+    `stripes`: every one has its own reads in flight. `frame_bytes`: the longest frame; `decoder_bytes`: for
+    decoding it. `sweeps`: whether every iteration reads every edge.
     """
 
     host_memory: int
@@ -43,13 +45,15 @@ class HostBudgetRequest:
     workers: int = 1
     stripes: int = 1
     sweeps: bool = False
+    frame_bytes: int = FRAME_BYTES
+    decoder_bytes: int = DECODE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class HostBudget:
     """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache.
 
-    spare: bytes of the budget that nothing takes.
+    spare: bytes of the budget that nothing takes. one_by_one: one thread decodes, and a read is one frame.
     """
 
     partition_edges: int
@@ -59,6 +63,7 @@ class HostBudget:
     whole: bool
     edge_bytes: int
     spare: int = 0
+    one_by_one: bool = False
 
     @property
     def ahead(self) -> int:
@@ -82,28 +87,33 @@ def divide_host_budget(
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
     left = budget.host_memory - budget.fixed
-    for step in _steps(budget.partition_bytes, sizes, chunk):
+    for step, reads, one_by_one in _choices(budget.partition_bytes, sizes, chunk):
         entries = sum(ceil(size.edges / step) for size in sizes)
-        for reads in READS:
-            room = left - reader_bytes(budget, reads)
-            if edges * edge_bytes <= room:
-                return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes)
-            least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0
-            limit = max(SHARE * room, min(room, least)) if step > chunk or reads > 1 else room
-            fitted = next((count for count in SLABS if count * step * edge_bytes <= limit), 0)
-            if fitted:
-                slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
-                spare = room - (fitted + slots) * step * edge_bytes
-                return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare)
-    raise _too_small(budget, least_reading_bytes(budget, sizes, with_weights=with_weights), chunk * edge_bytes)
+        room = left - reader_bytes(budget, reads, one_by_one=one_by_one)
+        if edges * edge_bytes <= room:
+            return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes, one_by_one)
+        least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0
+        limit = max(SHARE * room, min(room, least)) if step > chunk or reads > 1 else room
+        fitted = next((count for count in SLABS if count * step * edge_bytes <= limit), 0)
+        if fitted:
+            slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
+            spare = room - (fitted + slots) * step * edge_bytes
+            return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare, one_by_one)
+    least = least_reading_bytes(budget, sizes, with_weights=with_weights, one_by_one=True)
+    raise _too_small(budget, least, chunk * edge_bytes)
 
 
-def least_reading_bytes(budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool) -> int:
-    """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk."""
+def least_reading_bytes(
+    budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool, one_by_one: bool
+) -> int:
+    """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk.
+
+    one_by_one: as in `HostBudget`; else every worker decodes.
+    """
     edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
-    return reader_bytes(budget, 1) + min(SLABS[-1] * chunk, edges) * edge_bytes
+    return reader_bytes(budget, 1, one_by_one=one_by_one) + min(SLABS[-1] * chunk, edges) * edge_bytes
 
 
 def check_fixed(budget: HostBudgetRequest) -> None:
@@ -112,30 +122,35 @@ def check_fixed(budget: HostBudgetRequest) -> None:
         raise BudgetError("--host-memory", _takes(budget), -(-budget.fixed // MIB))
 
 
-def _steps(partition_bytes: int, sizes: Sequence[AdjacencyArrays], chunk: int) -> Iterator[int]:
-    """Partition sizes in edges, whole chunks, from what was asked for down to one chunk."""
+def _choices(partition_bytes: int, sizes: Sequence[AdjacencyArrays], chunk: int) -> Iterator[tuple[int, int, bool]]:
+    """Partition sizes in edges, reads in flight, and whether these are one frame each, best first.
+
+    Partitions are whole chunks, from what was asked for down to one chunk.
+    """
     neighbor_bytes = max((size.edge_bytes(False) for size in sizes), default=4)
     chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
     while chunks > 1:
-        yield chunks * chunk
+        yield from ((chunks * chunk, reads, False) for reads in READS)
         chunks //= 2
-    yield chunk
+    yield from ((chunk, reads, False) for reads in READS)
+    yield chunk, READS[-1], True
 
 
-def reader_bytes(budget: HostBudgetRequest, reads: int) -> int:
+def reader_bytes(budget: HostBudgetRequest, reads: int, *, one_by_one: bool = False) -> int:
     """Return what a reader holds at most: a buffer for each read under way or being decoded, and scratch.
 
     This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
     """
-    threads = read_threads(budget.stripes, budget.workers, reads)
-    return threads * READ_BYTES + budget.workers * DECODE_BYTES
+    workers = 1 if one_by_one else budget.workers
+    threads = read_threads(budget.stripes, workers, reads)
+    return threads * buffer_bytes(budget.frame_bytes, 0 if one_by_one else MOST_BYTES) + workers * budget.decoder_bytes
 
 
 def _too_small(budget: HostBudgetRequest, least: int, chunk_bytes: int) -> BudgetError:
+    reader = format_bytes(reader_bytes(budget, 1, one_by_one=True))
     reading = (
-        f", and reading the graph takes at least {format_bytes(least)} ({format_bytes(reader_bytes(budget, 1))} for "
-        f"{budget.workers} decoding threads and {budget.stripes} read queues, {SLABS[-1]} slabs of "
-        f"{format_bytes(chunk_bytes)})"
+        f", and reading the graph takes at least {format_bytes(least)} ({reader} for one decoding thread and "
+        f"{read_threads(budget.stripes, 1, 1)} read buffers, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)})"
     )
     return BudgetError("--host-memory", _takes(budget) + reading, -(-(budget.fixed + least) // MIB))
 

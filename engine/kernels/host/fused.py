@@ -53,6 +53,8 @@ MOST_EDGES = 1 << 14
 """Of a frontier, and as many vertices: what one thread walks sooner than several wake up (`state.FUSED_LIST`)."""
 AHEAD = np.uint64(8)
 """So many vertices before a vertex's turn its edges are looked up."""
+MOST_WORK = 1 << 22
+"""Edges of a call: some ten milliseconds, after which a signal is heard."""
 PATIENCE = 32
 """So many small frontiers a program has had before a kernel is compiled or loaded: for a few more it does not pay."""
 
@@ -151,37 +153,51 @@ def make_send_all(author: Author) -> Any:
     return send_all
 
 
-def make_push(author: Author, weighted: bool, apart: bool) -> Any:
-    """Inlined: messages along the listed vertices' rows of one adjacency; returns how many are in the other list now.
+def make_relax(author: Author, weighted: bool, apart: bool) -> Any:
+    """Inlined: messages along the row of `u` in one adjacency; returns how many vertices are in the list now.
 
-    Apart: those are who has a message, marked in `arrays.touched`; else who is active next and due, marked in `active`
-    meanwhile. here, there: where the lists begin. out: the index that priorities know.
+    Apart: those are who has a message, marked in `arrays.touched`; else who is active next and due, marked in `active`.
+    later: a vertex whose turn is soon. listed: where the list begins. out: the index that priorities know.
     """
     edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
     combine, note, is_due = COMBINE_ALONE[author.combine], make_note(author), make_is_due(author)
 
     @inline
-    def push(  # type: ignore[no-untyped-def]
-        view, index, lists, here, there, number, found, out, marks, limit, active, fields, scalars, arrays
+    def relax(  # type: ignore[no-untyped-def]
+        view, index, u, later, lists, listed, number, out, marks, limit, active, fields, scalars, arrays
     ):
         sent, target, base = arrays.sent, arrays.target, arrays.base
         marked, summary = (arrays.touched, arrays.summary) if apart else active
+        first, last = row_start(index, u), row_start(index, u + ONE)
+        d = last - first
+        prefetch_targets(view, index, np.uint64(later), target, fields[0], base)
+        message = sent[u - base] if has_send else sent[0]
+        for e in range(first - view.e0, last - view.e0):
+            v = np.uint64(view.neighbors[np.uint64(e)])
+            if cond(fields, scalars, v, np.int64(0), base):
+                w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
+                value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
+                if combine(target, v - base, value) and (apart or is_due(out, marks, limit, v, fields, scalars, base)):
+                    number = note(marked, summary, v, base, lists, listed, number, index[1])
+        return number
+
+    return relax
+
+
+def make_push(author: Author, weighted: bool, apart: bool) -> Any:
+    """Inlined: `relax` for all listed vertices; here, there: where the lists begin."""
+    relax = make_relax(author, weighted, apart)
+
+    @inline
+    def push(  # type: ignore[no-untyped-def]
+        view, index, lists, here, there, number, found, out, marks, limit, active, fields, scalars, arrays
+    ):
         end = here + number - ONE
         for i in range(here, here + number):
-            u = np.uint64(lists[i])
-            first, last = row_start(index, u), row_start(index, u + ONE)
-            d = last - first
-            prefetch_targets(view, index, np.uint64(lists[min(i + AHEAD, end)]), target, fields[0], base)
-            message = sent[u - base] if has_send else sent[0]
-            for e in range(first - view.e0, last - view.e0):
-                v = np.uint64(view.neighbors[np.uint64(e)])
-                if cond(fields, scalars, v, np.int64(0), base):
-                    w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
-                    value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
-                    if combine(target, v - base, value) and (
-                        apart or is_due(out, marks, limit, v, fields, scalars, base)
-                    ):
-                        found = note(marked, summary, v, base, lists, there, found, index[1])
+            found = relax(
+                view, index, np.uint64(lists[i]), lists[min(i + AHEAD, end)], lists, there, found, out, marks, limit,
+                active, fields, scalars, arrays,
+            )  # fmt: skip
         return found
 
     return push
@@ -302,6 +318,82 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
         return done, limit
 
     return fused_iterations
+
+
+def by_bucket(author: Author, apart: bool) -> bool:
+    """Whether an iteration may be a whole bucket of priorities: updates are seen at once, and nothing counts rounds."""
+    return author.has_priority and not (apart or author.has_send or in_order(author) or "iteration" in author.scalars)
+
+
+def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> JitKernel:
+    """Kernel: as `make_fused_iterations`, whose arguments it takes; an iteration lasts until no vertex is due.
+
+    The frontier is a queue in `lists`; who is in it is marked in `active`. Each time that all who were in it have had
+    their turn, its edges are counted. Ends too after MOST_WORK edges. This is the bucket fusion of Zhang et al. (CGO
+    2020), on one core.
+    """
+    relax, take_due, ahead = make_relax(author, weighted, False), make_take_due(author), make_ahead(author)
+    survey = make_survey(both)
+
+    @kernel(f"{key}{both}")
+    def fused_buckets(  # type: ignore[no-untyped-def]
+        view, index, against, begun, count, lists, bounds, marks, active, fields, scalars, identity, arrays, readback
+    ):
+        view, arrays = EdgeView(*view), VertexArrays(*arrays)
+        other, other_index = EdgeView(*against[0]), against[1]
+        (most, most_edges, _, _, _, _), (limit, bucket, _) = bounds
+        base, size, vertices = arrays.base, np.uint64(lists.shape[0]), np.int64(lists.shape[0] >> 1)
+        room = np.uint64(max(1, min(vertices, most_edges)))
+        tail, done, total, going, fresh = np.uint64(count), 0, np.int64(0), True, True
+        lists[: np.int64(tail)] = begun[: np.int64(tail)]
+        while going:
+            now = ahead(scalars, done, limit)
+            head, turn, edges = NONE, NONE, np.int64(0)
+            while head < tail:
+                if head == turn:
+                    waiting = survey(view, index, other, other_index, lists, head, tail - head)[1]
+                    if waiting > most_edges and (done > 0 or head > NONE or both):
+                        going = False
+                        break
+                    turn = tail
+                u = np.uint64(lists[head])
+                d = degree_of(index, u)
+                reach = d + degree_of(other_index, u) if both else d
+                if tail + np.uint64(min(reach, vertices)) > size:
+                    break
+                head += ONE
+                active[0][(u - base) >> SIX] &= ~(ONE << ((u - base) & LOW))
+                near = lists[min(head + AHEAD, tail - ONE)]
+                tail = relax(view, index, u, near, lists, NONE, tail, index, marks, limit, active, fields, now, arrays)
+                if both:
+                    tail = relax(
+                        other, other_index, u, near, lists, NONE, tail, index, marks, limit, active, fields, now, arrays
+                    )
+                edges += d
+            if head > NONE:
+                readback[done, 0], readback[done, 1] = head, edges
+                done += 1
+            total += edges
+            for i in range(head, tail):
+                lists[i - head] = lists[i]
+            tail -= head
+            if tail >= room or done >= most or total >= MOST_WORK:
+                going = False
+            while tail == NONE and going:
+                tail, rest = take_due(index, marks, fresh, limit, lists, NONE, room, fields, now, base)
+                fresh = False
+                mark_listed(active[0], lists, NONE, tail, base)
+                if tail == NONE:
+                    going = rest < np.inf and bucket > 0.0
+                    if going:
+                        limit = max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
+        if done > 0:
+            unmark_listed(active[0], lists, NONE, tail, base)
+            for i in range(tail):
+                put(marks[0], marks[1], np.uint64(lists[i]) - base)
+        return done, limit
+
+    return fused_buckets
 
 
 def numbers_of(bounds: FusedLimits, iterations: int) -> tuple[tuple[np.int64, ...], tuple[np.float64, ...]]:

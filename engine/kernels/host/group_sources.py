@@ -27,13 +27,14 @@ LINES = np.uint64(1 << 14)
 """Of the modelled cache, direct-mapped: 1 MiB."""
 LINE_MESSAGES = np.uint64(3)
 """Messages of a line, as a shift: eight of 8 bytes."""
-GAIN = 0.75
+GAIN = 0.9
 """It pays where at most this part of the messages that were not in the cache are still not."""
 
 
-def _make_kernels(key: str) -> tuple[Any, Any, Any, Any, Any]:
+def _make_kernels(key: str) -> tuple[Any, Any, Any, Any]:
     @loop_kernel(key, grain=1)
-    def count_classes(first_step, end_step, index, vertices, counts):  # type: ignore[no-untyped-def]
+    def walk_classes(first_step, end_step, index, vertices, counts, places):  # type: ignore[no-untyped-def]
+        placing = places.shape[0] > 0
         for number in range(first_step, end_step):
             first = number * RANGE
             for v in range(first, min(first + RANGE, vertices)):
@@ -41,19 +42,9 @@ def _make_kernels(key: str) -> tuple[Any, Any, Any, Any, Any]:
                 while degree > 0:
                     degree >>= 1
                     bits += 1
+                if placing:
+                    places[v] = counts[number, bits]
                 counts[number, bits] += 1
-
-    @loop_kernel(key, grain=1)
-    def give_places(first_step, end_step, index, vertices, following, places):  # type: ignore[no-untyped-def]
-        for number in range(first_step, end_step):
-            first = number * RANGE
-            for v in range(first, min(first + RANGE, vertices)):
-                degree, bits = degree_of(index, np.uint64(v)), 0
-                while degree > 0:
-                    degree >>= 1
-                    bits += 1
-                places[v] = following[number, bits]
-                following[number, bits] += 1
 
     @loop_kernel(key, grain=1)
     def invert(first_step, end_step, places, ids):  # type: ignore[no-untyped-def]
@@ -84,10 +75,10 @@ def _make_kernels(key: str) -> tuple[Any, Any, Any, Any, Any]:
                         tags[number, at, line & (LINES - ONE)] = line
                         misses[number, at] += 1
 
-    return count_classes, give_places, invert, translate, count_misses
+    return walk_classes, invert, translate, count_misses
 
 
-_COUNT_CLASSES, _GIVE_PLACES, _INVERT, _TRANSLATE, _COUNT_MISSES = _make_kernels("group_sources")
+_WALK_CLASSES, _INVERT, _TRANSLATE, _COUNT_MISSES = _make_kernels("group_sources")
 
 
 def group(groups: GroupedSources, neighbors: Any, index: Any, vertices: int, threads: int) -> None:
@@ -127,12 +118,11 @@ def ungroup(groups: GroupedSources, threads: int) -> None:
 def _places(index: Any, vertices: int, dtype: Any, threads: int) -> Any:
     """The place of every vertex: the highest class first, and in a class range by range."""
     ranges = -(-vertices // int(RANGE))
-    counts = np.zeros((ranges, CLASSES), dtype=np.int64)
-    _COUNT_CLASSES(min(threads, ranges), ranges, index, vertices, counts)
+    counts, places = np.zeros((ranges, CLASSES), dtype=np.int64), aligned_empty(vertices, dtype)
+    _WALK_CLASSES(min(threads, ranges), ranges, index, vertices, counts, places[:0])
     falling = counts[:, ::-1].T.ravel()
     following = np.ascontiguousarray((np.cumsum(falling) - falling).reshape(CLASSES, ranges)[::-1].T)
-    places = aligned_empty(vertices, dtype)
-    _GIVE_PLACES(min(threads, ranges), ranges, index, vertices, following, places)
+    _WALK_CLASSES(min(threads, ranges), ranges, index, vertices, following, places)
     return places
 
 

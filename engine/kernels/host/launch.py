@@ -122,7 +122,8 @@ class HostKernels:
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        name = _FUSED[(state.incoming is not None) + 2 * (against is not None)]
+        kind = 1 if state.incoming is not None else 2 * fused_kernels.by_bucket(self.author, apart=False)
+        name = _FUSED[kind + 3 * (against is not None)]
         other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
         number, limit = self._call_alone(
@@ -435,6 +436,8 @@ class HostKernels:
             return _SHARED[name]
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
+        if name.startswith("fused_buckets"):
+            return fused_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
         if name in _FUSED:
             return fused_kernels.make_fused_iterations(
                 self.author, self.weighted, "apart" in name, "both" in name, self._key
@@ -454,7 +457,9 @@ class HostKernels:
         return self._key
 
 
-_FUSED = tuple(f"fused_iterations{both}{apart}" for both in ("", " both") for apart in ("", " apart"))
+_FUSED = tuple(
+    f"fused_{kind}{both}" for both in ("", " both") for kind in ("iterations", "iterations apart", "buckets")
+)
 NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}

@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE, atomic_and
+from penstock.engine.kernels.host.atomics import COMBINE, atomic_and, lowest_bit, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     ONE,
@@ -41,6 +41,10 @@ from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
 
+ALL = ~np.uint64(0)
+AHEAD = np.int64(8)  # edges: how long before its message a neighbor's place is asked for
+ROWS_AHEAD = 4  # listed rows, likewise
+
 
 def make_relax(author: Author, weighted: bool) -> Any:
     """Inlined: send along edges [first, last) of row `u` of degree `d`; the loop inside every push."""
@@ -52,7 +56,10 @@ def make_relax(author: Author, weighted: bool) -> Any:
     def relax(view, u, first, last, d, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         target, base = vertices.target, vertices.base
         message = vertices.sent[u - base] if has_send else vertices.sent[0]
+        ahead = last - view.e0 - AHEAD
         for e in range(first - view.e0, last - view.e0):
+            if e < ahead:
+                prefetch(target, np.uint64(view.neighbors[np.uint64(e + AHEAD)]) - base)
             v = np.uint64(view.neighbors[np.uint64(e)])
             if cond(fields, scalars, v, np.int64(0), base):
                 w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
@@ -77,6 +84,9 @@ def make_push_list(author: Author, weighted: bool, key: str) -> Any:
             high = min(low + block, work[last])
             i = find_part(work, np.int64(first), np.int64(last), low)
             while i < last and work[i] < high:
+                if i + ROWS_AHEAD < last:
+                    start = row_start(index, np.uint64(active[i + ROWS_AHEAD]))
+                    prefetch(view.neighbors, np.uint64(min(max(start, view.e0), view.e1 - np.int64(1)) - view.e0))
                 u = np.uint64(active[i])
                 start = row_start(index, u)
                 degree = work[i + 1] - work[i]
@@ -88,24 +98,53 @@ def make_push_list(author: Author, weighted: bool, key: str) -> Any:
     return push_list
 
 
+@inline
+def ask_for_rows(view, index, active, v, stop, low, base):  # type: ignore[no-untyped-def]
+    """Which of the rows [v, stop) of one word are marked; their first lines are on their way."""
+    at = v - base
+    marked = (active[at >> SIX] >> (at & LOW)) << (at & LOW)
+    over = np.uint64(64) - (stop - v) - (at & LOW)
+    marked = (marked << over) >> over
+    left = marked
+    while left != 0:
+        u = ((at & ~LOW) | lowest_bit(left)) + base
+        left &= left - ONE
+        prefetch(view.neighbors, np.uint64(min(max(row_start(index, u), low), view.e1 - np.int64(1)) - view.e0))
+    return marked
+
+
 def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`)."""
+    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`).
+
+    Marked rows are found a word of the bitmap at a time, and asked for while the rows of the word before are read.
+    """
     relax = make_relax(author, weighted)
 
     @loop_kernel(key, grain=1)
     def push_rows(first_step, end_step, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
+        base = vertices.base
         for number in range(first_step, end_step):
             low = view.e0 + number * block
             high = min(low + block, view.e1)
-            u = find_row(index, view.v0, view.v1, low)
-            start = row_start(index, u)
-            while start < high and u < view.v1:
-                end = row_start(index, u + ONE)
-                if whole or is_marked(active, u - vertices.base):
-                    relax(view, u, max(start, low), min(end, high), end - start, fields, scalars, vertices)
-                start = end
-                u += ONE
+            v = find_row(index, view.v0, view.v1, low)
+            end = find_row(index, v, view.v1, high - np.int64(1)) + ONE
+            word, last, ahead = (v - base) >> SIX, (end - ONE - base) >> SIX, np.uint64(0)
+            while word <= last + ONE:
+                left, ahead = ahead, np.uint64(0)
+                if word <= last:
+                    stop = min(end, ((word + ONE) << SIX) + base)
+                    if whole:
+                        ahead = (ALL >> (np.uint64(64) - (stop - v))) << ((v - base) & LOW)
+                    else:
+                        ahead = ask_for_rows(view, index, active, v, stop, low, base)
+                    v = stop
+                word += ONE
+                while left != 0:
+                    u = (((word - np.uint64(2)) << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    start, after = row_start(index, u), row_start(index, u + ONE)
+                    relax(view, u, max(start, low), min(after, high), after - start, fields, scalars, vertices)
 
     return push_rows
 

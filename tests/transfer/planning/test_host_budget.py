@@ -17,7 +17,7 @@ def spent(budget, plan, sizes):
     """Bytes that a layout uses beyond the fixed part."""
     slot = plan.partition_edges * plan.edge_bytes
     cached = sum(size.edges for size in sizes) * plan.edge_bytes if plan.whole else plan.slots * slot
-    return cached + plan.slab_bytes + reader_bytes(budget, plan.reads_in_flight)
+    return cached + plan.slab_bytes + reader_bytes(budget, plan.reads_in_flight, one_by_one=plan.one_by_one)
 
 
 def test_what_fits_is_cached_whole_without_slabs():
@@ -38,7 +38,8 @@ def test_weights_and_both_directions_count():
 def test_a_small_budget_shrinks_partitions_then_reads():
     sizes = [Sized(1 << 30, 4)]
     plans = [
-        divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False) for n in (2000, 300, 100, 34, 20)
+        divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False)
+        for n in (2000, 300, 100, 34, 20, 11)
     ]
     steps = [plan.partition_edges for plan in plans]
     assert steps == sorted(steps, reverse=True)
@@ -47,6 +48,14 @@ def test_a_small_budget_shrinks_partitions_then_reads():
     assert plans[0].slabs == 4
     assert plans[0].reads_in_flight == 8
     assert plans[-1].reads_in_flight < 8
+    assert not any(plan.one_by_one for plan in plans)
+
+
+def test_the_smallest_budgets_decode_with_one_thread():
+    requests = [HostBudgetRequest(mib * MIB, 0, workers=4) for mib in (40, 20)]
+    plans = [divide_host_budget(request, [Sized(1 << 30, 4)], with_weights=False) for request in requests]
+    assert [plan.one_by_one for plan in plans] == [False, True]
+    assert plans[1].reads_in_flight == 1
 
 
 def test_a_sweep_has_large_slabs_before_a_small_cache_but_no_larger_ones_than_pay():
@@ -92,5 +101,8 @@ def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, wei
 
 
 def test_the_error_shows_the_sum():
-    with pytest.raises(InputError, match=r"100.0 MiB is too small.*state and index take 99.0 MiB.*at least 10.0 MiB"):
+    with pytest.raises(
+        InputError,
+        match=r"100.0 MiB is too small.*state and index take 99.0 MiB.*at least 10.0 MiB.*and 2 read buffers, 2 slabs",
+    ):
         divide_host_budget(HostBudgetRequest(100 * MIB, 99 * MIB), [Sized(1 << 30, 4)], with_weights=False)

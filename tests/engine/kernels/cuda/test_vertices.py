@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
+from penstock.engine.kernels.cuda import device_functions, vertices
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda import vertices
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import ResidualPageRank
+from penstock.engine.programs.sssp import SSSP, WideSSSP
 from penstock.engine.session import Session
 from penstock.storage.format.graph import Graph
 from support.graphs import in_memory, shape
@@ -117,3 +118,16 @@ def test_shares_are_folded_by_kind() -> None:
 def test_no_program_is_needed_to_add_nothing_up() -> None:
     author: Any = SimpleNamespace(partial_start=np.zeros(0), totals=())
     assert (vertices.starts_of(author), vertices.kinds_of(author)) == ((0.0,), (vertices.SUM,))
+
+
+@pytest.mark.parametrize("many", [0, 99], ids=["by lines", "word by word"])
+@pytest.mark.parametrize("program", [BFS(0), SSSP(0, delta=20), WideSSSP(0)], ids=lambda one: type(one).__name__)
+def test_bitmaps_are_walked_in_two_ways(program: Program, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of words with many bits threads take neighboring bits, of others their own word; the last word is not full."""
+    monkeypatch.setattr(device_functions, "MANY_BITS", many)
+    monkeypatch.setattr(CudaKernels, "can_fuse", lambda kernels, frontier: False)
+    graph = in_memory(shape("skewed", directed=False, weights="uint8"))
+    answer, host = run(program, graph, **DEVICE), run(program, graph, device="cpu")
+    assert answer.iterations == host.iterations
+    for name, values in host.fields.items():
+        assert np.array_equal(answer.fields[name], values), name
