@@ -87,7 +87,7 @@ def in_memory(runner: Runner, graph: Graph, stem: Path, sources: list[int]) -> N
     if graph.weight_dtype is not None:
         programs["sssp"] = SSSP
     for algorithm, program in programs.items():
-        name = f"{stem.name} memory {algorithm}"
+        name = f"{_title(runner, stem)} memory {algorithm}"
         if not runner.wants(name):
             continue
         if algorithm == "sssp":
@@ -140,7 +140,7 @@ def from_disk(runner: Runner, graph: Graph, path: Path, stem: Path, sources: lis
         if name in runner.choices.peers
     }
     for algorithm, memory in MEMORY.items():
-        name = f"{stem.name} disk {algorithm}"
+        name = f"{_title(runner, stem)} disk {algorithm}"
         if runner.wants(name):
             _compare_disk(runner, name, algorithm, path, systems, sources, memory)
 
@@ -183,6 +183,11 @@ def _compare_disk(
         return told
 
     runner.measure(name, "s", once, note=lambda: notes[0])
+
+
+def _title(runner: Runner, stem: Path) -> str:
+    """What the names of figures begin with: the graph, and how many busy loops there are."""
+    return f"{stem.name} beside {runner.choices.busy}" if runner.choices.busy else stem.name
 
 
 def _penstock(
