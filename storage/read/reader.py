@@ -68,7 +68,7 @@ class _Job:
 class Reader:
     """Reads the chunks of a graph on disk with threads of its own; a context manager, shared by a process.
 
-    ``decode_threads`` decode at once, ``reads_in_flight`` reads of ``most_bytes`` or one frame are under way per stripe;
+    ``decode_threads`` decode at once, ``reads_in_flight`` reads of ``most_bytes`` or a frame are under way per stripe;
     ``direct_io`` bypasses the page cache where the file system allows; ``throttle`` slows every stripe to so many bytes
     per second, for tests. ``timeline`` takes every read and every decoding, a track for each thread.
 
