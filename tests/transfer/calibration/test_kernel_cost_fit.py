@@ -111,3 +111,16 @@ def test_many_tasks_change_the_law_by_so_many_together() -> None:
     assert fit.law is settled
     fit.learn([(0.0, 1.0, 9.0)])
     assert fit.law is not settled
+
+
+def test_a_law_that_holds_is_not_drawn_anew() -> None:
+    fit, law = CostFit(GIVEN), CostLaw(1e-3, 0.0, 2.0)
+    base = np.linspace(1e-3, 1e-1, SOON)
+    tasks = list(zip(np.zeros(SOON), base, told(law, np.zeros(SOON), base), strict=True))
+    fit.learn(tasks)
+    drawn = fit.law
+    assert drawn is not fit.given
+    fit.learn([(rows, work, 1.02 * seconds) for rows, work, seconds in tasks])
+    assert fit.law is drawn
+    fit.learn([(rows, work, 3 * seconds) for rows, work, seconds in tasks])
+    assert fit.law is not drawn
