@@ -194,11 +194,12 @@ class Loop:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
-        here = len(self.workers) == 1 and stream.index is self.out and not (worker.against and not kernels.both_ways)
+        both = not worker.against or (kernels.both_ways and "push" in worker.against)
+        here = len(self.workers) == 1 and stream.index is self.out and both
         able = here and kernels.can_fuse(frontier)
         against = worker.against.get("push")
-        if against is not None:
-            return able and stream.resident and against.resident
+        if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
+            return able and stream.resident and against.resident and against.direction == "push"
         return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))
 
     def _fuse(
@@ -225,7 +226,10 @@ class Loop:
         other = worker.against.get("push")
         if other is not None:  # all its edges are in memory, and stay there
             with other.views(worker.kernels, worker.state, frontier, scalars) as views:
-                against = [(view, other.index) for view in views][-1]
+                found = [(view, other.index) for view in views]
+            if not found:  # this frontier has no edges there; those after it may
+                return False
+            against = found[-1]
             tasks = [(task, other.edge_bytes) for task in other.records]
         with stream.views(worker.kernels, worker.state, frontier, scalars) as views:
             for view in views:

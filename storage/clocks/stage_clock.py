@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.storage.clocks.busy_timer import BusyTimer
 
@@ -79,6 +79,11 @@ class StageTimes:
             {name: more for name, size in self.bytes.items() if (more := size - earlier.bytes.get(name, 0)) > 0},
             _less(self.compiled_within, earlier.compiled_within),
         )
+
+    def without(self, stage: str) -> StageTimes:
+        """The same less the seconds of one stage."""
+        seconds = {name: taken for name, taken in self.seconds.items() if name != stage}
+        return replace(self, wall=max(0.0, self.wall - self.seconds.get(stage, 0.0)), seconds=seconds)
 
 
 def _less(later: dict[str, float], earlier: dict[str, float]) -> dict[str, float]:

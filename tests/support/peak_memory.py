@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
-from penstock.storage.base import budget
+from penstock.storage.base import budget, kernel_cache
 from support.graphs import skewed, weighed, write
 from support.oracles import EdgeList
 
@@ -187,7 +187,11 @@ def _told(arguments: list[str], code: int = 0) -> str:
 
 
 def _child(small: str, large: str, output: str, programs: str, *options: str) -> None:
-    """Measure programs in this process, and print a line of each."""
+    """Measure programs in this process, and print a line of each.
+
+    Pages of libraries stay where they are: given back before a run, and read again in it, they would count as its own.
+    """
+    kernel_cache.give_back_library_pages = lambda: None
     for program in programs.split(","):
         peak = _measured(program, Path(small), Path(large), Path(output), list(options))
         print(json.dumps(vars(peak)), flush=True)

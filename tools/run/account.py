@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.storage.clocks.compile_times import compile_times
@@ -66,6 +66,10 @@ class Account:
         """What has passed since `earlier`, of the same job."""
         compiled, loaded = self.compiled - earlier.compiled, self.loaded - earlier.loaded
         return Account(self.times.since(earlier.times), compiled, loaded)
+
+    def without(self, stage: str) -> Account:
+        """The same less a stage that several programs share."""
+        return replace(self, times=self.times.without(stage))
 
     def line(self) -> str:
         """For people: ``whole job 5.24 s: iterations 3.18 s; row index 1.3 s``, the longest stages first."""

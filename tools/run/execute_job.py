@@ -146,7 +146,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     metrics.end(told.result)
     if context.checkpoints is not None:
         context.checkpoints.clear()
-    return Finished(told, context.clock.account().since(before))
+    return Finished(told, context.clock.account().since(before).without("closing"))
 
 
 def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:

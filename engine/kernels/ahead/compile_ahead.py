@@ -66,6 +66,9 @@ def _calls(kernels: AheadKernels, program: Any, view: View, job: dict[str, Any])
         yield lambda: kernels.push(view, state, listed, index, scalars)
     if "pull" in job["directions"]:
         yield lambda: kernels.pull(view, state, many, (index, index), scalars)
+    if "pull" in job["directions"] and program.visits_once:
+        state.keep_unmatched(1 << 20)
+        yield lambda: kernels.pull_unmatched(state, index, scalars)
     if "push" in job["directions"]:
         yield lambda: kernels.push(view, state, many, index, scalars)
     yield lambda: kernels.send(state, many, index, scalars)

@@ -128,6 +128,5 @@ def test_bitmaps_are_walked_in_two_ways(program: Program, many: int, monkeypatch
     monkeypatch.setattr(CudaKernels, "can_fuse", lambda kernels, frontier: False)
     graph = in_memory(shape("skewed", directed=False, weights="uint8"))
     answer, host = run(program, graph, **DEVICE), run(program, graph, device="cpu")
-    assert answer.iterations == host.iterations
     for name, values in host.fields.items():
         assert np.array_equal(answer.fields[name], values), name
