@@ -194,10 +194,9 @@ class Loop:
         """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
-        both = not worker.against or (kernels.both_ways and "push" in worker.against)
-        here = len(self.workers) == 1 and stream.index is self.out and both
-        able = here and kernels.can_fuse(frontier)
         against = worker.against.get("push")
+        here = len(self.workers) == 1 and stream.index is self.out and (against is None or kernels.both_ways)
+        able = here and kernels.can_fuse(frontier)
         if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
             return able and stream.resident and against.resident and against.direction == "push"
         return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))

@@ -52,7 +52,8 @@ def first_active(view, first, last, active, whole, base):  # type: ignore[no-unt
 def make_open_rows(author: Author) -> Any:
     """Inlined: which of the rows [v, stop) of one word accept messages and have edges left; asks for their first lines.
 
-    skipped: as `make_pull`. low: edges before it are another block's.
+    skipped: how many of a row's edges an earlier view held, and a bitmap of the vertices that found a message among
+    them. low: edges before it are another block's.
     """
     cond = author.calls["cond"]
 

@@ -250,15 +250,13 @@ class HostKernels:
             )  # fmt: skip
             self._call_alone("reduce_partials", partials, *vertices[1:])
             return
-        arguments = (
-            self._edges_of(view), kernel_index(into), self._skipped(state, skip), kernel_index(out),
-            state.active.words, frontier.everything, block, state.arrays, scalars,
-        )  # fmt: skip
+        edges, rows = self._edges_of(view), kernel_index(into)
+        sources = kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars
         if self.author.early_exit:
-            kept = _kept(state.unmatched if skip == 0 else None, view)
-            self._call("early_pull", small, blocks, *arguments, vertices, partials, kept)
+            skipped, kept = self._skipped(state, skip), _kept(state.unmatched if skip == 0 else None, view)
+            self._call("early_pull", small, blocks, edges, rows, skipped, *sources, vertices, partials, kept)
         else:
-            self._call("pull", small, blocks, *arguments, state.identity, vertices, partials)
+            self._call("pull", small, blocks, edges, rows, *sources, state.identity, vertices, partials)
         self._call_alone("reduce_partials", partials, *vertices[1:])
 
     def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:

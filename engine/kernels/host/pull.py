@@ -23,13 +23,12 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: every vertex of the view's rows for which `cond` holds gathers messages from its in-neighbors.
 
     `index` is that of the in-adjacency, `out_index` gives the sources' degrees. A row that began before its block
-    leaves its partial result in partials (vertex, value, found), one a block, for `reduce_partials`. skipped: how many
-    of a row's edges an earlier view held, and a bitmap of the vertices that found a message among them (early exit
-    only).
+    leaves its partial result in partials (vertex, value, found), one a block, for `reduce_partials`. Programs that
+    leave a row early have `early_pull.py`.
     """
     edge, cond = author.calls["edge"], author.calls["cond"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
-    has_send, early_exit = author.has_send, author.early_exit
+    has_send = author.has_send
 
     @inline
     def gather(view, v, first, last, sources, fields, scalars, identity, vertices):  # type: ignore[no-untyped-def]
@@ -45,8 +44,6 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
                 value = sent.dtype.type(edge(fields, scalars, message, u, v, w, degree_of(out_index, u), base))
                 total = merge(total, value)
                 found = True
-                if early_exit:
-                    break
         return total, found
 
     @loop_kernel(key, grain=1)
@@ -55,7 +52,6 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
         end_step,
         view,
         index,
-        skipped,
         out_index,
         active,
         whole,
@@ -67,7 +63,6 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
         partials,
     ):
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        skip, matched = skipped
         partial_vertices, partial_values, partial_found = partials
         sources = out_index, active, whole
         for number in range(first_step, end_step):
@@ -78,11 +73,10 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
             partial_found[number] = False
             while start < high and v < view.v1:
                 end = row_start(index, v + ONE)
-                at, first = v - vertices.base, max(start + skip, low)
-                over = skip > 0 and is_marked(matched, at)
-                if end > first and not over and cond(fields, scalars, v, np.int64(0), vertices.base):
+                at = v - vertices.base
+                if end > start and cond(fields, scalars, v, np.int64(0), vertices.base):
                     total, found = gather(
-                        view, v, first, min(end, high), sources, fields, scalars, identity, vertices
+                        view, v, max(start, low), min(end, high), sources, fields, scalars, identity, vertices
                     )  # fmt: skip
                     if found and start < low:
                         partial_vertices[number] = v
