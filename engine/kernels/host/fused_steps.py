@@ -2,8 +2,9 @@
 
 An edge's two questions, whether its end takes a message and whether the message changes anything, have answers that no
 branch predictor learns on a road. So `make_relax_listed` asks both without a branch: the value is written back whether
-it has changed or not, and the vertex too, behind the list's end, which moves if it counts. What an edge leads to is
-brought into the cache some vertices before (`prefetch_targets`), where there are more vertices than a cache holds.
+it has changed or not, and the vertex too, behind the list's end, which moves if it counts. Where there are more
+vertices than a cache holds (`far`), what an edge leads to is fetched some vertices before (`prefetch_targets`), and
+what a vertex has that takes no message is not waited for: that takes longer than a branch that was guessed wrong.
 """
 
 from __future__ import annotations
@@ -140,17 +141,22 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
             message = sent[u - base] if has_send else sent[0]
             for e in range(first - view.e0, last - view.e0):
                 v = np.uint64(view.neighbors[np.uint64(e)])
+                accepts = bool(cond(fields, scalars, v, np.int64(0), base))
+                if far and not accepts:
+                    continue
                 w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
                 value = target.dtype.type(edge(fields, scalars, message, u, v, w, last - first, base))
                 old = target[v - base]
-                counts = bool(cond(fields, scalars, v, np.int64(0), base)) & changes(old, value)
+                counts = accepts & changes(old, value)
+                if far and first_only and not counts:
+                    continue
                 target[v - base] = merge(old, value) if counts else old
                 if first_only:
                     counts &= old == identity
                 lists[there + found] = v
                 found += np.uint64(counts)
                 if far:
-                    prefetch(offsets, v)
+                    prefetch(offsets, v if counts else u)
         return found
 
     return relax_listed
