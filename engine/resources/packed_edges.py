@@ -49,7 +49,7 @@ class PackedPlan:
     @property
     def packing(self) -> Packing:
         """The pieces of partitions of the size that the budget has."""
-        return Packing.of(self.layouts, self.budget.partition_edges)
+        return Packing.of(self.layouts, self.budget.partition_edges, self.budget.slabs)
 
 
 def plan_packed(

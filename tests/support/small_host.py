@@ -15,7 +15,7 @@ from penstock.engine import Graph
 from penstock.engine.resources import device_memory_plan, host_resources, packed_edges
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
-from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.staging.packing import FEWEST_SLABS
 
 CHUNK = 32
 
@@ -58,14 +58,14 @@ def packing(
         sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
         total, longest = int(sizes.sum()), 4 * int(sizes.max())
         together = wish.combine if budget is None else 1
-        staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest)
+        staged = together * (FEWEST_SLABS * edges * edge_bytes + buffers * longest)
         held = None
         if budget is not None and host == 1:
             held = PackedHost(total, True, 0, 0, 2, spare=1 << 40 if room else 0)
         elif budget is not None:
             held = PackedHost(int((host or 0) * total), False, 3, 3 * longest, 2)
         words = int(share * total) if wish.cached else 0
-        return PackedBudget(edges, buffers, words, staged, together, held)
+        return PackedBudget(edges, buffers, words, staged, together, host=held)
 
     def pays(*_: Any) -> bool:
         return True

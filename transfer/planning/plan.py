@@ -67,7 +67,7 @@ def make_plan(
         routes = np.where(staying & _is_dense(costs), "filter", routes)
     in_memory = residency.unpacked_edges is None and residency.host_places is None
     if in_memory and options.route == "auto" and options.model == "measured" and "filter" in costs:
-        routes = _undivided(routes, costs, residency.places[numbers])
+        routes = _undivided(routes, costs, residency.places[numbers], rates)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
     if residency.unpacked_edges is not None:
@@ -84,7 +84,7 @@ def make_plan(
     return Plan(demand.direction, tuple(tasks[i] for i in order))
 
 
-def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints) -> NDArray[np.str_]:
+def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints, rates: Rates) -> NDArray[np.str_]:
     """The routes, with zero-copy for what else is among partitions read in place and saves less than it costs.
 
     One launch reads all that is in place, whatever its partitions; what goes by other routes among them are tasks more,
@@ -94,7 +94,8 @@ def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints)
     in_place = routes == "zero-copy"
     if in_place.all() or not in_place.any():
         return routes
-    saved = costs["zero-copy"][:, LINK] - np.where(places >= 0, 0.0, costs["filter"][:, LINK])
+    copied = np.where(places >= 0, 0.0, costs["filter"][:, LINK])
+    saved = costs["zero-copy"][:, LINK] - rates.line_latency - copied
     changes = np.flatnonzero(routes[1:] != routes[:-1]) + 1
     bounds = np.flatnonzero(np.diff(np.concatenate(([True], in_place, [True])).astype(np.int8))).reshape(-1, 2)
     routes = routes.copy()

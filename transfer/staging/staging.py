@@ -20,9 +20,6 @@ from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Ints
 
-UNPACKED_SLABS = 2
-"""Slabs of plain edges behind packed ones: kernels are at work on one while the next is unpacked."""
-
 
 class Staging:
     """What the directories of a pipeline share; dtypes: of neighbors, and of weights where there are any.
@@ -50,7 +47,7 @@ class Staging:
         else:
             buffers = options.slabs * options.combine
             self.places = SlabPool(device, buffers, packing.longest, np.uint32, None, in_turn=True)
-            self.slabs = SlabPool(device, UNPACKED_SLABS if options.slabs else 0, edges, *dtypes, in_turn=True)
+            self.slabs = SlabPool(device, packing.slabs if options.slabs else 0, edges, *dtypes, in_turn=True)
         self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
         self._pinned: Ints | None = None
 

@@ -9,8 +9,7 @@ from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
-from penstock.transfer.staging.packing import mark_words
-from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
 
 CHUNK = 1 << 16
 WORDS = CHUNK // 2
@@ -24,7 +23,7 @@ def layouts(chunks: int, count: int = 1) -> list[PackedLayout]:
 
 def least(chunks: int = 40, count: int = 1) -> int:
     """Bytes of a device for partitions of one chunk: slabs, two pieces on their way, and the marks of blocks."""
-    return UNPACKED_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
+    return FEWEST_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
 
 
 @given(
