@@ -62,7 +62,7 @@ class PrefetchQueue:
             self._shown = arrived[1]
         else:
             self._shown, self._prepared = self._prepared or self._resident(), None
-        if self._directory.pieces is not None:
+        if self._directory.unpacks:
             self._prepare()
         return self._shown
 

@@ -17,7 +17,8 @@ _U32 = np.uint64(32)
 
 
 @jit_inlined
-def _get(words: Any, at: int, wide: bool) -> Any:
+def word_pair(words: Any, at: int, wide: bool) -> Any:
+    """Return a word, or two as one number where it is ``wide``."""
     value = np.uint64(words[at])
     if wide:
         value |= np.uint64(words[at + 1]) << _U32
@@ -38,7 +39,7 @@ def _patch(words: Any, at: int, width: int, high_width: int, count: int, residua
         residuals[position] |= residuals.dtype.type(high << np.uint64(width))
 
 
-@jit_part
+@jit_inlined
 def block_words(description: Any) -> Any:
     """Return the 32-bit words of a block."""
     exceptions = description >> 12
@@ -142,8 +143,8 @@ def unpack_marked(words: Any, out: Any, marks: Any, first_block: int) -> Any:
         if not is_wanted(marks, first_block + k):
             at += block_words(description)
             continue
-        start = kind(_get(words, HEADER_WORDS + k * w, wide))
-        step = kind(_get(words, HEADER_WORDS + (blocks + k) * w, wide))
+        start = kind(word_pair(words, HEADER_WORDS + k * w, wide))
+        step = kind(word_pair(words, HEADER_WORDS + (blocks + k) * w, wide))
         at = open_block(words, at, description, residuals)
         residuals[0] = kind(0) - step
         if (k + 1) * BLOCK <= edges:

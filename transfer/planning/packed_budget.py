@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest, staging_bytes
-from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.host_budget import READS, SHARE, SWEPT_SLAB_BYTES, HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.packing import mark_words
 from penstock.transfer.staging.staging import UNPACKED_SLABS
@@ -25,6 +25,8 @@ START_SECONDS = 2e-4
 
 The model of the routes has its own, smaller figure for a task (`rates.TASK_SECONDS`).
 """
+READING = 1 / 3
+"""Of what sweeps on the cores have for edges: what reads under way may take."""
 LINK_RATE = 50e9
 """Bytes per second over a link, about: with START_SECONDS it tells when larger partitions pay more than a cache."""
 
@@ -157,4 +159,27 @@ def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedH
             taken = buffers * longest
             if taken <= (SHARE * room if reads > READS[-1] else room):
                 return PackedHost((room - taken) // 4, False, buffers, taken, reads)
+    return None
+
+
+def divide_packed_sweeps(budget: HostBudgetRequest, layouts: Sequence[PackedLayout]) -> tuple[int, PackedHost] | None:
+    """Divide a host's budget for sweeps whose kernels unpack pieces; None: too small for two of one chunk.
+
+    Returns the edges of a partition, and the rest. What reads are under way takes at most a third, so that pieces, from
+    which kernels take what has been read, are several and large; what is left after them caches.
+    """
+    chunk = max(layout.chunk_edges for layout in layouts)
+    left = budget.host_memory - budget.fixed
+    reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
+    room = left - reader_bytes(budget, reads)
+    steps = max(1, budget.partition_bytes // (4 * chunk))
+    while steps:
+        pieces = _Pieces.of(layouts, steps * chunk)
+        if pieces.total <= room:
+            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total)
+        for buffers in HOST_BUFFERS[:-1] if steps > 1 else HOST_BUFFERS:
+            taken = buffers * pieces.longest
+            if taken <= min(room, SWEPT_SLAB_BYTES if steps > 1 else room):
+                return pieces.edges, PackedHost((room - taken) // 4, False, buffers, taken, reads)
+        steps //= 2
     return None
