@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.engine.kernels.host.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.engine.resources.packed_layouts import packed_layout
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.read.packed_cache import PackedCache
@@ -78,5 +79,6 @@ def plan_packed_sweeps(
     layouts = tuple(layout for layout in found if layout is not None and layout.chunks)
     if len(layouts) < len(found):
         return None
-    parts = divide_packed_sweeps(budget, layouts)
+    steps = -(-graph.out.chunk_edges // STEP_EDGES)
+    parts = divide_packed_sweeps(budget, layouts, steps * SCRATCH * graph.vertex_dtype.itemsize)
     return None if parts is None else PackedSweeps(layouts, *parts)

@@ -162,19 +162,22 @@ def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedH
     return None
 
 
-def divide_packed_sweeps(budget: HostBudgetRequest, layouts: Sequence[PackedLayout]) -> tuple[int, PackedHost] | None:
+def divide_packed_sweeps(
+    budget: HostBudgetRequest, layouts: Sequence[PackedLayout], work_bytes: int = 0
+) -> tuple[int, PackedHost] | None:
     """Divide a host's budget for sweeps whose kernels unpack pieces; None: too small for two of one chunk.
 
+    work_bytes: what kernels take beside for each chunk of a partition.
     Returns the edges of a partition, and the rest. What reads are under way takes at most a third, so that pieces, from
     which kernels take what has been read, are several and large; what is left after them caches.
     """
     chunk = max(layout.chunk_edges for layout in layouts)
     left = budget.host_memory - budget.fixed
     reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
-    room = left - reader_bytes(budget, reads)
     steps = max(1, budget.partition_bytes // (4 * chunk))
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
+        room = left - reader_bytes(budget, reads) - steps * work_bytes
         if pieces.total <= room:
             return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total)
         for buffers in HOST_BUFFERS[:-1] if steps > 1 else HOST_BUFFERS:

@@ -258,9 +258,14 @@ class PartitionDirectory:
         return self._stored(absent, with_weights), self._plain(absent, with_weights)
 
     def _places(self) -> Ints:
-        """Where each partition is, for a plan that joins neighbors, int64[p]: packed ones all join in a slab."""
+        """Where each partition is, for a plan that joins neighbors, int64[p].
+
+        Packed ones all join in a slab, but none does where kernels unpack them: a view is of one piece then.
+        """
         starts = self.starts
-        return starts.copy() if self.pieces is None else np.where(starts >= 0, self.table.e0, starts)
+        if self.pieces is None:
+            return starts.copy()
+        return np.where(starts >= 0, self.table.e0 * (2 if self.staging.kernels_unpack else 1), starts)
 
     def _unpacked(self, demand: Demand, part: slice = ALL) -> Ints:
         """Return how many edges are unpacked of each partition when it is brought whole, int64."""

@@ -20,6 +20,7 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
+from penstock.engine.kernels.host.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.kernels.packed.flaw import flaw
 from penstock.engine.program.bindings import Author, bind
@@ -80,7 +81,7 @@ class HostKernels:
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._key = f"{self.author.fingerprint}{weighted}"
         self._made = _MADE.setdefault(self._key, {})
-        self._scratch = np.zeros((0, packed_sweep.SCRATCH), vertex_dtype)
+        self._scratch = np.zeros((0, SCRATCH), vertex_dtype)
 
     def use(self) -> None:
         """Take the threads that this device may use; call before a run of kernels. Raises as `use_workers`."""
@@ -269,11 +270,11 @@ class HostKernels:
         assert view.payloads is not None, "the view is packed"
         assert self.author.sweeps, "only sweeps unpack what they read"
         (into, out), payloads = indices, view.payloads
-        parts = -(-payloads.chunk_edges // packed_sweep.STEP_EDGES)
+        parts = -(-payloads.chunk_edges // STEP_EDGES)
         steps = parts * (len(payloads.starts) - 1)
         partials = np.zeros(steps, np.uint64), np.zeros(steps, state.sent.dtype), np.zeros(steps, np.bool_)
         if self._scratch.shape[0] < steps:
-            self._scratch = np.zeros((steps, packed_sweep.SCRATCH), self._scratch.dtype)
+            self._scratch = np.zeros((steps, SCRATCH), self._scratch.dtype)
         flaws, vertices = np.zeros(steps, np.uint8), _vertices_of(state)
         edges = (
             view.neighbors,

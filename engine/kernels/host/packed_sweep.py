@@ -13,23 +13,18 @@ import numpy as np
 from penstock.engine.kernels.host.atomics import MERGE, make_absorb, prefetch
 from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
+from penstock.engine.kernels.host.sweep_sizes import RING, STEP_BLOCKS, TURN_BLOCKS
 from penstock.engine.kernels.interface import PackedView, VertexArrays
 from penstock.engine.program.bindings import Author
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
 from penstock.storage.encoding.simd import sum_block
 from penstock.storage.encoding.unpack import block_words, open_block, word_pair
 
-STEP_BLOCKS = np.int64(256)
-"""Blocks of a step. Where the first of them begins is found by adding up the sizes of all before it in its chunk."""
-TURN_BLOCKS = np.int64(16)
-"""Blocks that are decoded at once."""
+STEP, TURN = np.int64(STEP_BLOCKS), np.int64(TURN_BLOCKS)
+TURN_EDGES = np.int64(TURN_BLOCKS * BLOCK)
+IN_RING = np.uint64(RING - 1)
 AHEAD = np.int64(BLOCK)
 """Edges between a message and the one that is asked for; they are in the blocks that are decoded already."""
-STEP_EDGES = int(STEP_BLOCKS) * BLOCK
-TURN = TURN_BLOCKS * BLOCK
-RING = np.uint64(2 * TURN - 1)
-SCRATCH = int(2 * TURN) + BLOCK
-"""Ids that a step has room for: a ring of two turns, and the residuals of a block."""
 
 
 @inline
@@ -51,7 +46,7 @@ def decode_turn(words, payload, blocks_of, at, ring, residuals):  # type: ignore
         step = kind(word_pair(words, head + (blocks + k) * wide, wide == 2))
         at = open_block(words, at, description, residuals)
         residuals[0] = kind(0) - step
-        place = ((k - begin) * np.int64(BLOCK)) & np.int64(RING)
+        place = ((k - begin) * np.int64(BLOCK)) & np.int64(IN_RING)
         largest = max(largest, sum_block(residuals, start, step, mask, ring, place))
         k += np.int64(1)
     return at, largest
@@ -62,7 +57,7 @@ def clear_beyond(ring, first, last, limit):  # type: ignore[no-untyped-def]
     """Write 0 for the ids of some places of the ring that name no vertex; whether there were any (uint8)."""
     found = np.uint8(0)
     for i in range(first, last):
-        at = np.uint64(i) & RING
+        at = np.uint64(i) & IN_RING
         if np.uint64(ring[at]) >= limit:
             ring[at] = 0
             found = np.uint8(1)
@@ -70,12 +65,11 @@ def clear_beyond(ring, first, last, limit):  # type: ignore[no-untyped-def]
 
 
 def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: as `sweep` (`pull.py`), of a view whose edges are packed, without weights.
+    """Kernel: as `sweep` (`pull.py`), of a view whose edges are packed. Weights are not looked at.
 
     scratch: ids (steps, SCRATCH). flaws: uint8 (steps,), 1 where an id is not below `limit`. That payloads are sound
     is checked when they are read.
     """
-    assert not weighted, "weights are not decoded here"
     edge, cond = author.calls["edge"], author.calls["cond"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
 
@@ -84,8 +78,8 @@ def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
         sent, base = vertices.sent, vertices.base
         total = before
         for e in range(first - low, last - low):
-            prefetch(sent, np.uint64(ring[np.uint64(e + AHEAD) & RING]) - base)
-            u = np.uint64(ring[np.uint64(e) & RING])
+            prefetch(sent, np.uint64(ring[np.uint64(e + AHEAD) & IN_RING]) - base)
+            u = np.uint64(ring[np.uint64(e) & IN_RING])
             value = edge(fields, scalars, sent[u - base], u, v, np.uint8(1), degree_of(out_index, u), base)
             total = merge(total, sent.dtype.type(value))
         return total
@@ -109,17 +103,17 @@ def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
         view, vertices = PackedView(*view), VertexArrays(*vertices)
         words = view.words
         partial_vertices, partial_values, partial_found = partials
-        in_chunk = (view.chunk_edges + np.int64(STEP_EDGES - 1)) // np.int64(STEP_EDGES)
+        in_chunk = (view.chunk_edges + STEP * BLOCK - 1) // (STEP * BLOCK)
         for number in range(first_step, end_step):
             partial_found[number] = False
             flaws[number] = 0
-            chunk, begin = number // in_chunk, (number % in_chunk) * STEP_BLOCKS
+            chunk, begin = number // in_chunk, (number % in_chunk) * STEP
             chunk_edge = view.e0 + chunk * view.chunk_edges
             items = min(view.chunk_edges, view.e1 - chunk_edge)
             blocks = (items + BLOCK - 1) // BLOCK
             if begin >= blocks:
                 continue
-            end_block = min(begin + STEP_BLOCKS, blocks)
+            end_block = min(begin + STEP, blocks)
             ring, residuals = scratch[number, BLOCK:], scratch[number, :BLOCK]
             wide = np.int64(ring.itemsize // 4)
             payload = view.starts[chunk]
@@ -132,18 +126,16 @@ def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
             v = find_row(index, view.v0, view.v1, low)
             start = row_start(index, v)
             taken = cond(fields, scalars, v, np.int64(0), vertices.base)
-            k, where = min(begin + TURN_BLOCKS, end_block), (payload, blocks, mask, begin)
+            k, where = min(begin + TURN, end_block), (payload, blocks, mask, begin)
             at, largest = decode_turn(words, where, (begin, k), at, ring, residuals)
             if np.uint64(largest) >= limit:  # of what fills the last block perhaps, which nothing reads
                 flaws[number] |= clear_beyond(ring, 0, min(k * BLOCK, items) - begin * BLOCK, limit)
             total, first = identity, low
             while first < high:
-                stop = min(first + TURN, high)
-                following = min(k + TURN_BLOCKS, end_block)
+                stop = min(first + TURN_EDGES, high)
+                following = min(k + TURN, end_block)
                 if k < following:
-                    at, largest = decode_turn(
-                        words, (payload, blocks, mask, begin), (k, following), at, ring, residuals
-                    )
+                    at, largest = decode_turn(words, where, (k, following), at, ring, residuals)
                     if np.uint64(largest) >= limit:
                         last = min(following * BLOCK, items) - begin * BLOCK
                         flaws[number] |= clear_beyond(ring, (k - begin) * BLOCK, last, limit)
