@@ -93,5 +93,5 @@ def test_an_id_of_no_vertex_ends_the_run(graph: Graph, monkeypatch: pytest.Monke
         assert pieces is not None
         piece = pieces.piece("in", 1)
         piece[1], piece[4] = 8, 255  # the bits of an id, and the first id of the first block
-        with pytest.raises(RunError, match="chunk 2 .*verify"):
+        with pytest.raises(RunError, match=r"chunk 2 .*verify"):
             ranks(session)
