@@ -206,8 +206,10 @@ def requirements_of(
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
-    needs = replace(needs, sweeps=program.everywhere and program.combine != "union")
-    if needs.sweeps and _decodes(program, setting, directions):
+    union, undirected = program.combine == "union", not graph.directed
+    needs = replace(needs, sweeps=not (union and undirected) and (union or program.everywhere))
+    needs = replace(needs, one_pass=union and undirected)
+    if program.everywhere and _decodes(program, setting, directions):
         needs = replace(needs, plain=by_weight)
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)

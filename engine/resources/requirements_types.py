@@ -31,6 +31,7 @@ class MemoryRequest:
     on the host.
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
     plain: whether some kernels take plain edges only; else all of them decode what they read.
+    one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -43,6 +44,7 @@ class MemoryRequest:
     heads: bool = False
     sweeps: bool = False
     plain: bool = True
+    one_pass: bool = False
 
     @classmethod
     def of(
@@ -104,6 +106,7 @@ class MemoryRequest:
             heads=self.heads or other.heads,
             sweeps=self.sweeps or other.sweeps,
             plain=self.plain or other.plain,
+            one_pass=self.one_pass or other.one_pass,
         )
 
 
