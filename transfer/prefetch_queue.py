@@ -57,7 +57,7 @@ class PrefetchQueue:
             self._shown = self._next.popleft()
             return self._shown
         self._shown, self._prepared = self._prepared or self._next_of_plan(), None
-        if self._directory.pieces is not None:
+        if self._directory.unpacks:
             self._prepare()
         return self._shown
 

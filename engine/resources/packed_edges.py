@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from penstock.engine.resources.host_resources import budget_of
-from penstock.storage.format.packed_layout import PackedLayout
+from penstock.engine.resources.packed_layouts import packed_layout
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
 from penstock.transfer.staging.packing import Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.packed_layout import PackedLayout
     from penstock.transfer.planning.device_budget import DeviceBudgetRequest
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -96,33 +96,3 @@ def packing_pays(config: Config, needs: MemoryRequest, divided: HostBudget | Non
     forced that is meant for them. divided: how the host would hold plain edges, None: it has them.
     """
     return needs.sweeps or config.route in PACKED_ROUTES or not (divided is None or divided.whole)
-
-
-def packed_layout(adjacency: Adjacency, threads: int, weighted: bool) -> PackedLayout | None:
-    """Return where the payloads of an adjacency are, None where it has none, or does not know their sizes.
-
-    A graph in memory is packed when this is first asked for.
-    """
-    if adjacency.arrays is not None:
-        adjacency.pack(False, threads)
-        if weighted:
-            adjacency.pack(True, threads)
-    neighbors = adjacency.payload_words(False)
-    if neighbors is None:
-        return None
-    where = adjacency.direction, adjacency.edges, adjacency.chunk_edges, _starts(neighbors)
-    if not weighted:
-        return PackedLayout(*where)
-    weights = adjacency.payload_words(True)
-    if weights is not None:
-        return PackedLayout(*where, _starts(weights))
-    dtype = np.dtype(adjacency.weight_dtype)
-    if dtype.kind != "f":
-        return None
-    firsts = np.arange(len(neighbors) + 1, dtype=np.int64) * adjacency.chunk_edges
-    raw = np.minimum(firsts, adjacency.edges) * (dtype.itemsize // 4)
-    return PackedLayout(*where, raw, raw_weights=True)
-
-
-def _starts(words: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(words, dtype=np.int64)])

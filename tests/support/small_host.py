@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.resources import device_memory_plan, host_resources, packed_edges
+from penstock.engine.resources import packed_sweeps as sweeps
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
 from penstock.transfer.staging.packing import FEWEST_SLABS
@@ -41,6 +42,22 @@ def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> No
     for owner in (host_resources, device_memory_plan):
         patch.setattr(owner, "divide_host_memory", divide)
     patch.setattr(device_memory_plan, "plan_packed", lambda *_: None)
+    patch.setattr(host_resources, "plan_packed_sweeps", lambda *_: None)
+
+
+def packed_sweeps(patch: pytest.MonkeyPatch, chunks: int, share: float) -> None:
+    """Let sweeps on the cores take packed edges, in partitions of so many chunks; memory keeps `share` of them."""
+
+    def divide(budget: HostBudgetRequest, layouts: Any, work_bytes: int) -> tuple[int, PackedHost]:
+        edges = chunks * layouts[0].chunk_edges
+        sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
+        total, longest = int(sizes.sum()), 4 * int(sizes.max())
+        if share == 1:
+            return edges, PackedHost(total, True, 0, 0, 2)
+        return edges, PackedHost(int(share * total), False, 2, 2 * longest, 2)
+
+    patch.setattr(host_resources, "divide_host_memory", keeping(CHUNK, 2, 0))
+    patch.setattr(sweeps, "divide_packed_sweeps", divide)
 
 
 def packing(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
-from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.host_budget import READS, SHARE, SWEPT_SLAB_BYTES, HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
 from penstock.transfer.values.rates import TASK_SECONDS
@@ -24,6 +24,8 @@ SLABS = {FEWEST_SLABS + 1: 1.0, FEWEST_SLABS: 1.2}
 next is unpacked, and a third evens out what takes longer."""
 BUFFERS = {4: 1.0, 3: 1.05, 2: 1.3}
 """Pieces on their way to a device at once, and how many times as long a sweep takes with so many."""
+READING = 1 / 3
+"""Of what sweeps on the cores have for edges: what reads under way may take."""
 LINK_RATE = 50e9
 """Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
@@ -153,4 +155,30 @@ def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedH
             taken = buffers * longest
             if taken <= (SHARE * room if reads > READS[-1] else room):
                 return PackedHost((room - taken) // 4, False, buffers, taken, reads)
+    return None
+
+
+def divide_packed_sweeps(
+    budget: HostBudgetRequest, layouts: Sequence[PackedLayout], work_bytes: int = 0
+) -> tuple[int, PackedHost] | None:
+    """Divide a host's budget for sweeps whose kernels unpack pieces; None: too small for two of one chunk.
+
+    work_bytes: what kernels take beside for each chunk of a partition.
+    Returns the edges of a partition, and the rest. What reads are under way takes at most a third, so that pieces, from
+    which kernels take what has been read, are several and large; what is left after them caches.
+    """
+    chunk = max(layout.chunk_edges for layout in layouts)
+    left = budget.host_memory - budget.fixed
+    reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
+    steps = max(1, budget.partition_bytes // (4 * chunk))
+    while steps:
+        pieces = _Pieces.of(layouts, steps * chunk)
+        room = left - reader_bytes(budget, reads) - steps * work_bytes
+        if pieces.total <= room:
+            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total)
+        for buffers in HOST_BUFFERS[:-1] if steps > 1 else HOST_BUFFERS:
+            taken = buffers * pieces.longest
+            if taken <= min(room, SWEPT_SLAB_BYTES if steps > 1 else room):
+                return pieces.edges, PackedHost((room - taken) // 4, False, buffers, taken, reads)
+        steps //= 2
     return None

@@ -26,6 +26,7 @@ class Staging:
 
     packing: the pieces that are staged, None for plain edges. unpacking: what unpacks them on a device. plain: where a
     device that is fed packed edges reads plain ones in place, None where host memory does not hold them.
+    kernels_unpack: whether kernels take pieces as they are.
     """
 
     def __init__(
@@ -38,10 +39,13 @@ class Staging:
         packing: Packing | None = None,
         unpacking: DevicePacking | None = None,
         plain: LinkSource | None = None,
+        *,
+        kernels_unpack: bool = False,
     ) -> None:
         edges = options.partition_edges * options.combine
         self.device, self.source, self.cache, self.options = device, source, cache, options
         self.packing, self.unpacking, self.plain = packing, unpacking, plain
+        self.kernels_unpack = kernels_unpack
         if packing is None:
             self.slabs = self.places = SlabPool(device, options.slabs, edges, *dtypes)
         else:
