@@ -206,7 +206,9 @@ def requirements_of(
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
-    needs = replace(needs, sweeps=program.everywhere and program.combine != "union")
+    union, undirected = program.combine == "union", not graph.directed
+    needs = replace(needs, sweeps=not (union and undirected) and (union or program.everywhere))
+    needs = replace(needs, one_pass=union and undirected)
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)

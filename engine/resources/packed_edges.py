@@ -2,8 +2,9 @@
 
 Packed edges are the payloads of a graph file's chunks (`storage/encoding/bitpack.py`); a graph in memory is packed
 once. Edges travel packed where the device does not hold all of them plain, and either every iteration walks all of
-them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. An
-option may ask for what only plain edges can do. Plain edges are in host memory as well where that has room.
+them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. So are
+those of a union that leaves most rows out. An option may ask for what only plain edges can do. Plain edges are in host
+memory as well where that has room.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PACKED_ROUTES = ("filter", "blocks")
 """Routes that, when forced, are meant to bring packed edges."""
 PLAIN_ROUTES = ("compaction", "zero-copy", "cel", "resident")
 """Routes that, when forced, read plain edges."""
+AT_HAND = 0.05
+"""Share of the edges that a device must hold for a union to begin with these, and to leave out rows of the others."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def plan_packed(
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
         return None
-    if not packing_pays(config, needs, divided):
+    if not packing_pays(config, needs, divided) and not (needs.one_pass and edge_memory < AT_HAND * needs.edge_bytes):
         return None
     found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
     layouts = tuple(layout for layout in found if layout is not None)

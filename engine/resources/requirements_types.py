@@ -30,6 +30,7 @@ class MemoryRequest:
     working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
     on the host.
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
+    one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -41,6 +42,7 @@ class MemoryRequest:
     id_bytes: int
     heads: bool = False
     sweeps: bool = False
+    one_pass: bool = False
 
     @classmethod
     def of(
@@ -99,6 +101,7 @@ class MemoryRequest:
             weighted=self.weighted or other.weighted,
             heads=self.heads or other.heads,
             sweeps=self.sweeps or other.sweeps,
+            one_pass=self.one_pass or other.one_pass,
         )
 
 

@@ -17,16 +17,12 @@ from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetReque
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.packing import mark_words
 from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.values.rates import TASK_SECONDS
 
 BUFFERS = (4, 3, 2)
 """Pieces on their way to a device at once."""
-START_SECONDS = 2e-4
-"""Seconds from one task of packed edges to the next in a sweep that only the host holds up (an H200's: 200 to 250 us).
-
-The model of the routes has its own, smaller figure for a task (`rates.TASK_SECONDS`).
-"""
 LINK_RATE = 50e9
-"""Bytes per second over a link, about: with START_SECONDS it tells when larger partitions pay more than a cache."""
+"""Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ def divide_packed_budget(
     best: tuple[float, PackedBudget] | None = None
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
-        price = START_SECONDS * pieces.count / together
+        price = TASK_SECONDS * pieces.count / together
         if best is not None and price >= best[0]:
             break
         for room in (part, edge_memory):

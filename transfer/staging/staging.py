@@ -20,7 +20,7 @@ from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Ints
 
-UNPACKED_SLABS = 3
+UNPACKED_SLABS = 2
 """Slabs of plain edges behind packed ones: kernels are at work on one while the next is unpacked."""
 
 
