@@ -16,6 +16,7 @@ from penstock.engine.kernels.host import demand as demand_kernels
 from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
+from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
@@ -125,7 +126,7 @@ class HostKernels:
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        kind = 1 if state.incoming is not None else 2 * fused_kernels.by_bucket(self.author, apart=False)
+        kind = 1 if state.incoming is not None else 2 * bucket_kernels.by_bucket(self.author, apart=False)
         name = _FUSED[kind + 3 * (against is not None)]
         other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
@@ -470,7 +471,7 @@ class HostKernels:
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
         if name.startswith("fused_buckets"):
-            return fused_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
+            return bucket_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
         if name in _FUSED:
             return fused_kernels.make_fused_iterations(
                 self.author, self.weighted, "apart" in name, "both" in name, self._key
