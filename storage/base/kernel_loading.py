@@ -51,6 +51,8 @@ def load(content: bytes, target_context: Any) -> CompileResult:
 class _LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Machine code; its intermediate code, most of the time and memory, is read when what calls it is compiled."""
 
+    _shared_module: Any
+
     def __init__(self, codegen: Any, data: tuple[str, str, tuple[bytes, bytes]], entry: str) -> None:
         name, kind, (machine_code, self._intermediate_code) = data
         assert kind == "object"
