@@ -30,6 +30,7 @@ class MemoryRequest:
     working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
     on the host.
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
+    all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -41,6 +42,8 @@ class MemoryRequest:
     id_bytes: int
     heads: bool = False
     sweeps: bool = False
+    all_rows: bool = False
+    owned_edges: int | None = None
 
     @classmethod
     def of(
@@ -78,6 +81,7 @@ class MemoryRequest:
         same = len(both.adjacencies) == len(self.adjacencies)
         same = same and (both.weighted, both.heads) == (self.weighted, self.heads)
         same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
+        same = same and self.all_rows >= other.all_rows
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
@@ -99,6 +103,7 @@ class MemoryRequest:
             weighted=self.weighted or other.weighted,
             heads=self.heads or other.heads,
             sweeps=self.sweeps or other.sweeps,
+            all_rows=self.all_rows or other.all_rows,
         )
 
 
