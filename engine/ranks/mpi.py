@@ -23,6 +23,11 @@ class MpiCommunicator:
         self.rank: int = self._world.rank
         self.size: int = self._world.size
 
+    def local_size(self) -> int:
+        """How many ranks are on this host."""
+        names = self._world.allgather(MPI.Get_processor_name())
+        return int(names.count(MPI.Get_processor_name()))
+
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return every rank's few numbers, of one shape: shape (size, *shape)."""
         found = np.empty((self.size, *numbers.shape), dtype=numbers.dtype)

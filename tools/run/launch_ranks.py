@@ -1,0 +1,124 @@
+"""`--devices`: start this command once more in several ranks on this host, and end as they do.
+
+    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints -> exit code
+
+mpiexec notices a rank that was killed, and ends the others; its report of several lines becomes one message here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+
+REPORT = re.compile(rb"=   BAD TERMINATION|YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ")
+RULE = re.compile(rb"=+\s*")
+DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
+CODE = re.compile(rb"=   EXIT CODE: (\d+)")
+
+
+def launch(ranks: int) -> int:
+    """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed."""
+    command = [_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
+    started = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {LAUNCHED: "1"},
+        start_new_session=True,
+    )
+    with started:
+        _pass_signals_to(started)
+        report = Report(ranks)
+        threads = [
+            threading.Thread(target=report.pass_on, args=(source, to), name="ranks")
+            for source, to in ((started.stdout, sys.stdout), (started.stderr, sys.stderr))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        code = started.wait()
+    message = report.message()
+    if message is not None:
+        click.echo(f"penstock: {message}", err=True)
+        return 1
+    return code if code >= 0 else 128 - code
+
+
+def _mpiexec() -> str:
+    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise InputError(f"--devices starts ranks with mpiexec, which is not installed: {INSTALL}")
+    return found
+
+
+def _pass_signals_to(started: subprocess.Popen[bytes]) -> None:
+    """Let mpiexec have the signals that come here; it passes them on, and rank 0 ends the run."""
+
+    def pass_on(number: int, frame: Any) -> None:
+        started.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: started.send_signal(signal.SIGTERM))
+
+
+class Report:
+    """What mpiexec prints: the ranks' lines, which processes they are, and which one was killed."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._rank_of: dict[int, int] = {}
+        self._dead: tuple[int, int] | None = None
+        self._pid = 0
+        self._reporting = False
+
+    def pass_on(self, source: IO[bytes], to: Any) -> None:
+        """Write every line on, but for mpiexec's own report and the ranks' names."""
+        for line in source:
+            if not self._takes(line):
+                to.buffer.write(line)
+                to.buffer.flush()
+
+    def message(self) -> str | None:
+        """Which rank was killed; None where none was."""
+        if self._dead is None:
+            return None
+        pid, number = self._dead
+        rank = self._rank_of.get(pid)
+        name = f"rank {rank} of {self._ranks}" if rank is not None else f"one of {self._ranks} ranks"
+        cause = f"was killed by {signal.Signals(number).name}" if number in iter(signal.Signals) else f"ended: {number}"
+        hint = "; perhaps the host has no memory left: try a smaller --host-memory" if number == signal.SIGKILL else ""
+        return f"{name} on {socket.gethostname()} (process {pid}) {cause}{hint}; the others were ended"
+
+    def _takes(self, line: bytes) -> bool:
+        """Whether a line is for this process alone."""
+        at = line.find(MARK.encode())
+        if at >= 0:
+            _, rank, pid = line[at:].split()[:3]
+            self._rank_of[int(pid)] = int(rank)
+            return True
+        if b"BAD TERMINATION" in line:
+            self._reporting = True
+        found, code = DEAD.match(line), CODE.match(line)
+        if found:
+            self._pid = int(found[1])
+        if code and self._pid:
+            self._dead = self._pid, int(code[1])
+        return bool(REPORT.search(line) or RULE.fullmatch(line.rstrip()) or found or code or line.startswith(b"=   "))
