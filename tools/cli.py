@@ -139,7 +139,8 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
+        if not joined_ranks.is_silent():
+            click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
         _print_error(str(error))
@@ -165,7 +166,8 @@ def _system_error(error: Exception) -> str | None:
 
 def _print_error(message: str) -> None:
     """Print a message on stderr, with unprintable characters escaped."""
-    click.echo(f"penstock: {printable(joined_ranks.speaker(message), KEPT)}", err=True)
+    if not joined_ranks.is_silent():
+        click.echo(f"penstock: {printable(joined_ranks.speaker(message), KEPT)}", err=True)
 
 
 def _listen() -> None:

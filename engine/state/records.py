@@ -123,6 +123,7 @@ class IterationRecord:
             "checkpoint_bytes": 0 if self.checkpoint is None else self.checkpoint.bytes,
             "checkpoint_seconds": 0.0 if self.checkpoint is None else self.checkpoint.seconds,
             "plan_seconds": self.plan_seconds,
+            **({"exchange_seconds": self.exchange_seconds} if self.exchange_seconds else {}),
             "bytes_disk": self.bytes_disk,
             "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),

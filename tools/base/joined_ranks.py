@@ -34,6 +34,8 @@ LAUNCHED = "PENSTOCK_LAUNCHED"
 """Set in ranks that `penstock run --devices` started: it is told which process is which rank."""
 MARK = "\x1epenstock-rank"
 """Begins the line on stderr that tells it."""
+NUMBERS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK")
+"""Variables that say which of them this is."""
 INSTALL = 'install mpi4py and an MPI: pip install "penstock[ranks]"'
 FIRST_SECONDS = 1.0
 """So long another rank waits before it says what went wrong: rank 0 says first what all ranks find."""
@@ -93,6 +95,11 @@ def join() -> Joined | None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # rank 0 ends them all
     return _Known.joined
+
+
+def is_silent() -> bool:
+    """Whether another process says what is wrong with the command line, which all ranks read before they join."""
+    return _Known.joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
 
 
 def speaker(message: str) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
+from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base import cycles
@@ -83,9 +84,22 @@ def execute(job: Job, console: Console, began: float | None = None, ranks: Joine
     with installed(StageClock(began, "imports")) as clock:
         if ranks is not None and ranks.communicator.rank:
             job, console = job.followed(), Console(quiet=True)
-        _execute(job, console, JobClock(clock), ranks)
+        try:
+            _execute(job, console, JobClock(clock), ranks)
+        except BudgetError as error:
+            raise error if ranks is None else of_all_ranks(error, ranks.local) from None
         if ranks is not None:
             ranks.communicator.wait()  # rank 0 writes: the others do not end before it
+
+
+def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
+    """The same error in terms of the budget of a host, which so many ranks divide."""
+    if error.option != "--host-memory" or local == 1:
+        return error
+    return BudgetError(
+        error.option, f"in each of {local} ranks, which divide it, {error.reason}", error.least_mib * local,
+        error.otherwise,
+    )  # fmt: skip
 
 
 def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
