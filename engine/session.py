@@ -487,10 +487,10 @@ class Session:
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
         dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
         if self._has_host_kernels:
-            threads = (self.config.thread_count,)
-            if self._ranks is not None and self.config.kernels != "reference":
-                threads = self.config.thread_count, self._all_threads
-            return cast(Kernels[Any], kernels(program, dtype, weighted, *threads))
+            threads = self.config.thread_count
+            if self._ranks is None or self.config.kernels == "reference":
+                return cast(Kernels[Any], kernels(program, dtype, weighted, threads))
+            return cast(Kernels[Any], kernels(program, dtype, weighted, threads, self._all_threads))
         return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))
 
     def _kernel_class(self, whole_rows: bool) -> Any:

@@ -258,7 +258,11 @@ class Checkpoints:
         self._since += 1
         began = time.perf_counter()
         took = 0.0 if self.last is None else self.last.seconds
-        if self.follows or not loop.settled or not (self._asked or self.interval.due(self._since, began - self._at, took)):
+        if (
+            self.follows
+            or not loop.settled
+            or not (self._asked or self.interval.due(self._since, began - self._at, took))
+        ):
             return None
         size, trouble = 0, ""
         try:

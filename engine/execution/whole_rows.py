@@ -79,9 +79,7 @@ def owned_vertices(loop: Loop) -> tuple[int, int]:
     return (0, loop.graph.vertices) if ownership is None else ownership.vertices
 
 
-def owned_blocks(
-    loop: Loop, indexes: Sequence[Index], capacity: int, span: tuple[int, int]
-) -> Iterator[RowBlock]:
+def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tuple[int, int]) -> Iterator[RowBlock]:
     """The blocks of whole rows, cut as for all rows, as far as they are in `span`."""
     for block in blocks(indexes, capacity, row_limit(loop)):
         part = RowBlock(max(block.first, span[0]), min(block.last, span[1]), block.indexes)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.state import SPAN, Bitmap, State
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.ranks.communicator import Communicator
 
-Ints = NDArray[np.int64] if TYPE_CHECKING else Any
+Ints = NDArray[np.int64]
 
 LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
 """Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they lie."""
@@ -38,10 +38,7 @@ class _Found:
 
 
 class RankExchange:
-    """Between the states of ranks, which hold the same vertices.
-
-    seconds: what exchanges have taken so far is for the caller to measure.
-    """
+    """Between the states of ranks, which hold the same vertices."""
 
     def __init__(self, state: State, combiner: str, ranks: Communicator) -> None:
         self.state, self.ranks = state, ranks
@@ -59,7 +56,9 @@ class RankExchange:
             else:
                 self._combine_slices(self.state.target, COMBINERS[self.combiner].ufunc)
             return
-        own = (0, self.state.last) if bounds is None else (int(bounds[self.ranks.rank]), int(bounds[self.ranks.rank + 1]))
+        own = (
+            (0, self.state.last) if bounds is None else (int(bounds[self.ranks.rank]), int(bounds[self.ranks.rank + 1]))
+        )
         spans = _spans(self.state.touched, own)
         counts = self.ranks.gather_numbers(np.array([_count(self.state.touched, spans, own)], dtype=np.int64)).ravel()
         if counts.sum() == 0:

@@ -298,4 +298,6 @@ def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
     A message of every vertex, or the ids, positions and bits of half of them, and marks of their own.
     """
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
-    return int((message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8))
+    return int(
+        (message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ PATIENCE_SECONDS = 60
 Found = TypeVar("Found")
 
 
-class Aborted(Exception):
+class AbortedError(Exception):
     """A rank called `abort`."""
 
 
@@ -46,7 +47,7 @@ class ThreadRanks:
         return found[0]
 
     def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
-        slices = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        slices = [slice(int(first), int(last)) for first, last in pairwise(bounds)]
         copies = self._all(whole[slices[self.rank]].copy(), list)
         for here, part in zip(slices, copies, strict=True):
             whole[here] = part
@@ -64,7 +65,7 @@ class ThreadRanks:
 
     def abort(self, code: int) -> None:
         self._world.barrier.abort()
-        raise Aborted(code)
+        raise AbortedError(code)
 
 
 def on_ranks(size: int, work: Callable[[ThreadRanks], Found]) -> list[Found]:

@@ -85,8 +85,8 @@ def join() -> Joined | None:
     communicator = MpiCommunicator()
     if communicator.size != size:
         raise InputError(
-            f"{starter} has started {size} processes, and MPI connects {communicator.size}: start them with the mpiexec "
-            "of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices cpu,cpu"
+            f"{starter} has started {size} processes, and MPI connects {communicator.size}: start them with the "
+            "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices cpu,cpu"
         )
     _Known.joined = Joined(communicator, communicator.local_size())
     if os.environ.get(LAUNCHED):

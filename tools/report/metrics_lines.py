@@ -130,9 +130,8 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "routes!": [[_number]],
         "busy_seconds!": [_number],
         "memory": _memory,
-        **dict.fromkeys((
-            ("walk_seconds", "plan_seconds", "exchange_seconds", "checkpoint_seconds", "compile_seconds"), _number
-        ),
+        **dict.fromkeys(("walk_seconds", "plan_seconds", "exchange_seconds"), _number),
+        **dict.fromkeys(("checkpoint_seconds", "compile_seconds"), _number),
         **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link", "bytes_unpacked"), _count),
         "checkpoint_bytes": _count,
         "direction": _text,

@@ -23,8 +23,10 @@ import click
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
 
-REPORT = re.compile(rb"=   BAD TERMINATION|YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ")
-RULE = re.compile(rb"=+\s*")
+REPORT = re.compile(
+    rb"={80,}\s*$|=   |YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ page for deb"
+)
+"""How the lines of mpiexec's report (MPICH's, Hydra) begin."""
 DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
 CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
@@ -87,7 +89,6 @@ class Report:
         self._rank_of: dict[int, int] = {}
         self._dead: tuple[int, int] | None = None
         self._pid = 0
-        self._reporting = False
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
         """Write every line on, but for mpiexec's own report and the ranks' names."""
@@ -103,7 +104,8 @@ class Report:
         pid, number = self._dead
         rank = self._rank_of.get(pid)
         name = f"rank {rank} of {self._ranks}" if rank is not None else f"one of {self._ranks} ranks"
-        cause = f"was killed by {signal.Signals(number).name}" if number in iter(signal.Signals) else f"ended: {number}"
+        known = number in {one.value for one in signal.Signals}
+        cause = f"was killed by {signal.Signals(number).name}" if known else f"ended with code {number}"
         hint = "; perhaps the host has no memory left: try a smaller --host-memory" if number == signal.SIGKILL else ""
         return f"{name} on {socket.gethostname()} (process {pid}) {cause}{hint}; the others were ended"
 
@@ -114,11 +116,9 @@ class Report:
             _, rank, pid = line[at:].split()[:3]
             self._rank_of[int(pid)] = int(rank)
             return True
-        if b"BAD TERMINATION" in line:
-            self._reporting = True
         found, code = DEAD.match(line), CODE.match(line)
         if found:
             self._pid = int(found[1])
         if code and self._pid:
             self._dead = self._pid, int(code[1])
-        return bool(REPORT.search(line) or RULE.fullmatch(line.rstrip()) or found or code or line.startswith(b"=   "))
+        return REPORT.match(line) is not None

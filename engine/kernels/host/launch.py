@@ -64,8 +64,8 @@ class HostKernels:
 
     over_links: whether `fused_iterations` may read edges over a link: not here, for an emulated link could not count
     them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
-    loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about how many edges and vertices the iteration walks; where it is below SMALL,
-    most kernels run on one thread.
+    loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about
+    how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread.
     """
 
     over_links, both_ways = False, True
