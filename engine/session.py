@@ -345,7 +345,7 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
-                check_same(loop, self._ranks, "at the start")
+                check_same(program, loop.iteration, first, self._ranks, "at the start")
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -370,7 +370,7 @@ class Session:
         if self._watch is not None:
             self._watch.settle()
         if self._ranks is not None:
-            check_same(loop, self._ranks, "at the end")
+            check_same(program, loop.iteration, first, self._ranks, "at the end")
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
@@ -575,7 +575,8 @@ class Session:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                made = HostResources(self.graph, self.config, needs, self._timeline, self._ranks)
+                rank = None if self._ranks is None else (self._ranks.rank, self._ranks.size)
+                made = HostResources(self.graph, self.config, needs, self._timeline, rank)
             else:
                 made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
             self._held.equipment = made

@@ -18,10 +18,10 @@ from penstock.storage.format.fingerprint import fingerprint
 from penstock.transfer.devices import cuda
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.loop import Loop
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.config import Config
+    from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
 
 OWN = ("host_memory", "threads", "rates")
@@ -73,16 +73,15 @@ def check_combines(program: Program, *, asynchronous: bool) -> None:
         )
 
 
-def check_same(loop: Loop, ranks: Communicator, when: str) -> None:
+def check_same(program: Program, iteration: int, state: VertexState, ranks: Communicator, when: str) -> None:
     """Compare the vertex state of all ranks. Raises RunError where it differs."""
-    state = loop.workers[0].state
     values = [checksum(np.ascontiguousarray(values)) for values in state.host_fields().values()]
-    numbers = np.array([loop.iteration, checksum(state.pending_bits()), *values], dtype=np.uint64)
+    numbers = np.array([iteration, checksum(state.pending_bits()), *values], dtype=np.uint64)
     found = ranks.gather_numbers(numbers)
     others = np.flatnonzero((found != found[0]).any(axis=1))
     if len(others):
         raise RunError(
-            f"{type(loop.program).__name__}: rank {int(others[0])} has other values than rank 0 {when}; a program has "
+            f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 {when}; a program has "
             "to compute the same in every process (seed its random numbers), and --resume needs a --checkpoint folder "
             "that all ranks see"
         )

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
-    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -70,7 +69,10 @@ class HeldBytes:
 
 
 class HostResources:
-    """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
+    """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
+
+    rank: of a run of several ranks, the number of this one, and how many there are.
+    """
 
     def __init__(
         self,
@@ -78,10 +80,10 @@ class HostResources:
         config: Config,
         needs: MemoryRequest,
         timeline: Timeline | None = None,
-        ranks: Communicator | None = None,
+        rank: tuple[int, int] | None = None,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
-        self.ownership = None if ranks is None else _ownership(graph, needs, ranks)
+        self.ownership = None if rank is None else _ownership(graph, needs, rank)
         if self.ownership is not None and not needs.all_rows:
             needs = replace(needs, owned_edges=_edges_of(self.ownership, needs))
         self.reader: Reader | None = None
@@ -223,9 +225,9 @@ class HostResources:
             self.reader.close()
 
 
-def _ownership(graph: Graph, needs: MemoryRequest, ranks: Communicator) -> Ownership:
+def _ownership(graph: Graph, needs: MemoryRequest, rank: tuple[int, int]) -> Ownership:
     """Which vertices each rank owns in runs that read these edges."""
-    return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, ranks.rank, ranks.size)
+    return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, *rank)
 
 
 def _edges_of(ownership: Ownership, needs: MemoryRequest) -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 10
 Found = TypeVar("Found")
 
 

@@ -33,7 +33,7 @@ CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 def launch(ranks: int) -> int:
     """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed."""
-    command = [_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
+    command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
     started = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -61,7 +61,8 @@ def launch(ranks: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _mpiexec() -> str:
+def find_mpiexec() -> str:
+    """The mpiexec beside this Python, or on the path. Raises InputError where there is none."""
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
