@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
-"""Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they lie."""
+"""Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they are."""
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The messages of all ranks: those of rank r are items starts[r] to starts[r + 1] - 1."""
+    """The messages of all ranks: those of rank r are items starts[r] to starts[r + 1] - 1; words: their bitmaps."""
 
     ids: NDArray[Any]
     values: NDArray[Any]
     starts: Ints
+    words: NDArray[np.uint64] | None = None
 
     def of(self, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The vertices that a rank has found messages for, and these."""
@@ -66,7 +67,7 @@ class RankExchange:
         elif counts.sum() > MARKED_SHARE * self.state.last:
             self._share_dense(bounds)
         else:
-            self._share_listed(_positions(self.state.touched, spans, own), counts, bounds)
+            self._share_listed(spans, _words(self.state.touched, spans, own), counts, bounds)
         self._pass_on_marks()
 
     def _share_dense(self, bounds: Ints | None) -> None:
@@ -78,9 +79,13 @@ class RankExchange:
         self._combine_slices(state.touched.words, np.bitwise_or)
         state.touched.summarize()
 
-    def _share_listed(self, ids: NDArray[np.int64], counts: Ints, bounds: Ints | None) -> None:
-        """Exchange messages with their ids, or with a bitmap in their place."""
-        state, found = self.state, self._gather(ids, counts)
+    def _share_listed(
+        self, spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints, bounds: Ints | None
+    ) -> None:
+        """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
+        at = _set_bits(marks)
+        ids = spans[at // SPAN] * SPAN + at % SPAN
+        state, found = self.state, self._gather(ids, spans, marks, counts)
         others = [rank for rank in range(self.ranks.size) if rank != self.ranks.rank]
         if bounds is not None:
             for rank in others:
@@ -94,23 +99,28 @@ class RankExchange:
             for rank in others:
                 at, values = found.of(rank)
                 state.target[at] = merge(state.target[at], values)
+        if found.words is not None:
+            np.bitwise_or(state.touched.words, np.bitwise_or.reduce(found.words), out=state.touched.words)
+            state.touched.summarize()
+            return
         for rank in others:
             at, _ = found.of(rank)
             if len(at):
                 state.touched.add(at)
 
-    def _gather(self, ids: NDArray[np.int64], counts: Ints) -> _Found:
+    def _gather(
+        self, ids: NDArray[np.int64], spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints
+    ) -> _Found:
         state, ranks = self.state, self.ranks
         starts = np.concatenate([[0], np.cumsum(counts)])
         values = ranks.gather_parts(state.target[ids], counts)
         if starts[-1] <= LISTED_SHARE * state.last:
             return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
-        bits = Bitmap.empty(state.last)
-        if len(ids):
-            bits.add(ids)
-        words = ranks.gather_numbers(bits.words)
-        every = [np.flatnonzero(np.unpackbits(one.view(np.uint8), bitorder="little")) for one in words]
-        return _Found(np.concatenate(every), values, starts)
+        bits = np.zeros_like(state.touched.words)
+        bits.reshape(-1, 64)[spans] = marks
+        words = ranks.gather_numbers(bits)
+        every = [_set_bits(one) for one in words]
+        return _Found(np.concatenate(every), values, starts, words)
 
     def _combine_slices(self, whole: NDArray[Any], merge: np.ufunc) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
@@ -150,8 +160,7 @@ def _count(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> int
     return int(np.bitwise_count(_words(bitmap, spans, own)).sum())
 
 
-def _positions(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> NDArray[np.int64]:
-    """The marked vertices of `own`, ascending."""
-    bits = np.unpackbits(_words(bitmap, spans, own).view(np.uint8), bitorder="little")
-    found = np.flatnonzero(bits)
-    return spans[found // SPAN] * SPAN + found % SPAN
+def _set_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The numbers of the bits that are set, ascending."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits.view(np.bool_)).astype(np.int64, copy=False)

@@ -93,10 +93,17 @@ class Report:
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
         """Write every line on, but for mpiexec's own report and the ranks' names."""
+        blank = b""  # held back: the report begins with one
         for line in source:
-            if not self._takes(line):
+            taken = self._takes(line)
+            if not taken:
+                to.buffer.write(blank)
+            blank = line if not taken and line == b"\n" else b""
+            if not taken and not blank:
                 to.buffer.write(line)
                 to.buffer.flush()
+        to.buffer.write(blank)
+        to.buffer.flush()
 
     def message(self) -> str | None:
         """Which rank was killed; None where none was."""

@@ -12,6 +12,7 @@ import pytest
 from penstock.engine import Graph, Result
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.session import Session
+from penstock.storage.base.errors import RunError
 from support.graphs import SHAPES, in_memory, on_disk, shape
 from support.oracles import EdgeList
 from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
@@ -90,8 +91,6 @@ def test_triangles_are_dealt_out_in_strips(monkeypatch) -> None:
 
 
 def test_a_run_that_is_not_the_same_everywhere_is_refused() -> None:
-    from penstock.engine import RunError
-
     edges = _small(True)
 
     def work(ranks: ThreadRanks) -> None:

@@ -47,4 +47,4 @@ def test_two_adjacencies_are_divided_together() -> None:
 def test_kernels_may_read_a_block_beside_their_rows() -> None:
     index = from_offsets(np.arange(5) * MARGIN)
     assert Ownership.of([index], 4, 1, 4).read(index) == (0, 3 * MARGIN)
-    assert Ownership.of([index], 4, 3, 8).read(index) == (MARGIN, MARGIN)
+    assert Ownership.of([index], 4, 3, 8).read(index) == (2 * MARGIN, 2 * MARGIN)

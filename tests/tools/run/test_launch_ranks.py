@@ -27,6 +27,7 @@ needs_mpi = pytest.mark.skipif(
 PATIENCE_SECONDS = 120
 
 HYDRA = b"""a line
+
 ===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
 =   PID 9325 RUNNING AT vm
@@ -38,6 +39,7 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
 This typically refers to a problem with your application.
 Please see the FAQ page for debugging suggestions
 ====
+
 """
 
 SLOW = """
@@ -68,7 +70,7 @@ def test_the_report_of_mpiexec_becomes_one_message() -> None:
     report, shown = Report(2), _Shown()
     report.pass_on(io.BytesIO(b"\x1epenstock-rank 1 9325\n\x1epenstock-rank 0 9324\n"), shown)
     report.pass_on(io.BytesIO(HYDRA), shown)
-    assert shown.buffer.getvalue() == b"a line\n====\n"
+    assert shown.buffer.getvalue() == b"a line\n====\n\n"
     message = report.message()
     assert message is not None
     assert message.startswith("rank 1 of 2 on ")
