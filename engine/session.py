@@ -414,9 +414,12 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        if self.config.kernels != "reference" and not needs_rows(program):
-            self._announce(asks)
+        compiled = self.config.kernels != "reference" and not needs_rows(program)
+        if compiled and not self._has_host_kernels:
+            self._announce(asks, packed=self.config.packed != "never" and asks.needs.sweeps)
         equipment = self._equip(asks.needs, program)
+        if compiled and self._has_host_kernels:
+            self._announce(asks, packed=self._device is None and equipment.packed is not None)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -448,8 +451,8 @@ class Session:
         sent = sending_adjacency(self.graph, program)
         return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
 
-    def _announce(self, asks: RunRequirements) -> None:
-        """Let kernels that are missing be compiled by several processes."""
+    def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
+        """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
         from penstock.engine.kernels.ahead.announce import KernelJob, announce
 
         capability = None
@@ -462,7 +465,6 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        packed = self.config.packed != "never" and asks.needs.sweeps
         job = KernelJob(asks.program, *run, capability, packed)
         announce(job, self.config.memory_bytes)
 

@@ -176,19 +176,23 @@ def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:
         assert [name in figure.name for figure in one.figures] == [True], "--only asks for one figure"
 
 
-def test_programs_are_measured_beside_busy_processes(tmp_path) -> None:
-    """Alone and beside 1, 2 and 4, which have ended then."""
+def test_programs_are_measured_beside_busy_processes(tmp_path, monkeypatch) -> None:
+    """Alone and beside 1 and 2, which have ended then; and processes that wait for nobody."""
+    monkeypatch.setattr(busy, "LEAST", 0.002)
+    monkeypatch.setattr(busy, "COUNTS", 1000)
+    monkeypatch.setattr(busy, "BUSY", (1, 2))
     path = tmp_path / "small.h5"
     penstock("generate", "rmat", "--scale", 8, "--undirected", "--output", path)
-    runner = Runner(Choices(repeats=1, graph=str(path), only=("memory bfs",)))
+    runner = Runner(Choices(repeats=1, graph=str(path), only=("memory bfs", "control")))
     busy.busy(runner)
     parts = [figure.name.removeprefix("small busy memory bfs ") for figure in runner.figures]
+    waiting_for_nobody = [f"busy control beside {count} / fair share" for count in busy.BUSY]
     besides = [
         part
         for count in busy.BUSY
         for part in (f"beside {count}", f"beside {count}, CPU", f"beside {count} / fair share")
     ]
-    assert parts == ["alone", "alone, CPU", *besides]
+    assert parts == ["busy control alone", *waiting_for_nobody, "alone", "alone, CPU", *besides]
     assert not psutil.Process().children()
 
 

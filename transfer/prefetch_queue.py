@@ -56,15 +56,18 @@ class PrefetchQueue:
         if self._next:
             self._shown = self._next.popleft()
             return self._shown
-        arrived = self._arrived()
-        if arrived is not None:
-            self._coming.remove(arrived)
-            self._shown = arrived[1]
-        else:
-            self._shown, self._prepared = self._prepared or self._resident(), None
-        if self._directory.pieces is not None:
+        self._shown, self._prepared = self._prepared or self._next_of_plan(), None
+        if self._directory.unpacks:
             self._prepare()
         return self._shown
+
+    def _next_of_plan(self) -> Transfer | None:
+        """Take what has arrived, or start what is resident, or take what will arrive; None where nothing is left."""
+        arrived = self._arrived()
+        if arrived is None:
+            return self._resident()
+        self._coming.remove(arrived)
+        return arrived[1]
 
     def _resident(self) -> Transfer | None:
         """Start the next resident task; None where there is none."""
@@ -75,15 +78,16 @@ class PrefetchQueue:
         return transfer
 
     def _prepare(self) -> None:
-        """Let what is likely to be next be unpacked while kernels are at work on what is shown now."""
+        """Choose what is shown next, if it is here, and let it be unpacked while kernels are at work on what is shown.
+
+        What takes the last slab is next, whatever arrives meanwhile.
+        """
         if self._shown is not None:
             self._shown.begin()  # before it, if that has not happened
         ready = self._poll() if self._coming else None
         if ready is not None:
-            ready[1].begin()
-            return
-        if self._prepared is None:
-            self._prepared = self._resident()
+            self._coming.remove(ready)
+        self._prepared = self._resident() if ready is None else ready[1]
         if self._prepared is not None:
             self._prepared.begin()
 
@@ -130,7 +134,7 @@ class PrefetchQueue:
         if not self._coming:
             return None
         ready = self._poll()
-        if ready is not None or self._here or self._prepared:
+        if ready is not None or self._here:
             return ready
         return next((started for started in self._coming if started[0] not in self._reads), self._coming[0])
 

@@ -16,6 +16,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from penstock.engine.resources.packed_edges import AT_HAND
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
 from penstock.transfer.staging.unpacked import sample_neighbors
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from penstock.transfer.values.view import View
 
 SAMPLED = 2
-WORTH = 0.05  # share of the edges that must be at hand for their largest tree to be worth finding first
 LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
 REACH = (
     0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
@@ -58,7 +58,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     symmetric = not loop.graph.directed
     if not resident and symmetric and loop.alone:
         here = loop.workers[0].streams["push"].here
-        if here.mean() >= WORTH and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
+        if here.mean() >= AT_HAND and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
             yield from _link_from(loop, here)
             return
 

@@ -43,6 +43,21 @@ class EdgeView(NamedTuple):
     v1: Any
 
 
+class PackedView(NamedTuple):
+    """The same edges packed, without weights: payloads of chunks, of which the first has edge e0 and on.
+
+    words: uint32; the payload of chunk c of the view begins at words[starts[c]] (int64). chunk_edges: int64.
+    """
+
+    words: Any
+    starts: Any
+    chunk_edges: Any
+    e0: Any
+    e1: Any
+    v0: Any
+    v1: Any
+
+
 class VertexArrays(NamedTuple):
     """What a kernel over edges reads and writes of the vertices from `base` (uint64) on, besides their fields.
 

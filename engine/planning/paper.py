@@ -19,7 +19,7 @@ from penstock.engine.resources.device_memory_plan import (
     plan_device_memory,
 )
 from penstock.engine.resources.host_edge_source import host_staging, packed_cache, packed_staging
-from penstock.engine.resources.host_resources import budget_of, host_division, host_options, host_rates, make_cache
+from penstock.engine.resources.host_resources import budget_of, divide_for_cores, host_options, host_rates, make_cache
 from penstock.engine.state.row_prefix_cache import prefix_bytes
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.devices.host import HostDevice
@@ -85,11 +85,21 @@ class PaperEquipment:
 
 def on_host(graph: Graph, config: Config, needs: MemoryRequest) -> PaperEquipment:
     """What a run on the cores would hold."""
-    divided = host_division(graph, config, needs)
-    cache = None if divided is None else make_cache(graph, needs, divided, _numbers)
-    device = HostDevice("host:0", config.thread_count)
-    pipeline = Pipeline(graph, LocalReader(), device, cache, host_options(graph, config, divided))
-    host = _host_memory(graph, config, needs, divided)
+    divided, packed = divide_for_cores(graph, config, needs)
+    device, options, source = (
+        HostDevice("host:0", config.thread_count),
+        host_options(graph, config, divided),
+        LocalReader(),
+    )
+    host, staging = _host_memory(graph, config, needs, divided), None
+    cache: Cache | None
+    if packed is None:
+        cache = None if divided is None else make_cache(graph, needs, divided, _numbers)
+    else:
+        cache = packed.cache(_numbers)
+        staging = packed.staging(device, source, cache, options, graph)
+        host = replace(host, parts=host.parts | {"slabs": packed.host.buffer_bytes})
+    pipeline = Pipeline(graph, source, device, cache, options, staging)
     return PaperEquipment(
         replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,)
     )

@@ -209,11 +209,26 @@ def requirements_of(
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
-    needs = replace(needs, sweeps=program.everywhere and program.combine != "union")
+    union, undirected = program.combine == "union", not graph.directed
+    needs = replace(needs, sweeps=not (union and undirected) and (union or program.everywhere))
+    needs = replace(needs, one_pass=union and undirected)
+    if program.everywhere and setting.ranks == 1 and _decodes(program, setting, directions):
+        needs = replace(needs, plain=by_weight)
     needs = replace(needs, all_rows=author_function(program, "corner") is not None)
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
+
+
+def _decodes(program: Program, setting: RunSetting, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:
+    """Whether a program's kernels decode the edges that they read (`kernels/host/packed_sweep.py`): of sweeps on cores.
+
+    A sweep is what `Author.sweeps` says, along one adjacency.
+    """
+    on_cores = setting.device_bytes is None and setting.config.kernels != "reference"
+    one_way = list(directions) == ["pull"] and len(directions["pull"]) == 1
+    gathers = author_function(program, "send") is not None and not (program.early_exit or needs_rows(program))
+    return on_cores and one_way and gathers
 
 
 def _unmatched_bytes(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
+PLAN_SECONDS = 1e-3  # what counting a frontier's demand and a plan take
 FEW_SECONDS = 5e-4  # of short requests behind row prefixes: counting them, and a plan, take as long
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
 
@@ -72,6 +73,8 @@ class EdgeStream:
     plan_seconds: float = 0.0
     _started: PrefetchQueue | None = None
     _basis: Basis | None = None
+    _sweep: Demand | None = None
+    _sweep_basis: Basis | None = None
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
@@ -201,8 +204,14 @@ class EdgeStream:
             return
         began = time.perf_counter()
         everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
-        demand, plan = self._planned(kernels, state, everyone, ((), self._begin(everyone)), None)
-        self._started = self.pipeline.start(plan, demand, free)
+        kept = None if self._sweep is None else self.pipeline.kept_plan(self._sweep)
+        if self._sweep is None or kept is None:
+            demand, plan = self._planned(kernels, state, everyone, ((), self._begin(everyone)), None)
+            self._started = self.pipeline.start(plan, demand, free)
+        else:
+            self._basis = self._sweep_basis
+            self._started = self.pipeline.start(kept, self._sweep, free)
+            self.feedback.settle(self.pipeline.device)
         self.plan_seconds = time.perf_counter() - began
 
     def drain(self) -> list[TaskRecord]:
@@ -229,12 +238,13 @@ class EdgeStream:
         if only is None and self.slight(frontier):
             lines = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
             return self._at_once(frontier.vertices, frontier.edges, lines, rates)
-        demand = self._demand(kernels, state, frontier, scalars)
-        if only is not None:
-            demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
-        packable = self.direction == "push" and kernels.author.combine != "union"
+        demand, packable = self._demand(kernels, state, frontier, scalars), self._is_packable(kernels)
         if demand.packable != packable:
             demand = replace(demand, packable=packable)
+        if demand is self._sweep:
+            self._sweep_basis = self._basis
+        if only is not None:
+            demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
         plan = self.pipeline.plan(demand, rates)
         if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
             demand = replace(demand, marks=kernels.marks(state))
@@ -260,7 +270,10 @@ class EdgeStream:
             return self._totals(frontier)
         table = self.directory.table
         if frontier.everything:
-            demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
+            packable, demand = self._is_packable(kernels), self._sweep
+            if demand is None or demand.packable != packable:
+                demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
+                demand = self._sweep = replace(demand, packable=packable)
             return demand if self.mine is None else self._only_mine(demand)
         blocks = self._block_marks()
         counts, chunks, sizes = self._tables(blocks)
@@ -282,6 +295,10 @@ class EdgeStream:
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         demand = _with_blocks(demand, touched, blocks)
         return demand if self.mine is None else self._only_mine(demand)
+
+    def _is_packable(self, kernels: Kernels[Any]) -> bool:
+        """Whether active rows may be gathered."""
+        return self.direction == "push" and kernels.author.combine != "union"
 
     def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
         """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.
@@ -312,11 +329,21 @@ class EdgeStream:
         return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
-        """Whether so few edges are wanted that counting where they lie costs more than reading them over the link."""
-        few = self.direction == "push" and frontier.listed and frontier.edges < SLIGHT_EDGES
+        """Whether a plan would gain less than counting where the wanted edges lie, and making it, takes.
+
+        That is so of few edges, and of more where the cache has so small a part that it saves less than PLAN_SECONDS.
+        """
         lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
-        soon = lines < SLIGHT_SECONDS * self.feedback.given.line_rate
-        return few and soon and self._reads_at_once
+        seconds = lines / self.feedback.given.line_rate
+        if not (self.direction == "push" and frontier.listed and seconds < SLIGHT_SECONDS and self._reads_at_once):
+            return False
+        sparse = frontier.edges * 2 < self.index.edges  # of dense ones whole partitions may rather be copied
+        return frontier.edges < SLIGHT_EDGES or (sparse and seconds * self._share_placed < PLAN_SECONDS)
+
+    @property
+    def _share_placed(self) -> float:
+        """The share of the partitions that have a place on the device."""
+        return float((self.directory.starts >= 0).mean())
 
     def few_behind(self, read: LinkReading) -> bool:
         """Whether so little is expected behind row prefixes that counting it costs more than reading it in place."""

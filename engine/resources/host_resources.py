@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.ownership import Ownership, owners
+from penstock.engine.resources.packed_sweeps import PackedSweeps, plan_packed_sweeps
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
@@ -89,10 +90,10 @@ class HostResources:
         self.reader: Reader | None = None
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
-        divided = host_division(graph, config, needs)
+        divided, self.packed = divide_for_cores(graph, config, needs)
         self.spare = self.host_spare = spare_of(config, needs, divided)
         self.groups: dict[str, GroupedSources] = {}
-        cache = None if divided is None else make_cache(graph, needs, divided)
+        cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided)
         if cache is not None and cache.whole and needs.owned_edges is not None and self.ownership is not None:
             _leave_out(cache, self.ownership, needs)
         try:
@@ -107,7 +108,14 @@ class HostResources:
         """A pipeline for every device."""
         config = self.config
         for device in host_devices(config):
-            self.pipelines.append(Pipeline(self.graph, LocalReader(self.reader), device, cache, options))
+            source = LocalReader(self.reader)
+            if self.packed is None:
+                pipeline = Pipeline(self.graph, source, device, cache, options)
+            else:
+                pieces = self.packed.cache()
+                staging = self.packed.staging(device, source, pieces, options, self.graph)
+                pipeline = Pipeline(self.graph, source, device, pieces, options, staging)
+            self.pipelines.append(pipeline)
             if timeline is not None:
                 self.pipelines[-1].watch(timeline)
         rates, threads = host_rates(config), Threads(config.thread_count)
@@ -158,7 +166,13 @@ class HostResources:
 
         Runs share it. Only edges of the cache are written to, never those of a graph from memory.
         """
-        able = author.sweeps and not author.reads_sender and list(streams) == ["pull"] and len(self.pipelines) == 1
+        able = (
+            self.packed is None
+            and author.sweeps
+            and not author.reads_sender
+            and list(streams) == ["pull"]
+            and len(self.pipelines) == 1
+        )
         large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
         if not (able and large) or self.graph.out.arrays is not None:
             return None
@@ -193,7 +207,7 @@ class HostResources:
     @property
     def holdings(self) -> HeldBytes:
         """What stays where."""
-        edges = self.needs.edge_bytes
+        edges = self.needs.edge_bytes if self.packed is None else self.packed.nbytes
         cache = self.pipelines[0].cache
         kept = edges if self.graph.out.arrays is not None else 0 if cache is None else cache.nbytes
         return HeldBytes(edges, min(edges, kept), chunk=self._chunk_bytes())
@@ -248,6 +262,20 @@ def _leave_out(cache: HostCache, ownership: Ownership, needs: MemoryRequest) -> 
 def spare_of(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> int:
     """Bytes of the host's budget that nothing takes."""
     return config.memory_bytes - needs.fixed if divided is None else divided.spare
+
+
+def divide_for_cores(
+    graph: Graph, config: Config, needs: MemoryRequest
+) -> tuple[HostBudget | None, PackedSweeps | None]:
+    """How the host's memory is divided where its cores compute, and how sweeps take packed edges there, if they do.
+
+    Raises as `host_division`.
+    """
+    divided = host_division(graph, config, needs)
+    packed = None
+    if len(host_devices(config)) == 1:
+        packed = plan_packed_sweeps(graph, needs, divided, budget_of(config, needs, graph, config.partition_bytes))
+    return (divided, None) if packed is None else (packed.divided, packed)
 
 
 def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBudget | None:

@@ -2,8 +2,9 @@
 
 Packed edges are the payloads of a graph file's chunks (`storage/encoding/bitpack.py`); a graph in memory is packed
 once. Edges travel packed where the device does not hold all of them plain, and either every iteration walks all of
-them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. An
-option may ask for what only plain edges can do. Plain edges are in host memory as well where that has room.
+them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. So are
+those of a union that leaves most rows out. An option may ask for what only plain edges can do. Plain edges are in host
+memory as well where that has room.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from penstock.engine.resources.host_resources import budget_of
-from penstock.storage.format.packed_layout import PackedLayout
+from penstock.engine.resources.packed_layouts import packed_layout
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
 from penstock.transfer.staging.packing import Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.packed_layout import PackedLayout
     from penstock.transfer.planning.device_budget import DeviceBudgetRequest
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -28,6 +29,8 @@ PACKED_ROUTES = ("filter", "blocks")
 """Routes that, when forced, are meant to bring packed edges."""
 PLAIN_ROUTES = ("compaction", "zero-copy", "cel", "resident")
 """Routes that, when forced, read plain edges."""
+AT_HAND = 0.05
+"""Share of the edges that a device must hold for a union to begin with these, and to leave out rows of the others."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class PackedPlan:
     @property
     def packing(self) -> Packing:
         """The pieces of partitions of the size that the budget has."""
-        return Packing.of(self.layouts, self.budget.partition_edges)
+        return Packing.of(self.layouts, self.budget.partition_edges, self.budget.slabs)
 
 
 def plan_packed(
@@ -63,7 +66,7 @@ def plan_packed(
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
         return None
-    if not packing_pays(config, needs, divided):
+    if not packing_pays(config, needs, divided) and not (needs.one_pass and edge_memory < AT_HAND * needs.edge_bytes):
         return None
     found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
     layouts = tuple(layout for layout in found if layout is not None)
@@ -93,33 +96,3 @@ def packing_pays(config: Config, needs: MemoryRequest, divided: HostBudget | Non
     forced that is meant for them. divided: how the host would hold plain edges, None: it has them.
     """
     return needs.sweeps or config.route in PACKED_ROUTES or not (divided is None or divided.whole)
-
-
-def packed_layout(adjacency: Adjacency, threads: int, weighted: bool) -> PackedLayout | None:
-    """Return where the payloads of an adjacency are, None where it has none, or does not know their sizes.
-
-    A graph in memory is packed when this is first asked for.
-    """
-    if adjacency.arrays is not None:
-        adjacency.pack(False, threads)
-        if weighted:
-            adjacency.pack(True, threads)
-    neighbors = adjacency.payload_words(False)
-    if neighbors is None:
-        return None
-    where = adjacency.direction, adjacency.edges, adjacency.chunk_edges, _starts(neighbors)
-    if not weighted:
-        return PackedLayout(*where)
-    weights = adjacency.payload_words(True)
-    if weights is not None:
-        return PackedLayout(*where, _starts(weights))
-    dtype = np.dtype(adjacency.weight_dtype)
-    if dtype.kind != "f":
-        return None
-    firsts = np.arange(len(neighbors) + 1, dtype=np.int64) * adjacency.chunk_edges
-    raw = np.minimum(firsts, adjacency.edges) * (dtype.itemsize // 4)
-    return PackedLayout(*where, raw, raw_weights=True)
-
-
-def _starts(words: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(words, dtype=np.int64)])

@@ -30,6 +30,8 @@ class MemoryRequest:
     working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
     on the host.
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
+    plain: whether some kernels take plain edges only; else all of them decode what they read.
+    one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
     all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
     """
 
@@ -42,6 +44,8 @@ class MemoryRequest:
     id_bytes: int
     heads: bool = False
     sweeps: bool = False
+    plain: bool = True
+    one_pass: bool = False
     all_rows: bool = False
     owned_edges: int | None = None
 
@@ -53,7 +57,8 @@ class MemoryRequest:
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
         indexed = _united([*stored, graph.out])
-        return cls(stored, indexed, weighted, state_bytes, working_bytes, SMALL_CHANGE, id_bytes(graph))
+        ids, plain = id_bytes(graph), bool(stored)
+        return cls(stored, indexed, weighted, state_bytes, working_bytes, SMALL_CHANGE, ids, plain=plain)
 
     @property
     def edge_bytes(self) -> int:
@@ -81,6 +86,7 @@ class MemoryRequest:
         same = len(both.adjacencies) == len(self.adjacencies)
         same = same and (both.weighted, both.heads) == (self.weighted, self.heads)
         same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
+        same = same and self.plain >= other.plain
         same = same and self.all_rows >= other.all_rows
         return same and both.fixed <= self.fixed + spare
 
@@ -103,6 +109,8 @@ class MemoryRequest:
             weighted=self.weighted or other.weighted,
             heads=self.heads or other.heads,
             sweeps=self.sweeps or other.sweeps,
+            plain=self.plain or other.plain,
+            one_pass=self.one_pass or other.one_pass,
             all_rows=self.all_rows or other.all_rows,
         )
 

@@ -165,7 +165,7 @@ class State:
     @cached_property
     def lists(self) -> NDArray[Any]:
         """Two frontiers as lists, for fused iterations on the cores (`kernels/host/fused.py`), made at first use."""
-        return np.empty(2 * min(FUSED_LIST, self.last - self.first), dtype=self.vertices.dtype)
+        return np.empty(_listed(self.last - self.first), dtype=self.vertices.dtype)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -257,6 +257,11 @@ def check_alike(name: str, ours: tuple[np.dtype[Any], tuple[int, ...]], values: 
         )
 
 
+def _listed(vertices: int) -> int:
+    """Items of `State.lists`: each half has room for every vertex and some more, or for the widest frontier."""
+    return 2 * min(FUSED_LIST, vertices + SPAN)
+
+
 def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, int]:
     """Bytes of each array of `fields_for`, by name."""
     return {
@@ -287,7 +292,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     if author_function(program, "priority") is not None:
         total += bitmap  # `State.lows`
     listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
-    listed += 2 * min(FUSED_LIST, vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
+    listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)
 

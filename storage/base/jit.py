@@ -52,7 +52,19 @@ class _JitPart(JitFunction):
         import numba
         from penstock.storage.base.inlined_code import InlinedCompiler
 
-        return numba.njit(nogil=True, pipeline_class=InlinedCompiler)(self.py_func)
+        return numba.njit(nogil=True, pipeline_class=InlinedCompiler, **self._options)(self.py_func)
+
+    @property
+    def _options(self) -> dict[str, bool]:
+        return {}
+
+
+class _InlinedPart(_JitPart):
+    """One that is inlined wherever it is called, and counts no references to arrays, which would be atomic."""
+
+    @property
+    def _options(self) -> dict[str, bool]:
+        return {"forceinline": True, "_nrt": False}
 
 
 def jit(function: F) -> F:
@@ -63,3 +75,8 @@ def jit(function: F) -> F:
 def jit_part(function: F) -> F:
     """Compile a function that only kernels call, with each of them."""
     return cast(F, _JitPart(function))
+
+
+def jit_inlined(function: F) -> F:
+    """Compile a function that only kernels call, inlined in each of them; it must not make arrays."""
+    return cast(F, _InlinedPart(function))

@@ -244,6 +244,7 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
 
 
 events.register("numba:compile", _CompilingListener())
+give_back_library_pages()  # LLVM's, 40 MiB of which are read while it is imported
 
 
 class _KernelCache(_Cache):  # type: ignore[misc]

@@ -10,6 +10,7 @@ import pickle
 from typing import Any
 
 import llvmlite.binding
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, _rebuild_env, lookup_environment
 from numba.core.runtime import _nrt_python
@@ -18,9 +19,54 @@ _REBUILD = (_rebuild_env.__module__, _rebuild_env.__qualname__)
 
 
 def load(content: bytes, target_context: Any) -> CompileResult:
-    """Return the compiled function of which `content` is the pickle."""
+    """Return the compiled function of which `content` is the pickle, as `CompileResult._rebuild` would."""
     _define_runtime()
-    return CompileResult._rebuild(target_context, *_Unpickler(io.BytesIO(content)).load())
+    data, described, environment, signature, *others = _Unpickler(io.BytesIO(content)).load()
+    objectmode, lifted, annotation, reload_init, environments = others
+    for call in reload_init:
+        call()
+    library = _LoadedLibrary(target_context.codegen(), data, described.llvm_cpython_wrapper_name)
+    called = target_context.get_executable(library, described, environment)
+    for each in environments:
+        library.codegen.set_env(each.env_name, each)
+    return CompileResult(
+        typing_context=target_context.typing_context,
+        target_context=target_context,
+        entry_point=called,
+        typing_error=None,
+        type_annotation=annotation,
+        signature=signature,
+        objectmode=objectmode,
+        lifted=lifted,
+        fndesc=described,
+        library=library,
+        call_helper=None,
+        environment=environment,
+        metadata=None,
+        reload_init=reload_init,
+        referenced_envs=environments,
+    )
+
+
+class _LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code; its intermediate code, most of the time and memory, is read when what calls it is compiled."""
+
+    _shared_module: Any
+
+    def __init__(self, codegen: Any, data: tuple[str, str, tuple[bytes, bytes]], entry: str) -> None:
+        name, kind, (machine_code, self._intermediate_code) = data
+        assert kind == "object"
+        super().__init__(codegen, name)
+        self.enable_object_caching()
+        self._set_compiled_object(machine_code)
+        self._finalize_final_module()
+        codegen._engine._defined_symbols.add(entry)
+
+    def _get_module_for_linking(self) -> Any:
+        """The intermediate code, from now on in memory."""
+        if self._shared_module is None:
+            self._shared_module = llvmlite.binding.parse_bitcode(self._intermediate_code)
+        return self._shared_module
 
 
 @functools.cache

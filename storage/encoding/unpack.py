@@ -7,7 +7,7 @@ checksums makes a kernel touch memory outside its arrays.
 from typing import Any
 
 import numpy as np
-from penstock.storage.base.jit import jit, jit_part
+from penstock.storage.base.jit import jit, jit_inlined, jit_part
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES, VALUES
 from penstock.storage.encoding.simd import sum_block, unpack_block
 
@@ -16,15 +16,16 @@ _U1 = np.uint64(1)
 _U32 = np.uint64(32)
 
 
-@jit_part
-def _get(words: Any, at: int, wide: bool) -> Any:
+@jit_inlined
+def word_pair(words: Any, at: int, wide: bool) -> Any:
+    """Return a word, or two as one number where it is ``wide``."""
     value = np.uint64(words[at])
     if wide:
         value |= np.uint64(words[at + 1]) << _U32
     return value
 
 
-@jit_part
+@jit_inlined
 def _patch(words: Any, at: int, width: int, high_width: int, count: int, residuals: Any) -> None:
     """Add the high bits of ``count`` exceptions to their residuals."""
     highs = at + (count + 3) // 4
@@ -38,11 +39,25 @@ def _patch(words: Any, at: int, width: int, high_width: int, count: int, residua
         residuals[position] |= residuals.dtype.type(high << np.uint64(width))
 
 
-@jit_part
-def _block_words(description: Any) -> Any:
+@jit_inlined
+def block_words(description: Any) -> Any:
     """Return the 32-bit words of a block."""
     exceptions = description >> 12
     return LANES * (description & 63) + (exceptions + 3) // 4 + (exceptions * ((description >> 6) & 63) + 31) // 32
+
+
+@jit_inlined
+def open_block(words: Any, at: int, description: Any, residuals: Any) -> Any:
+    """Write the residuals of the block whose data begins at ``words[at]``; return where that of the next one does."""
+    width = description & 63
+    high_width = (description >> 6) & 63
+    exceptions = description >> 12
+    unpack_block(words, at, width, residuals)
+    at += LANES * width
+    if exceptions:
+        _patch(words, at, width, high_width, exceptions, residuals)
+        at += (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+    return at
 
 
 @jit_part
@@ -61,7 +76,7 @@ def _sound(words: Any, edges: int, w: int, values: int) -> Any:
         exceptions = description >> 12
         if width > 32 or high_width > 32 or exceptions > BLOCK:
             return False
-        at += _block_words(description)
+        at += block_words(description)
     return at == words[3] and at + LANES <= len(words)
 
 
@@ -125,19 +140,12 @@ def unpack_marked(words: Any, out: Any, marks: Any, first_block: int) -> Any:
     at: Any = HEADER_WORDS + blocks * (2 * w + 1)
     for k in range(blocks):
         description: Any = np.int64(words[HEADER_WORDS + 2 * blocks * w + k])
-        width = description & 63
-        high_width = (description >> 6) & 63
-        exceptions = description >> 12
         if not is_wanted(marks, first_block + k):
-            at += _block_words(description)
+            at += block_words(description)
             continue
-        start = kind(_get(words, HEADER_WORDS + k * w, wide))
-        step = kind(_get(words, HEADER_WORDS + (blocks + k) * w, wide))
-        unpack_block(words, at, width, residuals)
-        at += LANES * width
-        if exceptions:
-            _patch(words, at, width, high_width, exceptions, residuals)
-            at += (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+        start = kind(word_pair(words, HEADER_WORDS + k * w, wide))
+        step = kind(word_pair(words, HEADER_WORDS + (blocks + k) * w, wide))
+        at = open_block(words, at, description, residuals)
         residuals[0] = kind(0) - step
         if (k + 1) * BLOCK <= edges:
             largest = max(largest, sum_block(residuals, start, step, mask, out, k * BLOCK))
@@ -182,18 +190,11 @@ def unpack_marked_values(words: Any, out: Any, marks: Any, first_block: int) -> 
     at = HEADER_WORDS + blocks * 3
     for k in range(blocks):
         description: Any = np.int64(words[HEADER_WORDS + 2 * blocks + k])
-        width = description & 63
-        high_width = (description >> 6) & 63
-        exceptions = description >> 12
         if not is_wanted(marks, first_block + k):
-            at += _block_words(description)
+            at += block_words(description)
             continue
         step = words[HEADER_WORDS + blocks + k]
-        unpack_block(words, at, width, residuals)
-        at += LANES * width
-        if exceptions:
-            _patch(words, at, width, high_width, exceptions, residuals)
-            at += (exceptions + 3) // 4 + (exceptions * high_width + 31) // 32
+        at = open_block(words, at, description, residuals)
         block = out[k * BLOCK : (k + 1) * BLOCK]
         for i in range(len(block)):
             block[i] = kind(residuals[i] + step)

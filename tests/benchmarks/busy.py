@@ -5,16 +5,21 @@ take (c + b) / c times as long as alone. Each figure has the seconds, and how ma
 is; a run whose threads wait for each other takes longer. CPU seconds tell threads that burn time while they wait, and
 what the caches lose at every switch. Every repeat measures each program
 alone and beside the others in turn, so that a machine that is not empty is so for all.
+
+Linux shares a core in turns of some milliseconds, so a share is defined over many of them: short programs run so often
+in a row that they take LEAST seconds alone. The control is as many processes as threads, which compute a fixed amount
+each and neither wait for each other nor read memory: what the machine really gives.
 """
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from penstock.engine import Graph, Program, Session
@@ -30,7 +35,14 @@ from benchmarks.runner import Runner
 
 BUSY = (1, 2, 4)
 """Busy processes beside a run."""
-LOOP = "while True: pass"
+LEAST = 0.4
+"""Seconds that the runs of a program take alone, together, if one takes less."""
+LOOP = "print(flush=True)\nwhile True: pass"
+ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
+"""Linux' PR_SET_PDEATHSIG and SIGKILL: no loop is left where the benchmark is killed."""
+COUNTING = "input()\nfor _ in range({}): pass"
+COUNTS = 15_000_000
+"""Steps of a process of the control: some 0.3 s."""
 
 
 def busy(runner: Runner) -> None:
@@ -45,6 +57,7 @@ def busy(runner: Runner) -> None:
             graphs.rmat_on_disk(scale, path)
         graph = Graph.open(path)
         memory = int(choices.share * graph.edges * 4) + STATE * graph.vertices + (32 << 20)
+        runner.measure("busy control", "s", lambda: control(cores()))
         kinds = {"memory": {}, "disk": {"host_memory": memory, "direct_io": True, "partition_bytes": 4 << 20}}
         for kind, options in kinds.items():
             with Session(Graph.open(path), device="cpu", **options | choices.given) as session:
@@ -60,33 +73,74 @@ def programs(graph: Graph) -> dict[str, Program]:
 
 
 def beside(session: Session, program: Program) -> dict[str, tuple[float, str]]:
-    """Seconds alone and beside busy processes, and how many times as long as the fair share that is."""
+    """Seconds of a run alone and beside busy processes, and how many times as long as the fair share that is."""
     threads = session.config.thread_count
-    alone, used = timed(session, program)
+    runs = max(1, math.ceil(LEAST / session.run(program).seconds))
+    alone, used = timed(session, program, runs)
     found = {"alone": (alone, "s"), "alone, CPU": (used, "s")}
     for count in BUSY:
         with looping(count):
-            seconds, used = timed(session, program)
-        fair = alone * max(1.0, (threads + count) / cores())
+            seconds, used = timed(session, program, runs)
         found[f"beside {count}"] = seconds, "s"
         found[f"beside {count}, CPU"] = used, "s"
-        found[f"beside {count} / fair share"] = seconds / fair, "ratio"
+        found[f"beside {count} / fair share"] = seconds / (alone * fair(threads, count)), "ratio"
     return found
 
 
-def timed(session: Session, program: Program) -> tuple[float, float]:
-    """Seconds of a run, and CPU seconds of this process meanwhile."""
+def control(threads: int) -> dict[str, tuple[float, str]]:
+    """The same of as many processes that wait for nobody, until the last has ended."""
+    alone = counted(threads)
+    found = {"alone": (alone, "s")}
+    for count in BUSY:
+        with looping(count):
+            seconds = counted(threads)
+        found[f"beside {count} / fair share"] = seconds / (alone * fair(threads, count)), "ratio"
+    return found
+
+
+def fair(threads: int, count: int) -> float:
+    """How many times as long as alone so many threads should take beside so many busy processes."""
+    return max(1.0, (threads + count) / cores()) / max(1.0, threads / cores())
+
+
+def timed(session: Session, program: Program, runs: int) -> tuple[float, float]:
+    """Seconds of a run, and CPU seconds of this process meanwhile; means of so many in a row."""
     before = time.process_time()
-    return session.run(program).seconds, time.process_time() - before
+    seconds = sum(session.run(program).seconds for _ in range(runs))
+    return seconds / runs, (time.process_time() - before) / runs
+
+
+def counted(processes: int) -> float:
+    """Seconds until so many processes that begin together have counted."""
+    command = [sys.executable, "-S", "-c", ENDS_WITH_PARENT + "print(flush=True)\n" + COUNTING.format(COUNTS)]
+    with ExitStack() as stack:
+        counters = [stack.enter_context(_started(command)) for _ in range(processes)]
+        begin = time.perf_counter()
+        for counter in counters:
+            assert counter.stdin is not None
+            counter.stdin.write(b"\n")
+            counter.stdin.flush()
+        for counter in counters:
+            counter.wait()
+        return time.perf_counter() - begin
 
 
 @contextmanager
 def looping(count: int) -> Iterator[None]:
-    """With so many processes that do nothing but take time."""
-    loops = [subprocess.Popen([sys.executable, "-S", "-c", LOOP]) for _ in range(count)]
-    try:
+    """With so many processes that do nothing but take time, and have begun to."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(_started([sys.executable, "-S", "-c", ENDS_WITH_PARENT + LOOP]))
         yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
+
+
+@contextmanager
+def _started(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """With a process that has written its first line; it is ended."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()

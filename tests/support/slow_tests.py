@@ -22,6 +22,7 @@ SLOW_FILES = (
     "engine/resources/test_host_memory_growth.py",
     "engine/resources/test_least_budget.py",
     "engine/resources/test_packed_edges.py",
+    "engine/resources/test_packed_sweeps.py",
     "gpu/*",
     "storage/base/test_kernel_cache.py",
     "storage/base/test_kernel_loading.py",

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.resources import device_memory_plan, host_resources, packed_edges
+from penstock.engine.resources import packed_sweeps as sweeps
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
-from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.staging.packing import FEWEST_SLABS
 
 CHUNK = 32
 
@@ -41,6 +42,22 @@ def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> No
     for owner in (host_resources, device_memory_plan):
         patch.setattr(owner, "divide_host_memory", divide)
     patch.setattr(device_memory_plan, "plan_packed", lambda *_: None)
+    patch.setattr(host_resources, "plan_packed_sweeps", lambda *_: None)
+
+
+def packed_sweeps(patch: pytest.MonkeyPatch, chunks: int, share: float) -> None:
+    """Let sweeps on the cores take packed edges, in partitions of so many chunks; memory keeps `share` of them."""
+
+    def divide(budget: HostBudgetRequest, layouts: Any, work_bytes: int) -> tuple[int, PackedHost]:
+        edges = chunks * layouts[0].chunk_edges
+        sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
+        total, longest = int(sizes.sum()), 4 * int(sizes.max())
+        if share == 1:
+            return edges, PackedHost(total, True, 0, 0, 2)
+        return edges, PackedHost(int(share * total), False, 2, 2 * longest, 2)
+
+    patch.setattr(host_resources, "divide_host_memory", keeping(CHUNK, 2, 0))
+    patch.setattr(sweeps, "divide_packed_sweeps", divide)
 
 
 def packing(
@@ -58,14 +75,14 @@ def packing(
         sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
         total, longest = int(sizes.sum()), 4 * int(sizes.max())
         together = wish.combine if budget is None else 1
-        staged = together * (UNPACKED_SLABS * edges * edge_bytes + buffers * longest)
+        staged = together * (FEWEST_SLABS * edges * edge_bytes + buffers * longest)
         held = None
         if budget is not None and host == 1:
             held = PackedHost(total, True, 0, 0, 2, spare=1 << 40 if room else 0)
         elif budget is not None:
             held = PackedHost(int((host or 0) * total), False, 3, 3 * longest, 2)
         words = int(share * total) if wish.cached else 0
-        return PackedBudget(edges, buffers, words, staged, together, held)
+        return PackedBudget(edges, buffers, words, staged, together, host=held)
 
     def pays(*_: Any) -> bool:
         return True

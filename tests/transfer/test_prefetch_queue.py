@@ -65,7 +65,7 @@ def queue_of(monkeypatch):
         monkeypatch.setattr(prefetch_queue, "ROUTES", dict.fromkeys(("resident", "filter"), fake))
         options = TransferOptions(8, slabs=room, ahead=ahead)
         staging = SimpleNamespace(options=options, places=SimpleNamespace(free=1))
-        directory = SimpleNamespace(staging=staging, pieces=None)
+        directory = SimpleNamespace(staging=staging, pieces=None, unpacks=False)
         return PrefetchQueue(Plan("out", tuple(found)), None, directory), fake
 
     return make

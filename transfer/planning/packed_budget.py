@@ -2,31 +2,32 @@
 
 Owns the arithmetic, as pure functions. A device has slabs of plain edges, into which pieces are unpacked, as many
 buffers of pieces on their way, and with the rest a cache of pieces. A host that does not hold every piece has the same
-without slabs. Partitions shrink until these fit, and further where that leaves more room for the cache than it takes
-in time to start more tasks; the answer is None where they never fit.
+without slabs. Of all divisions that fit the one is taken whose sweep should be the shortest; the answer is None where
+none fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.storage.format.packed_layout import PackedLayout
-from penstock.transfer.planning.device_budget import DeviceBudgetRequest, staging_bytes
-from penstock.transfer.planning.host_budget import READS, SHARE, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.device_budget import DeviceBudgetRequest
+from penstock.transfer.planning.host_budget import READS, SHARE, SWEPT_SLAB_BYTES, HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
-from penstock.transfer.staging.packing import mark_words
-from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
+from penstock.transfer.values.rates import TASK_SECONDS
 
-BUFFERS = (4, 3, 2)
-"""Pieces on their way to a device at once."""
-START_SECONDS = 2e-4
-"""Seconds from one task of packed edges to the next in a sweep that only the host holds up (an H200's: 200 to 250 us).
-
-The model of the routes has its own, smaller figure for a task (`rates.TASK_SECONDS`).
-"""
+SLABS = {FEWEST_SLABS + 1: 1.0, FEWEST_SLABS: 1.2}
+"""Slabs of plain edges, and how many times as long a sweep takes with so many: kernels are at work on one while the
+next is unpacked, and a third evens out what takes longer."""
+BUFFERS = {4: 1.0, 3: 1.05, 2: 1.3}
+"""Pieces on their way to a device at once, and how many times as long a sweep takes with so many."""
+READING = 1 / 3
+"""Of what sweeps on the cores have for edges: what reads under way may take."""
 LINK_RATE = 50e9
-"""Bytes per second over a link, about: with START_SECONDS it tells when larger partitions pay more than a cache."""
+"""Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class PackedHost:
 class PackedBudget:
     """partition_edges: whole chunks. buffers: tasks on their way; words: of the device's cache of pieces.
 
-    staged_bytes: what slabs and buffers take. combine: partitions of a task, which a slab holds. host: None where host
-    memory has every piece already.
+    staged_bytes: what slabs and buffers take. combine: partitions of a task, which a slab holds. slabs: of plain edges.
+    host: None where host memory has every piece already.
     """
 
     partition_edges: int
@@ -62,6 +63,7 @@ class PackedBudget:
     words: int
     staged_bytes: int
     combine: int = 1
+    slabs: int = FEWEST_SLABS
     host: PackedHost | None = None
 
 
@@ -77,20 +79,17 @@ def divide_packed_budget(
     edge_bytes: of a plain edge, over all arrays read.
     """
     chunk = max(layout.chunk_edges for layout in layouts)
-    part = staging_bytes(edge_memory, wish, chunk * edge_bytes) if wish.cached else edge_memory
     steps, together = max(1, wish.partition_bytes // (4 * chunk)), wish.combine if host is None else 1
     best: tuple[float, PackedBudget] | None = None
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
-        price = START_SECONDS * pieces.count / together
+        price = TASK_SECONDS * pieces.count / together
         if best is not None and price >= best[0]:
             break
-        for room in (part, edge_memory):
-            found = _divide(edge_memory, room, pieces, together, wish, edge_bytes, host)
-            if found is not None:
-                seconds = max(price, (pieces.total - 4 * found.words) / LINK_RATE)
-                best = (seconds, found) if best is None or seconds < best[0] else best
-                break
+        for found in _divisions(edge_memory, pieces, together, wish, edge_bytes, host):
+            copied = (pieces.total - 4 * found.words) / LINK_RATE
+            seconds = max(price, copied) * SLABS[found.slabs] * BUFFERS[found.buffers]
+            best = (seconds, found) if best is None or seconds < best[0] else best
         if together > 1:
             together //= 2
         else:
@@ -123,27 +122,26 @@ class _Pieces:
         )
 
 
-def _divide(
+def _divisions(
     edge_memory: int,
-    room: int,
     pieces: _Pieces,
     together: int,
     wish: DeviceBudgetRequest,
     edge_bytes: int,
     host: HostBudgetRequest | None,
-) -> PackedBudget | None:
-    """Divide memory for tasks of `together` pieces, whose slabs and buffers may take `room`; None: too small."""
-    for buffers in BUFFERS if together == 1 else BUFFERS[:1]:
-        staged = together * (UNPACKED_SLABS * pieces.edges * edge_bytes + buffers * pieces.longest) + pieces.marks
-        if staged > (room if pieces.chunks > 1 or buffers > BUFFERS[-1] else edge_memory):
+) -> Iterator[PackedBudget]:
+    """Divide memory for tasks of `together` pieces in every way for which it suffices."""
+    held = None if host is None else _divide_host(host, pieces.longest, pieces.total)
+    if host is not None and held is None:
+        return
+    for slabs, buffers in itertools.product(SLABS, BUFFERS):
+        staged = together * (slabs * pieces.edges * edge_bytes + buffers * pieces.longest) + pieces.marks
+        if staged > edge_memory:
             continue
         if together > 1 and edge_memory - staged < pieces.total <= edge_memory - staged // together:
             continue  # smaller tasks leave room for every piece
-        held = None if host is None else _divide_host(host, pieces.longest, pieces.total)
-        if host is None or held is not None:
-            words = min(edge_memory - staged, pieces.total) // 4 if wish.cached else 0
-            return PackedBudget(pieces.edges, buffers, words, staged, together, held)
-    return None
+        words = min(edge_memory - staged, pieces.total) // 4 if wish.cached else 0
+        yield PackedBudget(pieces.edges, buffers, words, staged, together, slabs, held)
 
 
 def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedHost | None:
@@ -157,4 +155,30 @@ def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedH
             taken = buffers * longest
             if taken <= (SHARE * room if reads > READS[-1] else room):
                 return PackedHost((room - taken) // 4, False, buffers, taken, reads)
+    return None
+
+
+def divide_packed_sweeps(
+    budget: HostBudgetRequest, layouts: Sequence[PackedLayout], work_bytes: int = 0
+) -> tuple[int, PackedHost] | None:
+    """Divide a host's budget for sweeps whose kernels unpack pieces; None: too small for two of one chunk.
+
+    work_bytes: what kernels take beside for each chunk of a partition.
+    Returns the edges of a partition, and the rest. What reads are under way takes at most a third, so that pieces, from
+    which kernels take what has been read, are several and large; what is left after them caches.
+    """
+    chunk = max(layout.chunk_edges for layout in layouts)
+    left = budget.host_memory - budget.fixed
+    reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
+    steps = max(1, budget.partition_bytes // (4 * chunk))
+    while steps:
+        pieces = _Pieces.of(layouts, steps * chunk)
+        room = left - reader_bytes(budget, reads) - steps * work_bytes
+        if pieces.total <= room:
+            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total)
+        for buffers in HOST_BUFFERS[:-1] if steps > 1 else HOST_BUFFERS:
+            taken = buffers * pieces.longest
+            if taken <= min(room, SWEPT_SLAB_BYTES if steps > 1 else room):
+                return pieces.edges, PackedHost((room - taken) // 4, False, buffers, taken, reads)
+        steps //= 2
     return None

@@ -26,7 +26,7 @@ from penstock.transfer.values.cost import (
     published_routes,
 )
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import TASK_SECONDS, Rates
 from penstock.transfer.values.residency import DENSE, Residency
 from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
@@ -65,6 +65,9 @@ def make_plan(
     if options.route == "auto" and "filter" in costs:
         staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
         routes = np.where(staying & _is_dense(costs), "filter", routes)
+    in_memory = residency.unpacked_edges is None and residency.host_places is None
+    if in_memory and options.route == "auto" and options.model == "measured" and "filter" in costs:
+        routes = _undivided(routes, costs, residency.places[numbers], rates)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)
     if residency.unpacked_edges is not None:
@@ -79,6 +82,28 @@ def make_plan(
     ]
     order = _order(groups, counts.disk_bytes, demand.pending[numbers], options.priority)
     return Plan(demand.direction, tuple(tasks[i] for i in order))
+
+
+def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints, rates: Rates) -> NDArray[np.str_]:
+    """The routes, with zero-copy for what else is among partitions read in place and saves less than it costs.
+
+    One launch reads all that is in place, whatever its partitions; what goes by other routes among them are tasks more,
+    and cuts that launch in two. Here what has a place in the cache counts as if it were there already. On a web graph
+    of 134 M edges one such partition took a pull 0.5 to 0.9 ms, for 3 % of the edges.
+    """
+    in_place = routes == "zero-copy"
+    if in_place.all() or not in_place.any():
+        return routes
+    copied = np.where(places >= 0, 0.0, costs["filter"][:, LINK])
+    saved = costs["zero-copy"][:, LINK] - rates.line_latency - copied
+    changes = np.flatnonzero(routes[1:] != routes[:-1]) + 1
+    bounds = np.flatnonzero(np.diff(np.concatenate(([True], in_place, [True])).astype(np.int8))).reshape(-1, 2)
+    routes = routes.copy()
+    for first, last in bounds.tolist():
+        tasks = 1 + np.count_nonzero((changes > first) & (changes < last)) + (first > 0 and last < len(routes))
+        if saved[first:last].sum() < tasks * TASK_SECONDS:
+            routes[first:last] = "zero-copy"
+    return routes
 
 
 def _is_dense(costs: dict[str, Floats]) -> Bools:

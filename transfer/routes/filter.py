@@ -18,6 +18,6 @@ uses_slabs = True
 
 def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
     """Start bringing what a task lacks; None when it needs a slab and none is free."""
-    if directory.pieces is not None:
+    if directory.unpacks:
         return fetch_packed(task, demand, directory)
     return fetch(directory.task_request(task, demand), directory)

@@ -30,7 +30,7 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
             f"the plan takes partitions {first}..{last} ({demand.direction}) for resident but they are not: "
             "make a new plan after every change of the cache"
         )
-    if directory.pieces is not None:
+    if directory.unpacks:
         return fetch_packed(task, demand, directory)
     request.record.hits = len(request.chunks)
     return request.transfer(directory.cached_arrays(first, last + 1 - first, with_weights))

@@ -18,7 +18,7 @@ from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.task import AdjacencyArrays, Ints, TaskRecord
-from penstock.transfer.values.view import View
+from penstock.transfer.values.view import Payloads, View
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
 """Neighbors and weights, weights None where none are wanted."""
@@ -31,7 +31,7 @@ class EdgeRequest:
 
     The partitions hold edges [e0, e1) of rows [v0, v1), and have places in the cache one after another if `cached`.
     record: takes what is moved for them. pieces: given where what is wanted is packed; the arrays that it goes to are
-    then one partition's piece, and no weights apart.
+    then one partition's piece, and no weights apart. payloads: given where kernels unpack that piece.
     """
 
     adjacency: AdjacencyArrays
@@ -46,10 +46,11 @@ class EdgeRequest:
     with_weights: bool
     record: TaskRecord
     pieces: PieceTable | None = None
+    payloads: Payloads | None = None
 
     def view(self, arrays: Arrays) -> View:
         """Return the view of its edges in these arrays."""
-        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record)
+        return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record, payloads=self.payloads)
 
     def transfer(
         self,

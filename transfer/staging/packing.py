@@ -12,17 +12,21 @@ from penstock.storage.format.packed_layout import PackedLayout, PieceTable
 from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream
 from penstock.transfer.devices.unpacking import Unpacker
 
+FEWEST_SLABS = 2
+"""Slabs of plain edges at least: kernels are at work on one while the next is unpacked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
     """The pieces of each adjacency (by direction) in partitions of one size."""
 
     tables: Mapping[str, PieceTable]
+    slabs: int = FEWEST_SLABS
 
     @classmethod
-    def of(cls, layouts: Sequence[PackedLayout], partition_edges: int) -> Packing:
-        """Return the pieces of these adjacencies."""
-        return cls({layout.direction: layout.pieces(partition_edges) for layout in layouts})
+    def of(cls, layouts: Sequence[PackedLayout], partition_edges: int, slabs: int = FEWEST_SLABS) -> Packing:
+        """Return the pieces of these adjacencies; slabs: of plain edges, into which they are unpacked."""
+        return cls({layout.direction: layout.pieces(partition_edges) for layout in layouts}, slabs)
 
     @property
     def longest(self) -> int:

@@ -29,6 +29,7 @@ from penstock.transfer.values.task import (
     TaskRecord,
     partitions,
 )
+from penstock.transfer.values.view import Payloads
 
 ALL = slice(None)
 """Of arrays with an item for each partition: all of them."""
@@ -143,7 +144,19 @@ class PartitionDirectory:
         edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
         cached = self.is_cached(first, last)
         where = *edges, *rows, cached
-        return EdgeRequest(self.adjacency, first, last, *where, chunks, with_weights, record, self.pieces)
+        payloads = self._payloads_of(first) if self.staging.kernels_unpack else None
+        return EdgeRequest(self.adjacency, first, last, *where, chunks, with_weights, record, self.pieces, payloads)
+
+    def _payloads_of(self, number: int) -> Payloads:
+        """Where the payloads of a partition's chunks are in its piece."""
+        assert self.pieces is not None, "payloads are of packed edges"
+        layout, (first, last) = self.pieces.layout, self.pieces.firsts[number : number + 2].tolist()
+        return Payloads(layout.neighbors[first : last + 1] - layout.neighbors[first], layout.chunk_edges)
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether edges are packed, and kernels see them unpacked."""
+        return self.pieces is not None and not self.staging.kernels_unpack
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for the edges of a task."""
@@ -245,9 +258,14 @@ class PartitionDirectory:
         return self._stored(absent, with_weights), self._plain(absent, with_weights)
 
     def _places(self) -> Ints:
-        """Where each partition is, for a plan that joins neighbors, int64[p]: packed ones all join in a slab."""
+        """Where each partition is, for a plan that joins neighbors, int64[p].
+
+        Packed ones all join in a slab, but none does where kernels unpack them: a view is of one piece then.
+        """
         starts = self.starts
-        return starts.copy() if self.pieces is None else np.where(starts >= 0, self.table.e0, starts)
+        if self.pieces is None:
+            return starts.copy()
+        return np.where(starts >= 0, self.table.e0 * (2 if self.staging.kernels_unpack else 1), starts)
 
     def _unpacked(self, demand: Demand, part: slice = ALL) -> Ints:
         """Return how many edges are unpacked of each partition when it is brought whole, int64."""

@@ -20,15 +20,13 @@ from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Ints
 
-UNPACKED_SLABS = 3
-"""Slabs of plain edges behind packed ones: kernels are at work on one while the next is unpacked."""
-
 
 class Staging:
     """What the directories of a pipeline share; dtypes: of neighbors, and of weights where there are any.
 
     packing: the pieces that are staged, None for plain edges. unpacking: what unpacks them on a device. plain: where a
     device that is fed packed edges reads plain ones in place, None where host memory does not hold them.
+    kernels_unpack: whether kernels take pieces as they are.
     """
 
     def __init__(
@@ -41,16 +39,19 @@ class Staging:
         packing: Packing | None = None,
         unpacking: DevicePacking | None = None,
         plain: LinkSource | None = None,
+        *,
+        kernels_unpack: bool = False,
     ) -> None:
         edges = options.partition_edges * options.combine
         self.device, self.source, self.cache, self.options = device, source, cache, options
         self.packing, self.unpacking, self.plain = packing, unpacking, plain
+        self.kernels_unpack = kernels_unpack
         if packing is None:
             self.slabs = self.places = SlabPool(device, options.slabs, edges, *dtypes)
         else:
             buffers = options.slabs * options.combine
             self.places = SlabPool(device, buffers, packing.longest, np.uint32, None, in_turn=True)
-            self.slabs = SlabPool(device, UNPACKED_SLABS if options.slabs else 0, edges, *dtypes, in_turn=True)
+            self.slabs = SlabPool(device, packing.slabs if options.slabs else 0, edges, *dtypes, in_turn=True)
         self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
         self._pinned: Ints | None = None
 

@@ -1,8 +1,8 @@
 """Views of packed partitions, for kernels that see plain edges: their pieces are unpacked into a slab.
 
 Pieces are brought to the device, or are there, or are read in host memory. A slab is taken when unpacking begins: when
-the view is asked for, or before, while kernels are at work on another view, if one more slab is free. The host waits
-where it would run further ahead (`DevicePacking.pace`). What is malformed is flagged by the device and reported by
+the view is asked for, or before, while kernels are at work on another view, if a slab is free. The host waits where it
+would run further ahead (`DevicePacking.pace`). What is malformed is flagged by the device and reported by
 `Unpacker.check`.
 """
 
@@ -165,8 +165,8 @@ class Unpacked(Transfer):
         return self.is_ready
 
     def begin(self) -> None:
-        """Start unpacking, if everything has arrived and a slab is left for what may come first."""
-        if self._plain is None and self._slabs.free > 1 and self.ready():
+        """Start unpacking, if everything has arrived and a slab is free; this view must be shown next then."""
+        if self._plain is None and self._slabs.free and self.ready():
             self._start()
 
     def view(self) -> View:

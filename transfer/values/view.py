@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.values.task import TaskRecord
 
@@ -25,6 +26,17 @@ class OwnedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Payloads:
+    """Where the payloads of a partition's chunks are among its words: that of chunk c begins at word `starts[c]`.
+
+    starts: int64. chunk_edges: edges of every chunk but the last.
+    """
+
+    starts: NDArray[np.int64]
+    chunk_edges: int
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Edges [e0, e1) of one adjacency, whose rows lie in [v0, v1); `neighbors[i]` is edge e0 + i.
 
@@ -34,6 +46,7 @@ class View:
     vertices, every one active, and `offsets` (A + 1,) into `neighbors`, both of the vertex type; both are None where
     the graph's index applies. A row may be split over several compacted views, so degrees come from the graph's index.
     Only pushes are ever given one: a pull reads few edges of many rows, which packing cannot know beforehand.
+    `payloads`: given where edges are packed and no device unpacks them; `neighbors` are then words of payloads.
     `record`: this task's record; the engine sets its `kernel_seconds`. The arrays are valid until
     the next view is asked for.
     owned: of the view only these rows count, None: all. Kernels that sum floats cut the whole view into blocks, so that
@@ -49,6 +62,7 @@ class View:
     record: TaskRecord
     rows: NDArray[Any] | None = None
     offsets: NDArray[Any] | None = None
+    payloads: Payloads | None = None
     owned: OwnedRows | None = None
 
     def narrowed(self) -> View:

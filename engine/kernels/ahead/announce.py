@@ -15,7 +15,8 @@ MOST_PROCESSES = 4
 class KernelJob(NamedTuple):
     """What kernels depend on: the program and how it runs, dtypes of vertices and weights (None: not weighted).
 
-    threads: of this process. capability: the GPU's, None for the cores. packed: whether edges may travel packed.
+    threads: of this process. capability: the GPU's, None for the cores.
+    packed: whether edges may travel packed; of the cores, whether kernels decode them.
     """
 
     program: Any

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.ahead.stand_ins import VERTICES, program_of, row_index, scalars_of, view_of
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, packed_view_of, program_of, row_index, scalars_of, view_of
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.state import State
@@ -64,8 +64,9 @@ def _calls(kernels: AheadKernels, program: Any, view: View, job: dict[str, Any])
         yield lambda: kernels.apply(state, many, index, scalars)
     if "push" in job["directions"] and not program.everywhere:
         yield lambda: kernels.push(view, state, listed, index, scalars)
+    pulled = packed_view_of() if job["packed"] else view
     if "pull" in job["directions"]:
-        yield lambda: kernels.pull(view, state, many, (index, index), scalars)
+        yield lambda: kernels.pull(pulled, state, many, (index, index), scalars)
     if "pull" in job["directions"] and program.visits_once:
         state.keep_unmatched(1 << 20)
         yield lambda: kernels.pull_unmatched(state, index, scalars)

@@ -98,6 +98,7 @@ COMBINE_ALONE = {
 }
 """The same where only one thread writes."""
 MERGE = {name: inline(combiner.merge) for name, combiner in COMBINERS.items()}
+CHANGES = {name: inline(combiner.changes) for name, combiner in COMBINERS.items()}
 
 
 def make_absorb(combine: str) -> Any:

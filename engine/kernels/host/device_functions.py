@@ -12,6 +12,8 @@ ONE = np.uint64(1)
 SIX = np.uint64(6)
 LOW = np.uint64(63)
 NONE = np.uint64(0)
+CACHED = 1 << 18
+"""Vertices of which a value each is in a core's cache anyway."""
 
 
 @inline

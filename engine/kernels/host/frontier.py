@@ -208,6 +208,18 @@ def make_select_ready(author: Author, key: str) -> Any:
     return select_ready
 
 
+@inline
+def wait(marks, at, priority):  # type: ignore[no-untyped-def]
+    """Put a vertex (uint64, less base) into the pile of those that are not due."""
+    pending, summary, word_lows, span_lows = marks
+    word, over = at >> SIX, at >> (SIX + SIX)
+    if pending[word] == NONE or priority < word_lows[word]:
+        word_lows[word] = priority
+    if summary[over] == NONE or priority < span_lows[over]:
+        span_lows[over] = priority
+    put(pending, summary, at)
+
+
 def make_is_due(author: Author) -> Any:
     """Inlined: whether a vertex that is active next is due; else it waits in the pile. Without a priority it is."""
     priority, has_priority = author.calls["priority"], author.has_priority
@@ -216,20 +228,14 @@ def make_is_due(author: Author) -> Any:
     def is_due(index, marks, limit, v, fields, scalars, base):  # type: ignore[no-untyped-def]
         if not has_priority:
             return True
-        pending, summary, word_lows, span_lows = marks
+        pending = marks[0]
         at = v - base
-        d = degree_of(index, v)
-        p = np.float64(priority(fields, scalars, v, d, base))
-        word, over = at >> SIX, at >> (SIX + SIX)
+        p = np.float64(priority(fields, scalars, v, degree_of(index, v), base))
         if p >= limit:
-            if pending[word] == NONE or p < word_lows[word]:
-                word_lows[word] = p
-            if summary[over] == NONE or p < span_lows[over]:
-                span_lows[over] = p
-            put(pending, summary, at)
+            wait(marks, at, p)
             return False
         if is_marked(pending, at):
-            pending[word] &= ~(ONE << (at & LOW))
+            pending[at >> SIX] &= ~(ONE << (at & LOW))
         return True
 
     return is_due

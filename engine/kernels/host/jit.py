@@ -22,12 +22,14 @@ from penstock.engine.kernels.host.openmp import start_threads
 from penstock.engine.kernels.host.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
+from penstock.storage.base import jit as base_jit
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.inlined_code import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
+from penstock.storage.encoding import payload, simd, unpack, vectors
 
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
@@ -36,12 +38,12 @@ COMPILER_BYTES = 64 << 20
 def source_files() -> list[Path]:
     """Return the files that the host's kernels are made of: theirs, those shared with a GPU's, bindings, combiners.
 
-    And how functions are compiled that are inlined.
+    And how functions are compiled that are inlined, and payloads decoded.
     """
     here = Path(__file__).parent
     elsewhere = {
         Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
-    }
+    } | {Path(str(module.__file__)) for module in (base_jit, payload, simd, unpack, vectors)}
     return sorted({*here.rglob("*.py"), *here.parent.glob("*.py")} | elsewhere)
 
 

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
-from penstock.engine.kernels.host import early_pull, group_sources, union_find
+from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
+from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
+from penstock.engine.kernels.host.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.engine.kernels.interface import ReadyRows
+from penstock.engine.kernels.packed.flaw import flaw
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.frontier import Frontier
@@ -82,6 +85,7 @@ class HostKernels:
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._key = f"{self.author.fingerprint}{weighted}"
         self._made = _MADE.setdefault(self._key, {})
+        self._scratch = np.zeros((0, SCRATCH), vertex_dtype)
 
     def use(self) -> None:
         """Take the threads that this device may use; call before a run of kernels. Raises as `use_workers`."""
@@ -125,7 +129,7 @@ class HostKernels:
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        kind = 1 if state.incoming is not None else 2 * fused_kernels.by_bucket(self.author, apart=False)
+        kind = 1 if state.incoming is not None else 2 * bucket_kernels.by_bucket(self.author, apart=False)
         name = _FUSED[kind + 3 * (against is not None)]
         other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
@@ -243,6 +247,9 @@ class HostKernels:
         """
         assert view.rows is None, "views are packed for pushes only"
         into, out = indices
+        if view.payloads is not None:
+            self._sweep_packed(view, state, indices, scalars)
+            return
         if frontier.everything and self.author.sweeps:
             self._group(view, state, frontier, out, scalars)
         view, small, blocks, block = self._owned_blocks(view)
@@ -263,6 +270,35 @@ class HostKernels:
             self._call("early_pull", small, blocks, edges, rows, skipped, *sources, vertices, partials, kept)
         else:
             self._call("pull", small, blocks, edges, rows, *sources, state.identity, vertices, partials)
+        self._call_alone("reduce_partials", partials, *vertices[1:])
+
+    def _sweep_packed(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
+        """Gather along the packed edges of a view, all of whose sources send. Raises RunError for ids of no vertex."""
+        assert view.payloads is not None, "the view is packed"
+        assert self.author.sweeps, "only sweeps unpack what they read"
+        (into, out), payloads = indices, view.payloads
+        parts = -(-payloads.chunk_edges // STEP_EDGES)
+        steps = parts * (len(payloads.starts) - 1)
+        partials = np.zeros(steps, np.uint64), np.zeros(steps, state.sent.dtype), np.zeros(steps, np.bool_)
+        if self._scratch.shape[0] < steps:
+            self._scratch = np.zeros((steps, SCRATCH), self._scratch.dtype)
+        flaws, vertices = np.zeros(steps, np.uint8), _vertices_of(state)
+        edges = (
+            view.neighbors,
+            payloads.starts,
+            payloads.chunk_edges,
+            view.e0,
+            view.e1,
+            np.uint64(view.v0),
+            np.uint64(view.v1),
+        )
+        state.walked = max(state.walked, view.e1 - view.e0)
+        self._call(
+            "packed_sweep", view.e1 - view.e0 < SMALL, steps, edges, kernel_index(into), kernel_index(out),
+            np.uint64(out.vertices), state.arrays, scalars, state.identity, vertices, self._scratch, partials, flaws,
+        )  # fmt: skip
+        if flaws.any():
+            raise flaw(view.e0 // payloads.chunk_edges + int(flaws.argmax()) // parts)
         self._call_alone("reduce_partials", partials, *vertices[1:])
 
     def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -451,7 +487,7 @@ class HostKernels:
         if name in _BY_EDGE:
             return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
         if name.startswith("fused_buckets"):
-            return fused_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
+            return bucket_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
         if name in _FUSED:
             return fused_kernels.make_fused_iterations(
                 self.author, self.weighted, "apart" in name, "both" in name, self._key
@@ -485,6 +521,7 @@ _BY_EDGE = {
     "pull": pull_kernels.make_pull,
     "sweep": pull_kernels.make_sweep,
     "early_pull": early_pull.make_early_pull,
+    "packed_sweep": packed_sweep.make_packed_sweep,
     "relax_unsettled": push_kernels.make_relax_unsettled,
 }
 _BY_VERTEX: dict[str, Any] = {

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import atomic_min, prefetch
-from penstock.engine.kernels.host.device_functions import ONE, find_row, row_start
+from penstock.engine.kernels.host.device_functions import CACHED, ONE, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 
 PIECE = 16384
 AHEAD = np.uint64(12)
 """Rows whose edges, and the trees of their neighbors, are loaded before their turn: both are anywhere in memory."""
-CACHED = 1 << 18
-"""Vertices whose trees are in a core's cache anyway."""
 
 
 @inline

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import device_memory_plan, packed_edges
 from penstock.engine.resources.host_resources import host_division
 from penstock.engine.resources.packed_edges import packing_pays
 from penstock.engine.session import Session
@@ -214,14 +214,20 @@ def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "room", "packed"),
-    [("pagerank", True, True), ("bfs", True, False), ("wcc", True, False), ("bfs", False, True)],
+    ("name", "directed", "room", "packed"),
+    [
+        ("pagerank", True, True, True),
+        ("bfs", True, True, False),
+        ("wcc", True, True, True),
+        ("wcc", False, True, False),
+        ("bfs", True, False, True),
+    ],
 )
 def test_frontiers_are_served_plain_edges_where_the_host_has_room(
-    name: str, room: bool, packed: bool, tmp_path: Path
+    name: str, directed: bool, room: bool, packed: bool, tmp_path: Path
 ) -> None:
-    graph = on_disk(tangle(directed=True), tmp_path / "graph.h5", chunk_edges=256)
-    program = program_of(name, tangle(directed=True))
+    graph = on_disk(tangle(directed=directed), tmp_path / "graph.h5", chunk_edges=256)
+    program = program_of(name, tangle(directed=directed))
     options: dict[str, Any] = {"device": "emulated", "device_edge_memory": LITTLE * 256}
     with Session(graph, **options) as session:
         session.run(program)
@@ -231,3 +237,15 @@ def test_frontiers_are_served_plain_edges_where_the_host_has_room(
     assert divided is not None
     assert packing_pays(config, needs, replace(divided, whole=room)) == packed
     assert packing_pays(replace(config, route="filter"), needs, divided)
+
+
+@pytest.mark.parametrize(("at_hand", "packed"), [(0.99, True), (0.01, False)])
+def test_a_union_that_finds_too_few_edges_at_hand_is_served_packed_ones(
+    at_hand: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_edges, "AT_HAND", at_hand)
+    graph = on_disk(EdgeList(300, *skewed(300, 8_000, 3), None, False), tmp_path / "graph.h5", chunk_edges=256)
+    with Session(graph, device="emulated", device_edge_memory=16_000) as session:
+        session.run(program_of("wcc", tangle(directed=False)))
+        assert session._equipment is not None
+        assert (session._equipment.pipelines[0].staging.unpacking is not None) == packed

@@ -39,3 +39,31 @@ def test_what_is_loaded_needs_none_of_the_compiler(tmp_path: Path, monkeypatch: 
     )
     again = python(code)
     assert again.stdout.splitlines() == ["[4.0, 4.0, 4.0] nothing to add 1", "[]", "[4.0, 4.0, 4.0] 1"], again.stderr
+
+
+CALLER = """
+import numba
+from trial import add, np
+
+@numba.njit
+def twice(values):
+    return 2 * add(values)
+
+print(add(np.ones(4)).tolist(), twice(np.ones(4)).tolist(), twice(np.ones(2)).tolist())
+try:
+    twice(np.ones(0))
+except ValueError as error:
+    print(error, *add.stats.cache_hits.values())
+"""
+
+
+def test_what_is_loaded_can_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its intermediate code is read when a function that calls it is compiled."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "trial.py").write_text(TRIAL)
+    begin = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    assert python(begin + "from trial import *\nprint(tried(np.ones(4)))").stdout == "[4.0, 4.0, 4.0]\n"
+    again = python(begin + CALLER)
+    assert again.stdout.splitlines() == ["[4.0, 4.0, 4.0] [8.0, 8.0, 8.0] [4.0, 4.0, 4.0]", "nothing to add 1"], (
+        again.stderr
+    )

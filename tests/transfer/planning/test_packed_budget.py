@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
-from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
-from penstock.transfer.staging.packing import mark_words
-from penstock.transfer.staging.staging import UNPACKED_SLABS
+from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
 
 CHUNK = 1 << 16
 WORDS = CHUNK // 2
@@ -24,7 +23,7 @@ def layouts(chunks: int, count: int = 1) -> list[PackedLayout]:
 
 def least(chunks: int = 40, count: int = 1) -> int:
     """Bytes of a device for partitions of one chunk: slabs, two pieces on their way, and the marks of blocks."""
-    return UNPACKED_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
+    return FEWEST_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
 
 
 @given(
@@ -85,3 +84,18 @@ def test_a_larger_cache_does_not_pay_for_twice_as_many_short_tasks() -> None:
     budget = divide_packed_budget(128 << 20, web, DeviceBudgetRequest(32 << 20, 1, "auto", True), 4)
     assert budget is not None
     assert budget.partition_edges == 8 << 20
+
+
+@given(st.integers(0, 1 << 27), st.integers(1, 300), st.integers(1, 1 << 25), st.integers(0, 1 << 18))
+def test_what_is_planned_for_sweeps_on_cores_fits(memory: int, chunks: int, partition_bytes: int, work: int) -> None:
+    request, found = HostBudgetRequest(memory, 0, partition_bytes, 2), layouts(chunks)
+    parts = divide_packed_sweeps(request, found, work)
+    if parts is None:
+        assert memory < reader_bytes(request, 1) + work + 2 * 4 * WORDS
+        return
+    edges, host = parts
+    assert edges % CHUNK == 0
+    assert 4 * edges <= max(partition_bytes, 4 * CHUNK)
+    taken = reader_bytes(request, host.reads_in_flight) + edges // CHUNK * work + host.buffer_bytes + 4 * host.words
+    assert taken + host.spare <= memory
+    assert host.whole == (host.buffers == 0)

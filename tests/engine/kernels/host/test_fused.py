@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution.loop import Loop
 from penstock.engine.kernels.host import fused, launch
+from penstock.engine.kernels.host.device_functions import CACHED
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.program import Program
@@ -95,6 +96,32 @@ def same(edges: EdgeList, make: Callable[[], Program], limits: dict[str, int], *
     for name, values in ours.fields.items():
         assert np.array_equal(result.fields[name], values), name
     return lengths
+
+
+def test_more_vertices_than_a_cache_holds() -> None:
+    """Whose edges are looked up ahead: levels and distances of a grid of unit weights are known."""
+    side = 520
+    assert side * side > CACHED
+    edges = grid(side)
+    row, column = np.divmod(np.arange(side * side), side)
+    above = row > 0
+    with stretches() as lengths, Session(in_memory(edges)) as session:
+        found = session.run(BFS(0)).fields
+        distance = session.run(SSSP(0, weight=False)).fields["distance"]
+    assert max(lengths) > side
+    assert np.array_equal(found["level"], row + column)
+    assert np.array_equal(found["parent"], np.maximum(0, np.arange(side * side) - np.where(above, side, 1)))
+    assert np.array_equal(distance, row + column)
+
+
+@pytest.mark.parametrize("count", [4000, 9000])
+def test_vertices_are_listed_as_often_as_they_change(count: int) -> None:
+    """Parallel edges, ever lighter, into few vertices: more changes than vertices in one list, or than it has room."""
+    heads, tails = np.zeros(count, np.int64), np.ones(count, np.int64)
+    edges = EdgeList(3, np.append(heads, 1), np.append(tails, 2), np.append(np.arange(count, 0, -1), 1), True)
+    with stretches():
+        result = run(edges, lambda: SSSP(0, delta=1e6), direction="push")
+    assert result.fields["distance"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("mode", ["auto", "sync"])
