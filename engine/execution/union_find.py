@@ -164,17 +164,18 @@ def _pass(
 
 
 def _join_ranks(loop: Loop, ranks: Communicator, record: IterationRecord) -> None:
-    """Join the forests of all ranks in each of them, one after another."""
+    """Join the forests of all ranks in each of them.
+
+    A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
+    """
     began = time.perf_counter()
     kernels, state = loop.workers[0].kernels, cast("State", loop.workers[0].state)
-    kernels.compress(state)
     name, ours = next(iter(state.fields.items()))
-    other, theirs = copy(state), np.empty_like(ours)
-    for rank in range(ranks.size):
-        if rank == ranks.rank:
-            ranks.broadcast(ours, rank)
-            continue
-        ranks.broadcast(theirs, rank)
-        other.fields = {**state.fields, name: theirs}
-        kernels.join_forests(state, other)
+    other, buffers = copy(state), (np.empty_like(ours), np.empty_like(ours))
+    for rank in range(ranks.size + 1):
+        if rank < ranks.size:
+            ranks.broadcast(ours if rank == ranks.rank else buffers[rank % 2], rank)
+        if rank and rank - 1 != ranks.rank:
+            other.fields = {**state.fields, name: buffers[(rank - 1) % 2]}
+            kernels.join_forests(state, other)
     record.exchange_seconds += time.perf_counter() - began

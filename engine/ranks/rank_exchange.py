@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 
 LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
 """Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they are."""
+SLICED_SHARE = 0.1
+"""After a pull, from so many on as they are: slices need no ids, which take longer to find than slices to copy."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class RankExchange:
         counts = self.ranks.gather_numbers(np.array([_count(self.state.touched, spans, own)], dtype=np.int64)).ravel()
         if counts.sum() == 0:
             pass
-        elif counts.sum() > MARKED_SHARE * self.state.last:
+        elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * self.state.last:
             self._share_dense(bounds)
         else:
             self._share_listed(spans, _words(self.state.touched, spans, own), counts, bounds)

@@ -304,5 +304,5 @@ def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
     """
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
     return int(
-        (message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
+        (2 * message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
     )
