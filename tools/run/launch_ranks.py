@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
 
 REPORT = re.compile(
-    rb"={80,}\s*$|=   |YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ page for deb"
+    rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ page for deb"
 )
 """How the lines of mpiexec's report (MPICH's, Hydra) begin."""
 DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
@@ -92,18 +93,22 @@ class Report:
         self._pid = 0
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
-        """Write every line on, but for mpiexec's own report and the ranks' names."""
+        """Write every line on, but for mpiexec's own report and the ranks' names; read on where nobody reads them."""
         blank = b""  # held back: the report begins with one
-        for line in source:
-            taken = self._takes(line)
-            if not taken:
+        with suppress(BrokenPipeError):
+            for line in source:
+                if self._takes(line):
+                    blank = b""
+                    continue
                 to.buffer.write(blank)
-            blank = line if not taken and line == b"\n" else b""
-            if not taken and not blank:
-                to.buffer.write(line)
-                to.buffer.flush()
-        to.buffer.write(blank)
-        to.buffer.flush()
+                blank = line if line == b"\n" else b""
+                if not blank:
+                    to.buffer.write(line)
+                    to.buffer.flush()
+            to.buffer.write(blank)
+            to.buffer.flush()
+        for line in source:
+            self._takes(line)
 
     def message(self) -> str | None:
         """Which rank was killed; None where none was."""

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from penstock.engine import Graph, Result
+from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
@@ -101,3 +102,14 @@ def test_a_run_that_is_not_the_same_everywhere_is_refused() -> None:
 
     with pytest.raises(RunError, match="rank 1 has other values than rank 0 at the start"):
         on_ranks(2, work)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_vectors_are_summed_by_the_owners_of_their_rows(directed: bool) -> None:
+    edges = _small(directed)
+    one, two = (
+        _run(lambda: CollaborativeFiltering(rank=2, max_iter=3, rate=0.1), _graph(directed), size)[0].fields["vector"]
+        for size in (1, 2)
+    )
+    assert edges.weights is not None
+    np.testing.assert_array_equal(one, two)
