@@ -86,7 +86,7 @@ def join() -> Joined | None:
     if communicator.size != size:
         raise InputError(
             f"{starter} has started {size} processes, and MPI connects {communicator.size}: start them with the "
-            "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices cpu,cpu; "
+            "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices; "
             f"where this process is to run alone, unset {', '.join(one for one in SIZES if one in os.environ)}"
         )
     _Known.joined = Joined(communicator, communicator.local_size())

@@ -25,7 +25,8 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
 
 REPORT = re.compile(
-    rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|Please see the FAQ page for deb"
+    rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|"
+    rb"Please see the FAQ page for deb"
 )
 """How the lines of mpiexec's report (MPICH's, Hydra) begin."""
 DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
