@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.kernels.host.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.engine.resources.packed_layouts import packed_layout
+from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest

@@ -2,9 +2,9 @@
 
 An edge's two questions, whether its end takes a message and whether the message changes anything, have answers that no
 branch predictor learns on a road. So `make_relax_listed` asks both without a branch: the value is written back whether
-it has changed or not, and the vertex too, behind the list's end, which moves if it counts. Where there are more
-vertices than a cache holds (`far`), what an edge leads to is fetched some vertices before (`prefetch_targets`), and
-what a vertex has that takes no message is not waited for: that takes longer than a branch that was guessed wrong.
+it has changed or not, and the vertex too, behind the list's end, which moves if it counts. What an edge leads to is
+fetched some vertices before (`prefetch_targets`). Where there are more vertices than a cache holds (`far`), what a
+vertex has that takes no message is not waited for: that takes longer than a branch that was guessed wrong.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
 
     That list begins at `there`. Appended are vertices with their first message (first_only: they have messages apart,
     and no sum, so that what has none is the identity); else those that a message changes, as often as one does. It
-    needs room for one vertex more. far: whether what vertices have is fetched before.
+    needs room for one vertex more. far: whether there are more vertices than a cache holds.
     """
     edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
     changes, merge = CHANGES[author.combine], MERGE[author.combine]
@@ -134,9 +134,8 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
         sent, target, base = arrays.sent, arrays.target, arrays.base
         for i in range(here, end):
             u = np.uint64(lists[i])
-            if far:
-                later = np.uint64(lists[min(i + AHEAD, end - ONE)])
-                prefetch_targets(view, index, later, target, fields[0], base)
+            later = np.uint64(lists[min(i + AHEAD, end - ONE)])
+            prefetch_targets(view, index, later, target, fields[0], base)
             first, last = row_start(index, u), row_start(index, u + ONE)
             message = sent[u - base] if has_send else sent[0]
             for e in range(first - view.e0, last - view.e0):
@@ -155,8 +154,7 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
                     counts &= old == identity
                 lists[there + found] = v
                 found += np.uint64(counts)
-                if far:
-                    prefetch(offsets, v if counts else u)
+                prefetch(offsets, v if counts else u)
         return found
 
     return relax_listed

@@ -22,6 +22,7 @@ from penstock.engine.kernels.host.openmp import start_threads
 from penstock.engine.kernels.host.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
+from penstock.engine.state import sweep_sizes
 from penstock.storage.base import jit as base_jit
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
@@ -43,7 +44,7 @@ def source_files() -> list[Path]:
     here = Path(__file__).parent
     elsewhere = {
         Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
-    } | {Path(str(module.__file__)) for module in (base_jit, payload, simd, unpack, vectors)}
+    } | {Path(str(module.__file__)) for module in (base_jit, payload, simd, sweep_sizes, unpack, vectors)}
     return sorted({*here.rglob("*.py"), *here.parent.glob("*.py")} | elsewhere)
 
 

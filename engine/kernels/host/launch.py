@@ -21,13 +21,13 @@ from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
-from penstock.engine.kernels.host.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.engine.kernels.interface import ReadyRows
-from penstock.engine.kernels.packed.flaw import flaw
+from penstock.engine.kernels.payload_flaw import flaw
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:

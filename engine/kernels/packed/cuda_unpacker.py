@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.cuda.driver import blocks_together, use
-from penstock.engine.kernels.packed.flaw import flaw
 from penstock.engine.kernels.packed.part_table import MOST_BLOCKS
 from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
 from penstock.engine.kernels.packed.warp import WARP, WARPS
+from penstock.engine.kernels.payload_flaw import flaw
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream
 from penstock.transfer.devices.unpacking import UnpackRequest

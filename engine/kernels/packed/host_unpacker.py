@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.packed.flaw import flaw
+from penstock.engine.kernels.payload_flaw import flaw
 from penstock.storage.encoding.packed_store import ALL, PackedStore, UnpackTarget, unpack_wanted
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Stream

@@ -13,7 +13,7 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.resources import device_memory_plan, host_resources
+from penstock.engine.resources import device_memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.state.state import State
 from penstock.storage.base.errors import InputError
@@ -21,7 +21,7 @@ from penstock.transfer.devices import cuda
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
-from support.small_host import packing
+from support.small_host import dividing, packing
 
 RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6, copy_bytes=1e6, line_rate=1e4, sector_rate=1e4)
 
@@ -81,7 +81,7 @@ def test_memory_is_what_a_run_allocates(graph: Graph) -> None:
 @pytest.mark.parametrize("slots", [0, 1, 7, 10_000])
 def test_bytes_from_disk_are_those_that_sweeps_read(graph: Graph, monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
     partitions = -(-graph.edges // 64)
-    monkeypatch.setattr(host_resources, "divide_host_memory", kept_on_host(min(slots, partitions - 1)))
+    dividing(monkeypatch, kept_on_host(min(slots, partitions - 1)))
     with Session(graph, rates=RATES) as session:
         told = session.forecast(PageRank(tol=0, max_iter=4, weight=False))
         first, *later = sweeps(session, 4)
@@ -95,7 +95,7 @@ def test_bytes_from_disk_are_those_that_sweeps_read(graph: Graph, monkeypatch: p
 
 
 def test_seconds_are_those_of_the_busiest_resource(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_resources, "divide_host_memory", kept_on_host(3))
+    dividing(monkeypatch, kept_on_host(3))
     rates = Rates(disk_bytes=1e3, decode_bytes=1e9, kernel_edges=1e9)
     with Session(graph, rates=rates) as session:
         told = session.forecast(PageRank(weight=False))
@@ -247,7 +247,7 @@ def test_programs_share_room_only_where_none_loses_by_it(
         entries = len(needs.adjacencies) * -(-graph.edges // 64)
         return HostBudget(64, 2, min(partitions, entries), 2, partitions >= entries, 4)
 
-    monkeypatch.setattr(host_resources, "divide_host_memory", divide)
+    dividing(monkeypatch, divide)
     with Session(graph) as session:
         session.prepare(PageRank(max_iter=2, weight=False), BFS(source=0))
         assert (session._prepared is not None) == together

@@ -99,7 +99,7 @@ def same(edges: EdgeList, make: Callable[[], Program], limits: dict[str, int], *
 
 
 def test_more_vertices_than_a_cache_holds() -> None:
-    """Whose edges are looked up ahead: levels and distances of a grid of unit weights are known."""
+    """Levels and distances of a grid of unit weights are known."""
     side = 520
     assert side * side > CACHED
     edges = grid(side)

@@ -1,4 +1,4 @@
-"""The sizes of a packed sweep (`packed_sweep.py`); imports no compiler, so that memory can be planned without one."""
+"""The sizes of a packed sweep (`kernels/host/packed_sweep.py`), without a compiler: memory is planned by them."""
 
 from penstock.storage.encoding.payload import BLOCK
 
