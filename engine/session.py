@@ -32,6 +32,7 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
+from penstock.engine.ranks.agreement import agree, check_combines, check_same
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
+    from penstock.engine.ranks.communicator import Communicator
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -69,6 +71,8 @@ class Session:
         The graph of every run.
     timeline : Timeline, optional
         Records when each kernel, copy and step ran; without it no time stamp is taken.
+    ranks : Communicator, optional
+        The processes that share the edges of every run, each of which has such a session and runs the same programs.
     **options
         The fields of `penstock.engine.resources.config.Config`.
 
@@ -78,9 +82,15 @@ class Session:
         An option is unknown, out of range, or has no effect on the device.
     """
 
-    def __init__(self, graph: Graph, *, timeline: Timeline | None = None, **options: Any) -> None:
+    def __init__(
+        self, graph: Graph, *, timeline: Timeline | None = None, ranks: Communicator | None = None, **options: Any
+    ) -> None:
         self.graph = graph
         self.config = Config.of(**options)
+        self._ranks = None if ranks is None or ranks.size == 1 else ranks
+        self._all_threads: int | None = None
+        if self._ranks is not None:
+            self.config, self._all_threads = agree(self.config, graph, self._ranks)
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
@@ -334,6 +344,8 @@ class Session:
                     _adopt(worker.state, first)
             else:
                 loop.everything = self._start(program, loop)
+            if self._ranks is not None:
+                check_same(program, loop.iteration, first, self._ranks, "at the start")
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -357,6 +369,8 @@ class Session:
             self._equipment.settle()
         if self._watch is not None:
             self._watch.settle()
+        if self._ranks is not None:
+            check_same(program, loop.iteration, first, self._ranks, "at the end")
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
@@ -415,6 +429,9 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
+            if self._ranks is not None and isinstance(state, State):
+                check_combines(program, asynchronous=asynchronous)
+                state.mark_apart()
             if isinstance(state, State) and self._device is None:
                 state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
                 equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
@@ -427,11 +444,12 @@ class Session:
             seen = kernels
             if self._watch is not None:
                 seen = self._watch.kernels(kernels, equipment.pipelines[len(workers)].device)
-            workers.append(Worker(state, seen, streams, against))
+            workers.append(Worker(state, seen, streams, against, equipment.ownership))
         forced = next(iter(directions)) if len(directions) == 1 else None
-        rounds = self.config.local_rounds if asynchronous and not kernels.author.has_send else 0
+        local = asynchronous and not kernels.author.has_send and self._ranks is None
+        rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds)
+        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -471,7 +489,10 @@ class Session:
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
         dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
         if self._has_host_kernels:
-            return cast(Kernels[Any], kernels(program, dtype, weighted, self.config.thread_count))
+            threads = self.config.thread_count
+            if self._ranks is None or self.config.kernels == "reference":
+                return cast(Kernels[Any], kernels(program, dtype, weighted, threads))
+            return cast(Kernels[Any], kernels(program, dtype, weighted, threads, self._all_threads))
         return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))
 
     def _kernel_class(self, whole_rows: bool) -> Any:
@@ -501,9 +522,9 @@ class Session:
 
     def _setting_of(self, *, checkpoints: bool) -> RunSetting:
         device_bytes = None if self._device is None else self._device.memory_bytes
-        return RunSetting(
-            self.config, device_bytes, 0 if self._timeline is None else self._timeline.nbytes, checkpoints
-        )
+        timeline_bytes = 0 if self._timeline is None else self._timeline.nbytes
+        size = 1 if self._ranks is None else self._ranks.size
+        return RunSetting(self.config, device_bytes, timeline_bytes, checkpoints, size)
 
     def _asks(self, program: Program) -> RunRequirements:
         return requirements_of(self.graph, program, self._setting, self._whole)
@@ -556,7 +577,8 @@ class Session:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                made = HostResources(self.graph, self.config, needs, self._timeline)
+                rank = None if self._ranks is None else (self._ranks.rank, self._ranks.size)
+                made = HostResources(self.graph, self.config, needs, self._timeline, rank)
             else:
                 made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
             self._held.equipment = made

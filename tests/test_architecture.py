@@ -42,6 +42,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "matplotlib": ("tools/base/plots.py",),
+    "mpi4py": ("engine/ranks/mpi.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/openmp.py"),
     "numba.get_num_threads": ("engine/kernels/host/openmp.py",),
     "numba.set_num_threads": ("engine/kernels/host/jit.py",),
@@ -77,7 +78,7 @@ TABULAR = ("pyarrow", "polars", "pandas", "duckdb")
 WITH_NUMBA = {"llvmlite"}
 """Numba's own half, of the version that Numba chooses."""
 
-OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", "graphblas", "networkx"}
+OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", "graphblas", "networkx", "mpi4py"}
 """Imported only where installed: devices, plots, the peers of `penstock bench compare`, and whom a backend serves."""
 
 UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)

@@ -20,7 +20,7 @@ import click
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools.base import cycles, out_of_memory, user_traceback
+from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
 from penstock.tools.base.signals import Stopped
 
 if TYPE_CHECKING:
@@ -94,9 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _listen()
     try:
         code = _finish(sys.argv[1:] if arguments is None else list(arguments))
+    except BaseException:
+        joined_ranks.end_all_crashed()
+        raise
     finally:
         _deafen()
         sweep_debris()
+    joined_ranks.end_all(code)
     sys.exit(code)
 
 
@@ -135,7 +139,8 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        click.echo(printable(shown.getvalue(), KEPT), err=True, nl=False)
+        if not joined_ranks.is_silent():
+            click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
         _print_error(str(error))
@@ -161,7 +166,8 @@ def _system_error(error: Exception) -> str | None:
 
 def _print_error(message: str) -> None:
     """Print a message on stderr, with unprintable characters escaped."""
-    click.echo(f"penstock: {printable(message, KEPT)}", err=True)
+    if not joined_ranks.is_silent():
+        click.echo(f"penstock: {printable(joined_ranks.speaker(message), KEPT)}", err=True)
 
 
 def _listen() -> None:

@@ -50,6 +50,8 @@ class Checkpoints:
         of the run's time.
     resume : bool
         Continue from the newest whole checkpoint; start anew if there is none.
+    follows : bool
+        Another rank keeps the checkpoints; this one only continues from one.
 
     Attributes
     ----------
@@ -71,10 +73,12 @@ class Checkpoints:
     must be saved.
     """
 
-    def __init__(self, folder: Path | str, every: str | int | None = None, *, resume: bool = False) -> None:
+    def __init__(
+        self, folder: Path | str, every: str | int | None = None, *, resume: bool = False, follows: bool = False
+    ) -> None:
         self.folder = CheckpointFolder(folder)
         self.interval = CheckpointInterval.of(every)
-        self.resume = resume
+        self.resume, self.follows = resume, follows
         self.notes: list[str] = []
         self.ran = self.began = 0
         self.last: CheckpointRecord | None = None
@@ -95,7 +99,7 @@ class Checkpoints:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Release the folder with the outermost block; refused input leaves no empty folder."""
         self._depth -= 1
-        if not self._depth:
+        if not self._depth and not self.follows:
             self.folder.lock.release()
             if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
                 self.folder.abandon()
@@ -106,7 +110,8 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Remove the run's checkpoints, when its answer is stored. Raises RunError."""
-        self.folder.clear()
+        if not self.follows:
+            self.folder.clear()
 
     # How a run begins, or goes on.
 
@@ -153,8 +158,9 @@ class Checkpoints:
         if self._identity:
             return program
         self._identity = run_fingerprint(program, graph, config)
-        self.folder.prepare()
-        self.check()
+        if not self.follows:
+            self.folder.prepare()
+            self.check()
         self._at = time.perf_counter()
         self._from = self._newest() if self.resume else None
         return program if self._from is None else self._continued(program, graph, config, self._from)
@@ -252,7 +258,11 @@ class Checkpoints:
         self._since += 1
         began = time.perf_counter()
         took = 0.0 if self.last is None else self.last.seconds
-        if not loop.settled or not (self._asked or self.interval.due(self._since, began - self._at, took)):
+        if (
+            self.follows
+            or not loop.settled
+            or not (self._asked or self.interval.due(self._since, began - self._at, took))
+        ):
             return None
         size, trouble = 0, ""
         try:

@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, globals_of
 from penstock.engine.ranks.exchange import Exchange, HostExchange
+from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
 from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
@@ -31,8 +33,11 @@ from penstock.engine.state.records import IterationRecord
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import State
     from penstock.storage.format.graph import Graph
@@ -54,13 +59,14 @@ class Worker:
     """One device: its state, its kernels, and its edge streams for push and for pull.
 
     against: streams of a second walk in each iteration, for programs that send along the edges of a directed graph and
-    against them (`along = "both"`).
+    against them (`along = "both"`). ownership: of a run of several ranks, which vertices are whose.
     """
 
     state: VertexState
     kernels: Kernels[Any]
     streams: dict[Direction, EdgeStream]
     against: dict[Direction, EdgeStream] = field(default_factory=dict)
+    ownership: Ownership | None = None
 
     @property
     def row_kernels(self) -> WholeRowKernels[Any]:
@@ -77,7 +83,8 @@ class Worker:
 class Loop:
     """One run of `program`.
 
-    out: index of the adjacency along whose rows vertices send. asynchronous: updates are visible in the same iteration.
+    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one.
+    asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
 
@@ -98,6 +105,7 @@ class Loop:
     asynchronous: bool = False
     forced: Direction | None = None
     local_rounds: int = 0
+    ranks: Communicator | None = None
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -111,6 +119,8 @@ class Loop:
         states = [worker.state for worker in self.workers]
         host_states = cast("list[State]", states)  # several are shares of the host's memory
         self.exchange: Exchange = HostExchange(host_states, self.program.combine)
+        if self.ranks is not None:
+            self.exchange = RankExchange(host_states[0], self.program.combine, self.ranks)
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
@@ -137,6 +147,7 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.workers[0].streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
+        again = bool(self.gathered(again).any())
         narrowest = 0.0 if again else program.narrowest_bucket
         self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, self._linked)
         self.limit = self.bucket.width or math.inf
@@ -164,7 +175,7 @@ class Loop:
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
             self._walk(self.direction, frontier, record, rows)
             record.walk_seconds = time.perf_counter() - walking
-            self.exchange.share_messages(frontier.everything)
+            self._exchange(frontier, record)
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges
@@ -184,6 +195,28 @@ class Loop:
         self.iteration += 1
         self.finished = self.converged = self.program.done(number, self.totals)
 
+    @property
+    def alone(self) -> bool:
+        """Whether one device of one process walks all edges."""
+        return len(self.workers) == 1 and self.ranks is None
+
+    def gathered(self, *numbers: float) -> NDArray[np.float64]:
+        """What these numbers are in each rank, shape (ranks, numbers)."""
+        ours = np.array(numbers, dtype=np.float64)
+        return ours[None] if self.ranks is None else self.ranks.gather_numbers(ours)
+
+    def _exchange(self, frontier: Frontier, record: IterationRecord) -> None:
+        """Give all devices, and all ranks, the same messages."""
+        if self.ranks is None:
+            self.exchange.share_messages(frontier.everything)
+            return
+        began = time.perf_counter()
+        worker = self.workers[0]
+        walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
+        ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
+        self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
+        record.exchange_seconds = time.perf_counter() - began
+
     def _note_bucket_size(self, frontier: Frontier) -> None:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""
         if self.limit != self._bucket_limit:
@@ -195,7 +228,7 @@ class Loop:
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
         against = worker.against.get("push")
-        here = len(self.workers) == 1 and stream.index is self.out and (against is None or kernels.both_ways)
+        here = self.alone and stream.index is self.out and (against is None or kernels.both_ways)
         able = here and kernels.can_fuse(frontier)
         if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
             return able and stream.resident and against.resident and against.direction == "push"
@@ -264,7 +297,7 @@ class Loop:
     def can_settle(self) -> bool:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
         worker = self.workers[0]
-        alone = len(self.workers) == 1 and not worker.against
+        alone = self.alone and not worker.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
@@ -302,6 +335,21 @@ class Loop:
         return any(stream.linked for stream in self.workers[0].streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
+        """What the direction rule looks at; ranks look at the same."""
+        found = self._own_situation(frontier)
+        if self.ranks is None or not can_choose(found):
+            return found
+        kept, from_disk, push, pull = self.gathered(
+            math.nan if found.kept is None else found.kept, found.from_disk, *found.fetched
+        ).T
+        return replace(
+            found,
+            kept=None if np.isnan(kept).any() else int(kept.sum()),
+            from_disk=bool(from_disk.any()),
+            fetched=(float(push.sum()), float(pull.sum())),
+        )
+
+    def _own_situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
         kept = rows.used if rows is not None and rows.complete else None
         on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())

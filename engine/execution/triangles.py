@@ -10,23 +10,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.execution.whole_rows import activate_all, edge_streams_of, row_limit, visit_views
+from penstock.engine.execution.whole_rows import (
+    activate_all,
+    edge_streams_of,
+    owned_blocks,
+    owned_vertices,
+    visit_views,
+)
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.oriented_rows import oriented_rows
-from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks
+from penstock.engine.state.row_blocks import RowBlock, block_capacity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.state import State
     from penstock.storage.format.graph import Graph
     from penstock.transfer.values.view import View
 
 SHARE = 4
 """Strips take at most this part of the memory budget."""
+TILES = 4
+"""Ranges of a strip's rows that each rank intersects with: ids often fall with the number of neighbors."""
 
 
 def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[IterationRecord]:
@@ -70,8 +79,9 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     graph, kernels, state = found.loop.graph, found.kernels, found.state
     neighbors = state.empty(graph.vertices, np.int64)
     neighbors[...] = 0
-    for block in found.rows(0, graph.vertices):
+    for block in found.rows(*owned_vertices(found.loop)):
         kernels.count_neighbors(block, found.buffer, neighbors)
+    found.share_slices(neighbors)
     if "neighbors" in state.fields:
         state.fields["neighbors"][:] = neighbors
     counts = state.to_host(neighbors)
@@ -82,11 +92,14 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     alone = spans == bounds[:1]
     kept = [oriented_rows(state, *sizes, graph.vertex_dtype) for _ in ((1,) if alone else (1, 2))]
     for span in spans:
+        found.begin_strip()
         found.keep(span, neighbors, kept[0])
         for other in bounds:
             if other != span:
                 found.keep(other, neighbors, kept[1])
-            kernels.intersect(kept[0], kept[other != span], each, state, scalars)
+            for part in found.dealt(kept[other != span], counts):
+                kernels.intersect(kept[0], part, each, state, scalars)
+        found.end_strip()
         yield span[1]
 
 
@@ -144,15 +157,50 @@ class RowBlocks:
 
     def rows(self, first: int, last: int) -> Iterator[RowBlock]:
         """Blocks of the rows [first, last), each when its neighbors are in the buffer."""
-        for block in blocks(self._indexes, len(self.buffer), row_limit(self.loop)):
-            part = RowBlock(max(block.first, first), min(block.last, last), block.indexes)
-            if part.first < part.last:
+        for part in owned_blocks(self.loop, self._indexes, len(self.buffer), (first, last)):
 
-                def copy(view: View, walk: int, part: RowBlock = part) -> None:
-                    self.kernels.copy_rows(view, part, walk, self.buffer)
+            def copy(view: View, walk: int, part: RowBlock = part) -> None:
+                self.kernels.copy_rows(view, part, walk, self.buffer)
 
-                visit_views(self.loop, self.streams, part, self.record, copy)
-                yield part
+            visit_views(self.loop, self.streams, part, self.record, copy)
+            yield part
+
+    def share_slices(self, array: Any) -> None:
+        """Give all ranks the items of their vertices that each of them has computed."""
+        ranks, ownership = self.loop.ranks, self.loop.workers[0].ownership
+        if ranks is not None and ownership is not None:
+            began = time.perf_counter()
+            ranks.gather_slices(array, ownership.bounds)
+            self.record.exchange_seconds += time.perf_counter() - began
+
+    def begin_strip(self) -> None:
+        """Begin to count: what ranks counted together before is with the first of them."""
+        if self.loop.ranks is not None and self.loop.ranks.rank > 0:
+            state = cast("State", self.state)
+            assert state.incoming is not None, "triangles are counted apart from the fields"
+            state.incoming[...] = state.identity
+
+    def end_strip(self) -> None:
+        """Give all ranks what they have counted together."""
+        if self.loop.ranks is not None:
+            began = time.perf_counter()
+            self.loop.exchange.share_messages(True)
+            self.record.exchange_seconds += time.perf_counter() - began
+
+    def dealt(self, kept: Any, neighbors: NDArray[np.int64]) -> Iterator[Any]:
+        """The tiles of these rows that this rank intersects with; without ranks all rows."""
+        ranks = self.loop.ranks
+        if ranks is None:
+            yield kept
+            return
+        sums = np.cumsum(neighbors[kept.first : kept.last])
+        ends = np.searchsorted(sums, np.linspace(0, sums[-1] if len(sums) else 0, TILES * ranks.size + 1)[1:]) + 1
+        first = 0
+        for number, last in enumerate(np.minimum(ends, len(sums)).tolist()):
+            turn, place = divmod(number, ranks.size)
+            if first < last and (place if turn % 2 == 0 else ranks.size - 1 - place) == ranks.rank:
+                yield kept.part(first, last)
+            first = max(first, last)
 
     def keep(self, span: tuple[int, int], neighbors: Any, kept: Any) -> None:
         """Let `kept` hold the turned rows of the vertices of a strip."""

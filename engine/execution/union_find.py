@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.resources.packed_edges import AT_HAND
@@ -23,7 +24,9 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop, Worker
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.state import State
     from penstock.transfer.values.view import View
 
 SAMPLED = 2
@@ -44,6 +47,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     if loop.finished:
         return
     resident = all(worker.streams["push"].resident for worker in loop.workers)
+    resident = bool(loop.gathered(resident).all())
     done_each, largest = 0, NO_COMPONENT
     if resident:
         yield _pass(
@@ -52,7 +56,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
-    if not resident and symmetric and len(loop.workers) == 1:
+    if not resident and symmetric and loop.alone:
         here = loop.workers[0].streams["push"].here
         if here.mean() >= AT_HAND and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
             yield from _link_from(loop, here)
@@ -149,9 +153,29 @@ def _pass(
     first = loop.workers[0]
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)
+    if loop.ranks is not None:
+        _join_ranks(loop, loop.ranks, record)
     first.kernels.compress(first.state)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = first.state.arrays[0]
     record.seconds = time.perf_counter() - began
     loop.iteration += 1
     return record
+
+
+def _join_ranks(loop: Loop, ranks: Communicator, record: IterationRecord) -> None:
+    """Join the forests of all ranks in each of them.
+
+    A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
+    """
+    began = time.perf_counter()
+    kernels, state = loop.workers[0].kernels, cast("State", loop.workers[0].state)
+    name, ours = next(iter(state.fields.items()))
+    other, buffers = copy(state), (np.empty_like(ours), np.empty_like(ours))
+    for rank in range(ranks.size + 1):
+        if rank < ranks.size:
+            ranks.broadcast(ours if rank == ranks.rank else buffers[rank % 2], rank)
+        if rank and rank - 1 != ranks.rank:
+            other.fields = {**state.fields, name: buffers[(rank - 1) % 2]}
+            kernels.join_forests(state, other)
+    record.exchange_seconds += time.perf_counter() - began

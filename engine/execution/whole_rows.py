@@ -10,12 +10,13 @@ which only differ in being added up as they come.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.program.program import fields_of, message_dtype, resolve_dtype
+from penstock.engine.program.combiners import COMBINERS
+from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blocks, offset_bytes
@@ -24,8 +25,10 @@ from penstock.engine.state.state import State
 if TYPE_CHECKING:
     from penstock.engine.execution.loop import Loop
     from penstock.engine.program.program import Program
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
 Visit = Callable[["View", int], None]
@@ -58,10 +61,30 @@ def activate_all(loop: Loop) -> IterationRecord:
 
 
 def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
-    """The streams of the run's walks, over all partitions: whole rows stay on the first device."""
+    """The streams of the run's walks, over all partitions: whole rows stay on the first device.
+
+    A rank asks for its own rows, block by block, and reads no others.
+    """
+    return tuple(replace(stream, mine=None, owned=None) for stream in _streams(loop))
+
+
+def _streams(loop: Loop) -> list[EdgeStream]:
     worker = loop.workers[0]
-    found = [worker.streams["pull"], *([worker.against["pull"]] if worker.against else [])]
-    return tuple(replace(stream, mine=None) for stream in found)
+    return [worker.streams["pull"], *([worker.against["pull"]] if worker.against else [])]
+
+
+def owned_vertices(loop: Loop) -> tuple[int, int]:
+    """The first and past the last of the vertices whose rows are this rank's; without ranks all."""
+    ownership = loop.workers[0].ownership
+    return (0, loop.graph.vertices) if ownership is None else ownership.vertices
+
+
+def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tuple[int, int]) -> Iterator[RowBlock]:
+    """The blocks of whole rows, cut as for all rows, as far as they are in `span`."""
+    for block in blocks(indexes, capacity, row_limit(loop)):
+        part = RowBlock(max(block.first, span[0]), min(block.last, span[1]), block.indexes)
+        if part.first < part.last:
+            yield part
 
 
 def row_limit(loop: Loop) -> int:
@@ -118,7 +141,7 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
-    for block in blocks([stream.index for stream in streams], len(buffer), row_limit(loop)):
+    for block in owned_blocks(loop, [stream.index for stream in streams], len(buffer), owned_vertices(loop)):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
@@ -126,19 +149,42 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
         visit_views(loop, streams, block, record, collect)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
     scratch.following = state.swap(scratch.following)
+    _share_rows(loop, [state.fields[name] for name in scratch.following], record)
+    if loop.ranks is not None and loop.totals_declared:
+        _share_partial(loop, loop.ranks)
     loop.total()
+
+
+def _share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
+    """Give all ranks the rows of these arrays that each of them has computed."""
+    ownership = loop.workers[0].ownership
+    if loop.ranks is None or ownership is None:
+        return
+    began = time.perf_counter()
+    for array in arrays:
+        loop.ranks.gather_slices(array, ownership.bounds)
+    record.exchange_seconds += time.perf_counter() - began
+
+
+def _share_partial(loop: Loop, ranks: Communicator) -> None:
+    """Combine the Globals' shares of all ranks, span by span; two ranks at most have vertices in one."""
+    partial = loop.workers[0].state.partial
+    found = ranks.gather_numbers(partial)
+    for column, total in enumerate(globals_of(loop.program).values()):
+        partial[:, column] = COMBINERS[total.combine].ufunc.reduce(found[:, :, column], axis=0)
 
 
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
     kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
-    streams = edge_streams_of(loop)
+    streams = edge_streams_of(loop) if loop.ranks is None else tuple(_streams(loop))
     whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
 
     def add(view: View, walk: int) -> None:
         kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)
 
     visit_views(loop, streams, None, record, add)
+    _share_rows(loop, [state.incoming], record)
     kernels.apply(state, whole, loop.out, scalars)
     loop.total()
 

@@ -30,7 +30,7 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.resources.traversal import Traversal, traversals
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
-from penstock.engine.state.state import field_bytes, fields_for, state_bytes
+from penstock.engine.state.state import exchange_bytes, field_bytes, fields_for, state_bytes
 from penstock.engine.state.unmatched_rows import unmatched_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.checkpoint.file import WRITING_BYTES
@@ -49,13 +49,14 @@ class RunSetting:
     """What a run's memory depends on besides the graph and the program.
 
     device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
-    checkpoints: whether it keeps some.
+    checkpoints: whether it keeps some. ranks: how many processes share the edges.
     """
 
     config: Config
     device_bytes: int | None = None
     timeline_bytes: int = 0
     checkpoints: bool = False
+    ranks: int = 1
 
     @property
     def other_bytes(self) -> int:
@@ -200,6 +201,8 @@ def requirements_of(
         held += whole_rows.row_bytes(program, graph, setting.messages)
     if author_function(program, "corner") is not None:
         held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
+    if setting.ranks > 1:
+        held += exchange_bytes(program, graph.vertices, graph.vertex_dtype)
     if setting.device_bytes is not None:
         held += device_state_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
@@ -209,8 +212,9 @@ def requirements_of(
     union, undirected = program.combine == "union", not graph.directed
     needs = replace(needs, sweeps=not (union and undirected) and (union or program.everywhere))
     needs = replace(needs, one_pass=union and undirected)
-    if program.everywhere and _decodes(program, setting, directions):
+    if program.everywhere and setting.ranks == 1 and _decodes(program, setting, directions):
         needs = replace(needs, plain=by_weight)
+    needs = replace(needs, all_rows=author_function(program, "corner") is not None)
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)

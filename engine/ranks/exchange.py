@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class Exchange(Protocol):
     """What a run asks after each walk; a collective between GPUs or machines implements the same."""
 
-    def share_messages(self, everything: bool) -> None:
-        """Combine accumulators and marks over all states; everything: of every vertex, not only of touched ones."""
+    def share_messages(self, everything: bool, bounds: NDArray[np.int64] | None = None) -> None:
+        """Combine accumulators and marks over all states; everything: of every vertex, not only of touched ones.
+
+        bounds: of a pull of several ranks, the vertices that each of them owns.
+        """
 
 
 class HostExchange:
@@ -31,7 +34,7 @@ class HostExchange:
         self.states = states
         self.combiner = combiner
 
-    def share_messages(self, everything: bool) -> None:
+    def share_messages(self, everything: bool, bounds: NDArray[np.int64] | None = None) -> None:
         """Combine accumulators and marks over all states, where any of them was touched (or everywhere)."""
         if len(self.states) == 1:
             return

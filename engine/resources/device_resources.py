@@ -81,7 +81,7 @@ class DeviceResources(HostResources):
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges
-        self._device = device
+        self._device, self.ownership = device, None
         device.use()
         self._kept: list[Any] = []
         placed = plan_device_memory(graph, config, needs, device.memory_bytes)

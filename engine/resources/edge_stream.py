@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.transfer.values.rates import Rates
     from penstock.transfer.values.task import Direction as AdjacencyDirection
     from penstock.transfer.values.task import Ints
-    from penstock.transfer.values.view import View
+    from penstock.transfer.values.view import OwnedRows, View
 
 SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
 SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
@@ -49,7 +49,8 @@ class EdgeStream:
     """Edges of one direction for one device.
 
     direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph). mine:
-    which partitions are this device's, bool (partitions,), None for all of them. complete: bring all chunks of a
+    which partitions are this device's, bool (partitions,), None for all of them. owned: of a run of several ranks, the
+    rows that are this one's; only their edges are walked. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
     reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
@@ -64,6 +65,7 @@ class EdgeStream:
     chunk_edges: int
     edge_bytes: int
     mine: NDArray[np.bool_] | None = None
+    owned: OwnedRows | None = None
     complete: bool = False
     heads: RowPrefixCache | None = None
     degrees: DegreeSample | None = None
@@ -171,7 +173,10 @@ class EdgeStream:
             timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.whole
             views = self._timed(arrivals, kernels) if timed else arrivals
             mine = only if self.mine is None else self.mine
-            yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
+            if self.owned is not None:
+                yield self._owned_parts(views, kernels)
+            else:
+                yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
         self.pipeline.check()
         if not plan.whole:
             self.feedback.note(self.records, self._basis)
@@ -386,21 +391,23 @@ class EdgeStream:
         edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
         return replace(demand, active_edges=edges, whole=False)
 
+    def _owned_parts(self, views: Iterator[View], kernels: Kernels[Any]) -> Iterator[View]:
+        """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
+        own = self.owned
+        assert own is not None, "all rows are this device's"
+        noted = self.direction == "pull" and kernels.author.combine == "sum"
+        for view in views:
+            if view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
+                part = replace(view, owned=own)
+                yield part if noted else part.narrowed()
+
     def _narrowed(self, view: View, mine: NDArray[np.bool_]) -> Iterator[View]:
         """The parts of a view that are of these partitions, as views of their own."""
         table = self.directory.table
         owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
         for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
-            e0, e1 = max(view.e0, int(table.e0[run[0]])), min(view.e1, int(table.e1[run[-1]]))
-            part = slice(e0 - view.e0, e1 - view.e0)
-            yield replace(
-                view,
-                e0=e0,
-                e1=e1,
-                v0=max(view.v0, int(table.v0[run[0]])),
-                v1=min(view.v1, int(table.v1[run[-1]])),
-                neighbors=view.neighbors[part],
-                weights=None if view.weights is None else view.weights[part],
+            yield view.part(
+                int(table.e0[run[0]]), int(table.e1[run[-1]]), (int(table.v0[run[0]]), int(table.v1[run[-1]]))
             )
 
 

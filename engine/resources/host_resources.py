@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.ownership import owners
+from penstock.engine.resources.ownership import Ownership, owners
 from penstock.engine.resources.packed_sweeps import PackedSweeps, plan_packed_sweeps
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
@@ -70,10 +70,23 @@ class HeldBytes:
 
 
 class HostResources:
-    """Reader, cache and pipelines for some adjacencies of a graph, within a budget."""
+    """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
 
-    def __init__(self, graph: Graph, config: Config, needs: MemoryRequest, timeline: Timeline | None = None) -> None:
+    rank: of a run of several ranks, the number of this one, and how many there are.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        config: Config,
+        needs: MemoryRequest,
+        timeline: Timeline | None = None,
+        rank: tuple[int, int] | None = None,
+    ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
+        self.ownership = None if rank is None else _ownership(graph, needs, rank)
+        if self.ownership is not None and not needs.all_rows:
+            needs = replace(needs, owned_edges=_edges_of(self.ownership, needs))
         self.reader: Reader | None = None
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
@@ -81,6 +94,8 @@ class HostResources:
         self.spare = self.host_spare = spare_of(config, needs, divided)
         self.groups: dict[str, GroupedSources] = {}
         cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided)
+        if cache is not None and cache.whole and needs.owned_edges is not None and self.ownership is not None:
+            _leave_out(cache, self.ownership, needs)
         try:
             if divided is not None:
                 self.reader = open_reader(graph, config, divided, timeline)
@@ -136,7 +151,11 @@ class HostResources:
             self.chunk_edges,
             adjacency.edge_bytes(weighted),
         )
-        if len(self.pipelines) > 1:
+        if self.ownership is not None:
+            stream.owned = self.ownership.rows(stream.index)
+            table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
+            stream.mine = (table.e0 < last) & (table.e1 > first)
+        elif len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
 
@@ -220,6 +239,26 @@ class HostResources:
             self.reader.close()
 
 
+def _ownership(graph: Graph, needs: MemoryRequest, rank: tuple[int, int]) -> Ownership:
+    """Which vertices each rank owns in runs that read these edges."""
+    return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, *rank)
+
+
+def _edges_of(ownership: Ownership, needs: MemoryRequest) -> int:
+    """How many edges this rank reads."""
+    read = (ownership.read(one.index()) for one in needs.adjacencies)
+    return sum(last - first for first, last in read)
+
+
+def _leave_out(cache: HostCache, ownership: Ownership, needs: MemoryRequest) -> None:
+    """Note chunks that this rank never reads as held, so that edges are resident once its own are."""
+    for one in needs.adjacencies:
+        (first, last), each = ownership.read(one.index()), one.chunk_edges
+        others = np.ones(-(-one.edges // each), dtype=np.bool_)
+        others[first // each : -(-last // each)] = False
+        cache.mark(one.direction, np.flatnonzero(others), needs.weighted)
+
+
 def spare_of(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> int:
     """Bytes of the host's budget that nothing takes."""
     return config.memory_bytes - needs.fixed if divided is None else divided.spare
@@ -296,6 +335,7 @@ def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_byte
         frame_bytes=longest_frame(graph),
         decoder_bytes=decoder_bytes(graph),
         sweeps=needs.sweeps,
+        owned_edges=needs.owned_edges,
     )
 
 

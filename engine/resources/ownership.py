@@ -1,9 +1,25 @@
-"""Which device walks which edges: contiguous ranges of partitions with equal numbers of edges (Lux, VLDB 2017)."""
+"""Who walks which edges: contiguous ranges with equal numbers of edges (Lux, VLDB 2017).
+
+Several devices of one process divide the partitions of an adjacency; ranks divide the vertices, and with them the rows
+of all adjacencies. Pure: numbers of indexes in, bounds out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.state.row_blocks import start
+from penstock.transfer.values.view import OwnedRows
+
+if TYPE_CHECKING:
+    from penstock.storage.format.index import Index
+
+MARGIN = 1 << 16
+"""Edges before and after the owned ones that a kernel may read: at least a block of a pull."""
 
 
 def owners(lengths: NDArray[np.int64], shares: list[float]) -> NDArray[np.int64]:
@@ -16,3 +32,55 @@ def owners(lengths: NDArray[np.int64], shares: list[float]) -> NDArray[np.int64]
     middle = np.cumsum(lengths) - lengths / 2
     bounds = np.cumsum(shares) / np.sum(shares) * lengths.sum()
     return np.minimum(np.searchsorted(bounds, middle, side="right"), len(shares) - 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Which vertices each rank owns: rank r those from bounds[r] to bounds[r + 1] - 1, int64 (size + 1,).
+
+    rank: the one that this is for.
+    """
+
+    bounds: NDArray[np.int64]
+    rank: int
+
+    @classmethod
+    def of(cls, indexes: Sequence[Index], vertices: int, rank: int, size: int) -> Ownership:
+        """Ranges of vertices whose rows in these adjacencies together have equal numbers of edges, row by row.
+
+        Without an index ranges have equal numbers of vertices.
+        """
+        bounds = np.linspace(0, vertices, size + 1).astype(np.int64)
+        edges = sum(index.edges for index in indexes)
+        if edges:
+            bounds[1:-1] = [_row_behind(indexes, vertices, edges * part / size) for part in range(1, size)]
+        return cls(bounds, rank)
+
+    @property
+    def vertices(self) -> tuple[int, int]:
+        """The first vertex of this rank, and the first after its last."""
+        return int(self.bounds[self.rank]), int(self.bounds[self.rank + 1])
+
+    def rows(self, index: Index) -> OwnedRows:
+        """The rows of an adjacency that are this rank's."""
+        v0, v1 = self.vertices
+        return OwnedRows(v0, v1, start(index, v0), start(index, v1))
+
+    def read(self, index: Index) -> tuple[int, int]:
+        """The edges of an adjacency that this rank's kernels may read, first and past the last."""
+        rows = self.rows(index)
+        if rows.e0 == rows.e1:
+            return rows.e0, rows.e0
+        return max(0, rows.e0 - MARGIN), min(index.edges, rows.e1 + MARGIN)
+
+
+def _row_behind(indexes: Sequence[Index], vertices: int, edges: float) -> int:
+    """The first row before which the adjacencies together have at least so many edges."""
+    low, high = 0, vertices
+    while low < high:
+        middle = (low + high) // 2
+        if sum(start(index, middle) for index in indexes) < edges:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -32,6 +32,7 @@ class MemoryRequest:
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
     plain: whether some kernels take plain edges only; else all of them decode what they read.
     one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
+    all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -45,6 +46,8 @@ class MemoryRequest:
     sweeps: bool = False
     plain: bool = True
     one_pass: bool = False
+    all_rows: bool = False
+    owned_edges: int | None = None
 
     @classmethod
     def of(
@@ -84,6 +87,7 @@ class MemoryRequest:
         same = same and (both.weighted, both.heads) == (self.weighted, self.heads)
         same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
         same = same and self.plain >= other.plain
+        same = same and self.all_rows >= other.all_rows
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
@@ -107,6 +111,7 @@ class MemoryRequest:
             sweeps=self.sweeps or other.sweeps,
             plain=self.plain or other.plain,
             one_pass=self.one_pass or other.one_pass,
+            all_rows=self.all_rows or other.all_rows,
         )
 
 

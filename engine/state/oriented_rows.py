@@ -41,6 +41,12 @@ class OrientedRows:
         self.arcs = np.concatenate([self.arcs, np.empty(int(counts.sum()), dtype=np.uint8)])
         return begins[:-1], self.targets, self.arcs
 
+    def part(self, first: int, last: int) -> OrientedRows:
+        """The rows from number `first` to `last` - 1, in the same arrays."""
+        found = OrientedRows(self.first + first, self._vertex_dtype)
+        found.starts, found.targets, found.arcs = self.starts[first : last + 1], self.targets, self.arcs
+        return found
+
     @property
     def last(self) -> int:
         """Past the last vertex whose row is here."""

@@ -42,6 +42,7 @@ class IterationRecord:
     it. began: when (time.perf_counter), set where several iterations are known only after the last of them; 0
     elsewhere. walk_seconds: from the first partition asked for to the last kernel over edges, where the execution
     measures it; the rest goes to vertices and frontier. plan_seconds: of that, until it was decided what travels how.
+    exchange_seconds: until all ranks had the same messages; what faster ranks wait for slower ones is in it.
     filling: tasks that brought every edge to keep row prefixes of them on the device, before the iteration's own.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """
@@ -57,6 +58,7 @@ class IterationRecord:
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
+    exchange_seconds: float = 0.0
     checkpoint: CheckpointRecord | None = None
 
     @property
@@ -121,6 +123,7 @@ class IterationRecord:
             "checkpoint_bytes": 0 if self.checkpoint is None else self.checkpoint.bytes,
             "checkpoint_seconds": 0.0 if self.checkpoint is None else self.checkpoint.seconds,
             "plan_seconds": self.plan_seconds,
+            **({"exchange_seconds": self.exchange_seconds} if self.exchange_seconds else {}),
             "bytes_disk": self.bytes_disk,
             "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),

@@ -81,6 +81,17 @@ class Bitmap:
         self.words[start * 64 : end * 64] |= words
         self.summary[start:end] |= np.packbits(words != 0, bitorder="little").view(np.uint64)
 
+    def unite(self, other: Bitmap) -> None:
+        """Set every bit that is set in another bitmap of as many vertices."""
+        for span in np.flatnonzero(other.summary):
+            words = slice(int(span) * 64, (int(span) + 1) * 64)
+            self.words[words] |= other.words[words]
+        self.summary |= other.summary
+
+    def summarize(self) -> None:
+        """Set the summary anew, from the words."""
+        self.summary[:] = np.packbits(self.words.reshape(-1, 64) != 0, axis=1, bitorder="little").view(np.uint64)[:, 0]
+
     def clear(self) -> None:
         """Unset every bit."""
         self.words[:] = 0
@@ -131,6 +142,11 @@ class State:
             shape = len(first_field), *self.message_shape
             self.incoming = _array(shape, self.identity, self.sent.dtype, self._threads)
             self.touched = Bitmap.empty(len(first_field))
+
+    def mark_apart(self) -> None:
+        """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
+        if self.touched is self.pending:
+            self.touched = Bitmap.empty(self.last - self.first)
 
     def keep_unmatched(self, size: int) -> None:
         """Let pulls keep rows that they read in vain, in so many bytes."""
@@ -279,3 +295,14 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)
+
+
+def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
+    """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
+
+    A message of every vertex, or the ids, positions and bits of half of them, and marks of their own.
+    """
+    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
+    return int(
+        (2 * message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
+    )

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import completed
+from penstock.tools.base.joined_ranks import Joined, join
 from penstock.tools.base.options import ANY, Titled, console_options, option_groups
 from penstock.tools.base.output import Console
 from penstock.tools.base.process_start import process_start
@@ -68,6 +69,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
+    ranks = _ranks(job, context)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -75,7 +77,29 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     else:
         from penstock.tools.run.execute_job import execute
 
-        execute(job, console, process_start() if context.find_root().obj else None)
+        execute(job, console, process_start() if context.find_root().obj else None, ranks)
+
+
+def _ranks(job: Job, context: click.Context) -> Joined | None:
+    """The ranks that this process is one of; where --devices asks for ranks, start them, and end with their code.
+
+    Raises InputError for what ranks cannot do.
+    """
+    joined, devices = join(), job.execution.devices
+    if job.keeping.dry_run and (joined is not None or devices):
+        raise InputError("--dry-run describes one process so far: leave --devices, or mpiexec, out")
+    if joined is not None:
+        size = joined.communicator.size
+        if devices and len(devices) != size:
+            raise InputError(f"--devices names {len(devices)} devices, and there are {size} ranks: name one for each")
+        return joined
+    if not devices:
+        return None
+    if not context.find_root().obj:
+        raise InputError("--devices starts processes with this command line: run it as a command of its own")
+    from penstock.tools.run.launch_ranks import launch
+
+    return context.exit(launch(len(devices)))
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

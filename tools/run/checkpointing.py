@@ -23,11 +23,15 @@ Steps = Generator["IterationRecord", None, "Result"]
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Where checkpoints are kept, how often, and whether to go on from one."""
+    """Where checkpoints are kept, how often, and whether to go on from one.
+
+    follows: whether another process, rank 0, keeps them, and this one only goes on from one.
+    """
 
     folder: Path | None = None
     every: str | None = None
     resume: bool = False
+    follows: bool = False
 
     def check(self, programs: int) -> None:
         """Refuse, before the run, what cannot be. Raises InputError."""
@@ -40,7 +44,7 @@ class Checkpointing:
                 f"--checkpoint keeps the state of one program, and this job has {programs}: give each a job of its own"
             )
         opened = self.open()
-        if opened is not None:
+        if opened is not None and not self.follows:
             opened.check()
 
     def open(self) -> Checkpoints | None:
@@ -49,7 +53,7 @@ class Checkpointing:
             return None
         from penstock.engine.checkpoint.checkpoint import Checkpoints
 
-        return Checkpoints(self.folder, self.every, resume=self.resume)
+        return Checkpoints(self.folder, self.every, resume=self.resume, follows=self.follows)
 
 
 checkpointing = option_group(

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
+from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base import cycles
@@ -29,9 +30,13 @@ from penstock.tools.run.stage_progress import stages_shown
 from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
     from penstock.engine.session import Session
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.base.joined_ranks import Joined
 
 
 @dataclass(frozen=True)
@@ -70,16 +75,34 @@ class Finished:
     account: Account
 
 
-def execute(job: Job, console: Console, began: float | None = None) -> None:
+def execute(job: Job, console: Console, began: float | None = None, ranks: Joined | None = None) -> None:
     """Run a job and print its answers. Raises InputError for what cannot run, RunError for a run that failed.
 
-    began: when the wall time of the job begins, by time.perf_counter; by default now.
+    began: when the wall time of the job begins, by time.perf_counter; by default now. ranks: the processes that run it
+    together with this one.
     """
     with installed(StageClock(began, "imports")) as clock:
-        _execute(job, console, JobClock(clock))
+        if ranks is not None and ranks.communicator.rank:
+            job, console = job.followed(), Console(quiet=True)
+        try:
+            _execute(job, console, JobClock(clock), ranks)
+        except BudgetError as error:
+            raise error if ranks is None else of_all_ranks(error, ranks.local) from None
+        if ranks is not None:
+            ranks.communicator.wait()  # rank 0 writes: the others do not end before it
 
 
-def _execute(job: Job, console: Console, clock: JobClock) -> None:
+def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
+    """The same error in terms of the budget of a host, which so many ranks divide."""
+    if error.option != "--host-memory" or local == 1:
+        return error
+    return BudgetError(
+        error.option, f"in each of {local} ranks, which divide it, {error.reason}", error.least_mib * local,
+        error.otherwise,
+    )  # fmt: skip
+
+
+def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
@@ -90,8 +113,8 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
             graph = Graph.open(job.graph, stripes=job.execution.stripes)
-            options, rates = job.execution.options, job.execution.rates
-            used = rates_for(graph, options, console.note, rates, measure=job.execution.measure)
+            options = job.execution.options if ranks is None else job.execution.shared_by(ranks.local)
+            used = _rates(job, graph, options, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
         check_folder(job)
         placed.check(made=False)
@@ -107,7 +130,8 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
         checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         with stage("opening"):
-            session = stack.enter_context(Session(graph, timeline=timeline, **job.execution.options, **used.options()))
+            told = None if ranks is None else ranks.communicator
+            session = stack.enter_context(Session(graph, timeline=timeline, ranks=told, **options, **used.options()))
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs)
@@ -117,6 +141,20 @@ def _execute(job: Job, console: Console, clock: JobClock) -> None:
             finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))
             record.tell(programs=[one.told.whole for one in finished])
     _print_answers(placed, finished, used, clock, console)
+
+
+def _rates(job: Job, graph: Graph, options: Mapping[str, Any], console: Console, ranks: Joined | None) -> UsedRates:
+    """The rates of this machine; of ranks the first measures them, if need be, while the others wait."""
+    rates, measure = job.execution.rates, job.execution.measure
+    if ranks is None:
+        return rates_for(graph, options, console.note, rates, measure=measure)
+    first = ranks.communicator.rank == 0
+    if not first:
+        ranks.communicator.wait()
+    used = rates_for(graph, options, console.note, rates, measure=measure and first)
+    if first:
+        ranks.communicator.wait()
+    return used
 
 
 def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last: bool) -> Finished:

@@ -111,6 +111,13 @@ class Job:
         checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
         return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing)
 
+    def followed(self) -> Job:
+        """The same for a rank that only computes: it writes nothing."""
+        job = self.kept()
+        steps = tuple(replace(step, wanted=AnswerOptions()) for step in job.steps)
+        checkpointing = replace(job.checkpointing, follows=True)
+        return replace(job, steps=steps, watching=Watching(), checkpointing=checkpointing, keeping=Keeping())
+
     def folders(self) -> list[Path]:
         """Folders in the run directory that outputs of `kept` lie in."""
         place = self.keeping.run_dir

@@ -79,19 +79,44 @@ parameters = option_group(
 class Execution:
     """Where the graph's shards are, which rates to use, and the options of the engine that were given, by name.
 
-    rates: a file of them; None for those of this machine, which is measured first if need be and if `measure`.
+    rates: a file of them; None for those of this machine, which is measured first if need be and if `measure`. devices:
+    of each rank that is to be started on this host; none: it is one process, or others have started the ranks.
     """
 
     stripes: tuple[Path, ...] = ()
     rates: Path | None = None
     measure: bool = True
     options: dict[str, Any] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, **given: Any) -> Execution:
-        """Of the options' values."""
+    def of(
+        cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, devices: str | None, **given: Any
+    ) -> Execution:
+        """Of the options' values. Raises InputError for devices of which there are no ranks yet."""
         options = {name: value for name, value in given.items() if value is not None}
-        return cls(stripes, rates, not no_calibrate, options)
+        named = () if devices is None else tuple(name.strip() for name in devices.split(","))
+        if named and options.get("device", "auto") not in ("auto", named[0]):
+            raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
+        for name in named:
+            if len(named) > 1 and name != "cpu":
+                raise InputError(
+                    f"--devices {devices}: ranks compute on CPU cores only so far; name cpu for each rank, as in "
+                    "--devices cpu,cpu, or one device with --device"
+                )
+        if named:
+            options["device"] = named[0]
+        return cls(stripes, rates, not no_calibrate, options, named if len(named) > 1 else ())
+
+    def shared_by(self, ranks: int) -> dict[str, Any]:
+        """The options of one of so many ranks on a host, which divide its threads and its memory."""
+        from penstock.engine.resources.config import Config
+
+        config = Config.of(**self.options)
+        return self.options | {
+            "threads": max(1, config.thread_count // ranks),
+            "host_memory": config.memory_bytes // ranks,
+        }
 
 
 execution = option_group(
@@ -114,6 +139,11 @@ execution = option_group(
     PARTITION_BYTES,
     THREADS,
     option("--device", default="auto", help="cpu, cuda:N, or auto: the first GPU if there is one."),
+    option(
+        "--devices",
+        metavar="DEVICE,DEVICE...",
+        help="Start a rank for each on this host; they share the edges, memory and threads. cpu,cpu so far.",
+    ),
     DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(

@@ -36,7 +36,8 @@ class HostBudgetRequest:
 
     `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
     `stripes`: every one has its own reads in flight. `frame_bytes`: the longest frame; `decoder_bytes`: for
-    decoding it. `sweeps`: whether every iteration reads every edge.
+    decoding it. `sweeps`: whether every iteration reads every edge. `owned_edges`: of a run of several ranks, the edges
+    that this one reads, None for all.
     """
 
     host_memory: int
@@ -47,6 +48,7 @@ class HostBudgetRequest:
     sweeps: bool = False
     frame_bytes: int = FRAME_BYTES
     decoder_bytes: int = DECODE_BYTES
+    owned_edges: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def divide_host_budget(
     for step, reads, one_by_one in _choices(budget.partition_bytes, sizes, chunk):
         entries = sum(ceil(size.edges / step) for size in sizes)
         room = left - reader_bytes(budget, reads, one_by_one=one_by_one)
+        if budget.owned_edges is not None:  # and whole chunks at both ends
+            edges = min(edges, budget.owned_edges + 2 * chunk * len(sizes))
         if edges * edge_bytes <= room:
             return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes, one_by_one)
         least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0

@@ -67,17 +67,20 @@ class HostKernels:
 
     over_links: whether `fused_iterations` may read edges over a link: not here, for an emulated link could not count
     them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
-    loaded so far. `state.walked` is about how many edges and vertices the iteration walks; where it is below SMALL,
-    most kernels run on one thread.
+    loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about
+    how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread.
     """
 
     over_links, both_ways = False, True
     loads = 0
 
-    def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int) -> None:
+    def __init__(
+        self, program: Program, vertex_dtype: Any, weighted: bool, threads: int, all_threads: int | None = None
+    ) -> None:
         self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
+        self.all_threads = all_threads or self.threads
         self._fusable = fused_kernels.fits(program, self.author)
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._key = f"{self.author.fingerprint}{weighted}"
@@ -174,6 +177,8 @@ class HostKernels:
         groups = state.groups
         if groups is None or groups.neighbors is not None or not groups.serves(view):
             return
+        if view.owned is not None:  # others' edges are not here
+            view = view.part(view.owned.e0 - LARGEST_BLOCK, view.owned.e1 + LARGEST_BLOCK)
         group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
         if groups.neighbors is not None:
             self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
@@ -245,12 +250,13 @@ class HostKernels:
         if view.payloads is not None:
             self._sweep_packed(view, state, indices, scalars)
             return
-        (small, blocks), block = self._cut(view.e1 - view.e0)
+        if frontier.everything and self.author.sweeps:
+            self._group(view, state, frontier, out, scalars)
+        view, small, blocks, block = self._owned_blocks(view)
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices = _vertices_of(state)
         if frontier.everything and self.author.sweeps:
-            self._group(view, state, frontier, out, scalars)
             self._call(
                 "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
                 state.arrays, scalars, state.identity, vertices, partials,
@@ -443,8 +449,18 @@ class HostKernels:
 
         walked: edges that are cut into blocks, if those of the view do not say.
         """
-        block = SMALL if edges < SMALL else max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.threads * 16)))
+        block = SMALL if edges < SMALL else max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.all_threads * 16)))
         return (edges < SMALL, -(-(edges if walked is None else walked) // block)), block
+
+    def _owned_blocks(self, view: View) -> tuple[View, bool, int, int]:
+        """How a pull over a view is cut, as `_cut`, and of the view the blocks with owned rows."""
+        (small, blocks), block = self._cut(view.e1 - view.e0)
+        own = view.owned
+        if own is None:
+            return view, small, blocks, block
+        first = max(0, own.e0 - view.e0) // block
+        end = min(blocks, -(-(own.e1 - view.e0) // block))
+        return view.part(view.e0 + first * block, view.e0 + end * block), small, end - first, block
 
     def _call(self, name: str, small: bool, steps: int, *arguments: Any) -> None:
         """Run a kernel of so many steps, on one thread where the work is small; explain what Numba cannot compile."""

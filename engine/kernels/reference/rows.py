@@ -85,7 +85,7 @@ class ReferenceRowKernels(ReferenceKernels):
     def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
         """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
-        into, out = indices
+        view, (into, out) = view.narrowed(), indices
         message = np.zeros(state.incoming.shape[1], dtype=state.incoming.dtype)
         for v in range(view.v0, view.v1):
             start, end = row(into, v)

@@ -174,7 +174,7 @@ class ReferenceKernels:
         Views are packed for pushes only.
         """
         assert view.rows is None, "views are packed for pushes only"
-        into, out = indices
+        view, (into, out) = view.narrowed(), indices
         active = set(self._frontier(state, frontier))
         matched = self._found(state, skip)
         for v in range(view.v0, view.v1):

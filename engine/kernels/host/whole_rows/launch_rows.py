@@ -93,7 +93,7 @@ class HostRowKernels(HostKernels):
     def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
         """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
-        (small, blocks), block = self._cut(view.e1 - view.e0)
+        view, small, blocks, block = self._owned_blocks(view)
         base = np.uint64(state.first)
         values = np.zeros((blocks, state.incoming.shape[1]), dtype=state.incoming.dtype)
         partials = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)

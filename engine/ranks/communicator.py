@@ -1,0 +1,43 @@
+"""What the ranks of one run can say to each other: the seam between the engine and MPI.
+
+Every method but `abort` is collective: all ranks call it, in the same order, with arrays of the same dtype.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Communicator(Protocol):
+    """The ranks of one run, as one of them has them.
+
+    rank: this process' number, from 0. size: how many there are.
+    """
+
+    rank: int
+    size: int
+
+    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return every rank's few numbers, of one shape: shape (size, *shape)."""
+
+    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
+        """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
+
+    def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
+        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
+
+    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
+        """Return what every rank has in this rank's slice, shape (size, items of the slice, ...)."""
+
+    def broadcast(self, array: NDArray[Any], root: int) -> None:
+        """Fill `array` with that of rank `root`."""
+
+    def wait(self) -> None:
+        """Return once all ranks are here; meanwhile sleep."""
+
+    def abort(self, code: int) -> None:
+        """End the processes of all ranks, with this exit code."""

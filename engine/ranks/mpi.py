@@ -1,0 +1,87 @@
+"""Ranks over MPI: the only file that imports mpi4py, which starts MPI when it is imported."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PAUSE_SECONDS = 0.005
+"""Between two looks of a rank that waits for others."""
+
+
+class MpiCommunicator:
+    """All processes that mpiexec, or srun, started together."""
+
+    def __init__(self) -> None:
+        self._world = MPI.COMM_WORLD
+        self.rank: int = self._world.rank
+        self.size: int = self._world.size
+
+    def local_size(self) -> int:
+        """How many ranks are on this host."""
+        names = self._world.allgather(MPI.Get_processor_name())
+        return int(names.count(MPI.Get_processor_name()))
+
+    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return every rank's few numbers, of one shape: shape (size, *shape)."""
+        found = np.empty((self.size, *numbers.shape), dtype=numbers.dtype)
+        self._world.Allgather(_bytes(np.ascontiguousarray(numbers)), _bytes(found))
+        return found
+
+    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
+        """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
+        found = np.empty((int(lengths.sum()), *part.shape[1:]), dtype=part.dtype)
+        counts = lengths * _item_bytes(part)
+        self._world.Allgatherv(_bytes(np.ascontiguousarray(part)), [_bytes(found), (counts, _starts(counts)), MPI.BYTE])
+        return found
+
+    def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
+        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
+        at = bounds * _item_bytes(whole)
+        self._world.Allgatherv(MPI.IN_PLACE, [_bytes(whole), (np.diff(at), at[:-1]), MPI.BYTE])
+
+    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
+        """Return what every rank has in this rank's slice, shape (size, items of the slice, ...)."""
+        ours = int(bounds[self.rank + 1] - bounds[self.rank])
+        found = np.empty((self.size, ours, *whole.shape[1:]), dtype=whole.dtype)
+        at, each = bounds * _item_bytes(whole), ours * _item_bytes(whole)
+        counts = np.full(self.size, each, dtype=np.int64)
+        self._world.Alltoallv(
+            [_bytes(whole), (np.diff(at), at[:-1]), MPI.BYTE], [_bytes(found), (counts, _starts(counts)), MPI.BYTE]
+        )
+        return found
+
+    def broadcast(self, array: NDArray[Any], root: int) -> None:
+        """Fill `array` with that of rank `root`."""
+        self._world.Bcast(_bytes(array), root=root)
+
+    def wait(self) -> None:
+        """Return once all ranks are here; meanwhile sleep."""
+        here = self._world.Ibarrier()
+        while not here.Test():
+            time.sleep(PAUSE_SECONDS)
+
+    def abort(self, code: int) -> None:
+        """End the processes of all ranks, with this exit code."""
+        self._world.Abort(code)
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes of a contiguous array."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _item_bytes(array: NDArray[Any]) -> int:
+    """Bytes of an item along the first axis."""
+    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where parts of so many bytes begin."""
+    return np.cumsum(counts) - counts

@@ -1,0 +1,168 @@
+"""Merging the states of all ranks after each walk over edges.
+
+Every rank has found messages along the edges that it owns. Afterwards the accumulators and marks of all ranks are the
+same to the bit, so that all of them take the same next step. Nothing here depends on how long anything took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.combiners import COMBINERS
+from penstock.engine.state.state import SPAN, Bitmap, State
+
+if TYPE_CHECKING:
+    from penstock.engine.ranks.communicator import Communicator
+
+Ints = NDArray[np.int64]
+
+LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
+"""Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they are."""
+SLICED_SHARE = 0.1
+"""After a pull, from so many on as they are: slices need no ids, which take longer to find than slices to copy."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The messages of all ranks: those of rank r are items starts[r] to starts[r + 1] - 1; words: their bitmaps."""
+
+    ids: NDArray[Any]
+    values: NDArray[Any]
+    starts: Ints
+    words: NDArray[np.uint64] | None = None
+
+    def of(self, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The vertices that a rank has found messages for, and these."""
+        part = slice(int(self.starts[rank]), int(self.starts[rank + 1]))
+        return self.ids[part], self.values[part]
+
+
+class RankExchange:
+    """Between the states of ranks, which hold the same vertices."""
+
+    def __init__(self, state: State, combiner: str, ranks: Communicator) -> None:
+        self.state, self.ranks = state, ranks
+        self.combiner = combiner
+
+    def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
+        """Give all ranks the same accumulators and marks.
+
+        everything: all vertices have messages, and marks do not count. bounds: of a pull, the vertices that each rank
+        owns, and alone has found messages for; None: any rank may have found some for any vertex.
+        """
+        if everything:
+            if bounds is not None:
+                self.ranks.gather_slices(self.state.target, bounds)
+            else:
+                self._combine_slices(self.state.target, COMBINERS[self.combiner].ufunc)
+            return
+        own = (
+            (0, self.state.last) if bounds is None else (int(bounds[self.ranks.rank]), int(bounds[self.ranks.rank + 1]))
+        )
+        spans = _spans(self.state.touched, own)
+        counts = self.ranks.gather_numbers(np.array([_count(self.state.touched, spans, own)], dtype=np.int64)).ravel()
+        if counts.sum() == 0:
+            pass
+        elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * self.state.last:
+            self._share_dense(bounds)
+        else:
+            self._share_listed(spans, _words(self.state.touched, spans, own), counts, bounds)
+        self._pass_on_marks()
+
+    def _share_dense(self, bounds: Ints | None) -> None:
+        state = self.state
+        if bounds is None:
+            self._combine_slices(state.target, COMBINERS[self.combiner].ufunc)
+        else:
+            self.ranks.gather_slices(state.target, bounds)
+        self._combine_slices(state.touched.words, np.bitwise_or)
+        state.touched.summarize()
+
+    def _share_listed(
+        self, spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints, bounds: Ints | None
+    ) -> None:
+        """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
+        at = _set_bits(marks)
+        ids = spans[at // SPAN] * SPAN + at % SPAN
+        state, found = self.state, self._gather(ids, spans, marks, counts)
+        others = [rank for rank in range(self.ranks.size) if rank != self.ranks.rank]
+        if bounds is not None:
+            for rank in others:
+                at, values = found.of(rank)
+                state.target[at] = values
+        else:
+            merge = COMBINERS[self.combiner].ufunc
+            if state.incoming is not None:  # from nothing on, in the order of ranks: the same bits everywhere
+                state.target[ids] = state.identity
+                others = list(range(self.ranks.size))
+            for rank in others:
+                at, values = found.of(rank)
+                state.target[at] = merge(state.target[at], values)
+        if found.words is not None:
+            np.bitwise_or(state.touched.words, np.bitwise_or.reduce(found.words), out=state.touched.words)
+            state.touched.summarize()
+            return
+        for rank in others:
+            at, _ = found.of(rank)
+            if len(at):
+                state.touched.add(at)
+
+    def _gather(
+        self, ids: NDArray[np.int64], spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints
+    ) -> _Found:
+        state, ranks = self.state, self.ranks
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        values = ranks.gather_parts(state.target[ids], counts)
+        if starts[-1] <= LISTED_SHARE * state.last:
+            return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
+        bits = np.zeros_like(state.touched.words)
+        bits.reshape(-1, 64)[spans] = marks
+        words = ranks.gather_numbers(bits)
+        every = [_set_bits(one) for one in words]
+        return _Found(np.concatenate(every), values, starts, words)
+
+    def _combine_slices(self, whole: NDArray[Any], merge: np.ufunc) -> None:
+        """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
+        bounds = np.linspace(0, len(whole), self.ranks.size + 1).astype(np.int64)
+        found = self.ranks.exchange_slices(whole, bounds)
+        ours = whole[bounds[self.ranks.rank] : bounds[self.ranks.rank + 1]]
+        ours[...] = found[0]
+        for other in found[1:]:
+            merge(ours, other, out=ours)
+        self.ranks.gather_slices(whole, bounds)
+
+    def _pass_on_marks(self) -> None:
+        """Make pending what was marked, where marks of a walk are kept apart only for the exchange."""
+        state = self.state
+        if state.incoming is None and state.touched is not state.pending:
+            state.pending.unite(state.touched)
+            state.touched.clear()
+
+
+def _spans(bitmap: Bitmap, own: tuple[int, int]) -> NDArray[np.intp]:
+    """Spans of 4096 vertices with marks, as far as they hold vertices of `own`."""
+    first, last = own[0] // SPAN, -(-own[1] // SPAN)
+    return np.flatnonzero(bitmap.summary[first:last]) + first
+
+
+def _words(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> NDArray[np.uint64]:
+    """The words of these spans, uint64 (spans, 64), without marks of vertices outside `own`."""
+    words = bitmap.words.reshape(-1, 64)[spans]
+    for edge, at in zip(own, (0, -1), strict=True):
+        if len(spans) and edge % SPAN and spans[at] == edge // SPAN:
+            inside = np.arange(SPAN) >= edge % SPAN if at == 0 else np.arange(SPAN) < edge % SPAN
+            words[at] &= np.packbits(inside, bitorder="little").view(np.uint64)
+    return words
+
+
+def _count(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> int:
+    return int(np.bitwise_count(_words(bitmap, spans, own)).sum())
+
+
+def _set_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The numbers of the bits that are set, ascending."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits.view(np.bool_)).astype(np.int64, copy=False)

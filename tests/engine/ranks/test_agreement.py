@@ -1,0 +1,61 @@
+"""Ranks that cannot run together are refused, with what differs and the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from penstock.engine.program.program import Field, Program
+from penstock.engine.ranks.agreement import agree, check_combines
+from penstock.engine.resources.config import Config
+from penstock.storage.base.errors import InputError
+from support.graphs import in_memory, shape
+from support.thread_ranks import ThreadRanks, on_ranks
+
+GRAPH = in_memory(shape("skewed"))
+
+
+def test_the_smallest_budget_holds_and_threads_are_added_up() -> None:
+    def work(rank: ThreadRanks) -> tuple[int | None, int | None, int]:
+        config = Config(device="cpu", threads=rank.rank + 1, host_memory=(9 - rank.rank) << 20)
+        agreed, threads = agree(config, GRAPH, rank)
+        return agreed.host_memory, agreed.threads, threads
+
+    assert on_ranks(3, work) == [(7 << 20, 1, 6), (7 << 20, 2, 6), (7 << 20, 3, 6)]
+
+
+@pytest.mark.parametrize(
+    ("what", "configs", "graphs"),
+    [
+        ("graph", [{}, {}], ["skewed", "ring"]),
+        ("set of options", [{}, {"mode": "sync"}], ["skewed", "skewed"]),
+    ],
+)
+def test_what_differs_is_named(what: str, configs: list[dict[str, str]], graphs: list[str]) -> None:
+    made = {name: in_memory(shape(name)) for name in graphs}
+
+    def work(rank: ThreadRanks) -> None:
+        agree(Config(device="cpu", **configs[rank.rank]), made[graphs[rank.rank]], rank)
+
+    with pytest.raises(InputError, match=f"rank 1 has another {what} than rank 0"):
+        on_ranks(2, work)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"device": "emulated"}, "device is emulated, and ranks compute on CPU cores only so far: add --device cpu"),
+        ({"device": "cuda:1"}, "device is cuda:1, and ranks"),
+        ({"device": "cpu", "local_rounds": 1}, "local_rounds is 1, and marks"),
+    ],
+)
+def test_what_ranks_do_not_do_is_refused(option: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        on_ranks(2, lambda rank: agree(Config(**option), GRAPH, rank))
+
+
+def test_sums_that_are_seen_at_once_are_refused() -> None:
+    members = {"value": Field(np.int64), "combine": "sum", "self_combining": True, "edge": lambda value: value}
+    program: Program = type("Counting", (Program,), members)()
+    check_combines(program, asynchronous=False)
+    with pytest.raises(InputError, match=r"Counting is self_combining and sums.*--mode sync"):
+        check_combines(program, asynchronous=True)

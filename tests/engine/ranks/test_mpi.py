@@ -1,0 +1,79 @@
+"""Ranks that are processes, over MPI, with compiled kernels: the same answers as one process, for 2 and 3 ranks."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.engine import Graph
+from penstock.storage.base.errors import InputError
+from penstock.tools.run import launch_ranks
+from support.graphs import on_disk
+from support.mpi_programs import answers
+from support.program_cases import tangle
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install "penstock[ranks]"'
+)
+SCRIPT = Path(__file__).resolve().parents[2] / "support" / "mpi_programs.py"
+PATIENCE_SECONDS = 240
+
+
+def on_processes(count: int, *command: object) -> subprocess.CompletedProcess[str]:
+    """Run a Python script in so many ranks, within a time limit."""
+    try:
+        mpiexec = launch_ranks.find_mpiexec()
+    except InputError as error:
+        pytest.skip(str(error))
+    arguments = [mpiexec, "-n", str(count), sys.executable, *map(str, command)]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    edges = tangle(directed=True, core=3000, tail=20, count=40_000)
+    return on_disk(edges, tmp_path_factory.mktemp("graph") / "tangle.h5", chunk_edges=1024)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3])
+def test_answers_are_those_of_one_process(graph: Graph, tmp_path: Path, count: int) -> None:
+    done = on_processes(count, SCRIPT, graph.path, tmp_path / "answers.npz")
+    assert done.returncode == 0, done.stderr
+    wanted = answers(graph, None, count)
+    with np.load(tmp_path / "answers.npz") as found:
+        assert set(found.files) == set(wanted)
+        for name, values in wanted.items():
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+VERBS = """
+import numpy as np
+from penstock.engine.ranks.mpi import MpiCommunicator
+world = MpiCommunicator()
+rank, size = world.rank, world.size
+assert size == world.local_size() == 3
+assert world.gather_numbers(np.array([rank, 7])).tolist() == [[0, 7], [1, 7], [2, 7]]
+part = np.full((rank, 2), rank, np.float32)
+assert world.gather_parts(part, np.arange(3)).tolist() == [[1, 1], [2, 2], [2, 2]]
+bounds = np.array([0, 2, 2, 5])
+whole = np.full(5, rank)
+world.gather_slices(whole, bounds)
+assert whole.tolist() == [0, 0, 2, 2, 2]
+mine = world.exchange_slices(np.arange(5) + 10 * rank, bounds)
+assert mine.tolist() == [(np.arange(5) + 10 * r)[bounds[rank]:bounds[rank + 1]].tolist() for r in range(3)]
+array = np.full(3, rank, np.uint8)
+world.broadcast(array, 2)
+assert array.tolist() == [2, 2, 2]
+world.wait()
+"""
+
+
+def test_verbs_over_mpi(tmp_path: Path) -> None:
+    (tmp_path / "verbs.py").write_text(VERBS)
+    done = on_processes(3, tmp_path / "verbs.py")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,91 @@
+"""Ranks that are threads of this process: the Communicator of tests that start no processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATIENCE_SECONDS = 10
+Found = TypeVar("Found")
+
+
+class AbortedError(Exception):
+    """A rank called `abort`."""
+
+
+class _World:
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.barrier = threading.Barrier(size, timeout=PATIENCE_SECONDS)
+        self.shown: list[Any] = [None] * size
+
+
+class ThreadRanks:
+    """One rank of a `_World`: what all show is read between two barriers."""
+
+    def __init__(self, world: _World, rank: int) -> None:
+        self._world, self.rank, self.size = world, rank, world.size
+
+    def _all(self, ours: Any, use: Callable[[list[Any]], Found]) -> Found:
+        self._world.shown[self.rank] = ours
+        self._world.barrier.wait()
+        found = use(self._world.shown)
+        self._world.barrier.wait()
+        return found
+
+    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return self._all(numbers, lambda all_numbers: np.stack(all_numbers).copy())
+
+    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
+        found = self._all(part, lambda parts: (np.concatenate(parts), [len(one) for one in parts]))
+        assert found[1] == lengths.tolist()
+        return found[0]
+
+    def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
+        slices = [slice(int(first), int(last)) for first, last in pairwise(bounds)]
+        copies = self._all(whole[slices[self.rank]].copy(), list)
+        for here, part in zip(slices, copies, strict=True):
+            whole[here] = part
+
+    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
+        here = slice(int(bounds[self.rank]), int(bounds[self.rank + 1]))
+        return self._all(whole, lambda wholes: np.stack([one[here] for one in wholes]))
+
+    def broadcast(self, array: NDArray[Any], root: int) -> None:
+        found = self._all(array, lambda arrays: arrays[root].copy())
+        array[...] = found
+
+    def wait(self) -> None:
+        self._world.barrier.wait()
+
+    def abort(self, code: int) -> None:
+        self._world.barrier.abort()
+        raise AbortedError(code)
+
+
+def on_ranks(size: int, work: Callable[[ThreadRanks], Found]) -> list[Found]:
+    """What `work` returns in each of so many ranks; the first error of a rank is raised, and ends the others."""
+    world, found, errors = _World(size), [None] * size, []
+
+    def one(rank: int) -> None:
+        try:
+            found[rank] = work(ThreadRanks(world, rank))  # type: ignore[call-overload]
+        except threading.BrokenBarrierError as error:
+            errors.append(error)
+        except BaseException as error:
+            errors.insert(0, error)
+            world.barrier.abort()
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return found  # type: ignore[return-value]

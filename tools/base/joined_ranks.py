@@ -1,0 +1,135 @@
+"""The ranks that this process belongs to, if several were started together: how it joins them, and how all end.
+
+`mpiexec`, `srun` and others tell each process in its environment that there are several; only then is MPI imported, and
+what MPI says counts. One failing rank ends all: it says why, and aborts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+from penstock.storage.base.atomic import sweep_debris
+from penstock.storage.base.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.engine.ranks.communicator import Communicator
+
+SIZES = {
+    "PMI_SIZE": "mpiexec",
+    "OMPI_COMM_WORLD_SIZE": "Open MPI's mpirun",
+    "SLURM_STEP_NUM_TASKS": "srun",
+    "WORLD_SIZE": "torchrun, or a launcher like it",
+}
+"""Variables that say how many processes were started together, and by what."""
+LAUNCHED = "PENSTOCK_LAUNCHED"
+"""Set in ranks that `penstock run --devices` started: it is told which process is which rank."""
+MARK = "\x1epenstock-rank"
+"""Begins the line on stderr that tells it."""
+NUMBERS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK")
+"""Variables that say which of them this is."""
+INSTALL = 'install mpi4py and an MPI: pip install "penstock[ranks]"'
+FIRST_SECONDS = 1.0
+"""So long another rank waits before it says what went wrong: rank 0 says first what all ranks find."""
+
+
+@dataclass
+class Joined:
+    """Several ranks, of which this process is one. local: how many of them are on this host."""
+
+    communicator: Communicator
+    local: int
+
+    @property
+    def name(self) -> str:
+        """The rank in words."""
+        return f"rank {self.communicator.rank} of {self.communicator.size} on {socket.gethostname()}"
+
+
+class _Known:
+    joined: Joined | None = None
+
+
+def started_by() -> tuple[int, str] | None:
+    """How many processes were started together, and by what, as the environment has it; None for one."""
+    for name, starter in SIZES.items():
+        text = os.environ.get(name, "")
+        if text.isdecimal() and int(text) > 1:
+            return int(text), starter
+    return None
+
+
+def join() -> Joined | None:
+    """Join the ranks that were started together; None where this process is alone, and no MPI is imported then.
+
+    Raises InputError where several processes were started that cannot talk to each other.
+    """
+    announced = started_by()
+    if announced is None:
+        return None
+    size, starter = announced
+    if importlib.util.find_spec("mpi4py") is None:
+        raise InputError(f"{starter} has started {size} processes, and mpi4py is not installed: {INSTALL}")
+    try:
+        from penstock.engine.ranks.mpi import MpiCommunicator
+    except (ImportError, RuntimeError) as error:
+        raise InputError(f"mpi4py finds no MPI ({error}): {INSTALL}") from error
+    communicator = MpiCommunicator()
+    if communicator.size != size:
+        raise InputError(
+            f"{starter} has started {size} processes, and MPI connects {communicator.size}: start them with the "
+            "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices; "
+            f"where this process is to run alone, unset {', '.join(one for one in SIZES if one in os.environ)}"
+        )
+    _Known.joined = Joined(communicator, communicator.local_size())
+    if os.environ.get(LAUNCHED):
+        os.write(2, f"{MARK} {communicator.rank} {os.getpid()}\n".encode())
+    if communicator.rank:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # rank 0 ends them all
+    return _Known.joined
+
+
+def is_silent() -> bool:
+    """Whether another process says what is wrong with the command line, which all ranks read before they join."""
+    return _Known.joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
+
+
+def speaker(message: str) -> str:
+    """A message on stderr, with the rank that it comes from where that is not the first; it waits for the first."""
+    joined = _Known.joined
+    if joined is None or joined.communicator.rank == 0:
+        return message
+    time.sleep(FIRST_SECONDS)
+    return f"{joined.name}: {message}"
+
+
+def end_all(code: int) -> None:
+    """End all ranks where this one has failed; return where there is one process, or nothing has failed."""
+    joined = _Known.joined
+    if joined is None or code == 0:
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)  # MPI would add a line of its own
+    joined.communicator.abort(code)
+
+
+def end_all_crashed() -> None:
+    """End all ranks where this one has met an error that nothing expects, after its traceback."""
+    joined = _Known.joined
+    if joined is None:
+        return
+    lines = traceback.format_exc()
+    click.echo(f"penstock: {speaker(f'crashed: {lines}')}", err=True)
+    sweep_debris()
+    end_all(1)

@@ -1,0 +1,138 @@
+"""`--devices`: start this command once more in several ranks on this host, and end as they do.
+
+    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints -> exit code
+
+mpiexec notices a rank that was killed, and ends the others; its report of several lines becomes one message here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+
+REPORT = re.compile(
+    rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|"
+    rb"Please see the FAQ page for deb"
+)
+"""How the lines of mpiexec's report (MPICH's, Hydra) begin."""
+DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
+CODE = re.compile(rb"=   EXIT CODE: (\d+)")
+
+
+def launch(ranks: int) -> int:
+    """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed."""
+    command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
+    started = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {LAUNCHED: "1"},
+        start_new_session=True,
+    )
+    with started:
+        _pass_signals_to(started)
+        report = Report(ranks)
+        threads = [
+            threading.Thread(target=report.pass_on, args=(source, to), name="ranks")
+            for source, to in ((started.stdout, sys.stdout), (started.stderr, sys.stderr))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        code = started.wait()
+    message = report.message()
+    if message is not None:
+        click.echo(f"penstock: {message}", err=True)
+        return 1
+    return code if code >= 0 else 128 - code
+
+
+def find_mpiexec() -> str:
+    """The mpiexec beside this Python, or on the path. Raises InputError where there is none."""
+    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise InputError(f"--devices starts ranks with mpiexec, which is not installed: {INSTALL}")
+    return found
+
+
+def _pass_signals_to(started: subprocess.Popen[bytes]) -> None:
+    """Let mpiexec have the signals that come here; it passes them on, and rank 0 ends the run."""
+
+    def pass_on(number: int, frame: Any) -> None:
+        started.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: started.send_signal(signal.SIGTERM))
+
+
+class Report:
+    """What mpiexec prints: the ranks' lines, which processes they are, and which one was killed."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._rank_of: dict[int, int] = {}
+        self._dead: tuple[int, int] | None = None
+        self._pid = 0
+
+    def pass_on(self, source: IO[bytes], to: Any) -> None:
+        """Write every line on, but for mpiexec's own report and the ranks' names; read on where nobody reads them."""
+        blank = b""  # held back: the report begins with one
+        with suppress(BrokenPipeError):
+            for line in source:
+                if self._takes(line):
+                    blank = b""
+                    continue
+                to.buffer.write(blank)
+                blank = line if line == b"\n" else b""
+                if not blank:
+                    to.buffer.write(line)
+                    to.buffer.flush()
+            to.buffer.write(blank)
+            to.buffer.flush()
+        for line in source:
+            self._takes(line)
+
+    def message(self) -> str | None:
+        """Which rank was killed; None where none was."""
+        if self._dead is None:
+            return None
+        pid, number = self._dead
+        rank = self._rank_of.get(pid)
+        name = f"rank {rank} of {self._ranks}" if rank is not None else f"one of {self._ranks} ranks"
+        known = number in {one.value for one in signal.Signals}
+        cause = f"was killed by {signal.Signals(number).name}" if known else f"ended with code {number}"
+        hint = "; perhaps the host has no memory left: try a smaller --host-memory" if number == signal.SIGKILL else ""
+        return f"{name} on {socket.gethostname()} (process {pid}) {cause}{hint}; the others were ended"
+
+    def _takes(self, line: bytes) -> bool:
+        """Whether a line is for this process alone."""
+        at = line.find(MARK.encode())
+        if at >= 0:
+            _, rank, pid = line[at:].split()[:3]
+            self._rank_of[int(pid)] = int(rank)
+            return True
+        found, code = DEAD.match(line), CODE.match(line)
+        if found:
+            self._pid = int(found[1])
+        if code and self._pid:
+            self._dead = self._pid, int(code[1])
+        return REPORT.match(line) is not None
