@@ -202,7 +202,9 @@ def requirements_of(
     if author_function(program, "corner") is not None:
         held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
     if setting.ranks > 1:
-        held += exchange_bytes(program, graph.vertices, graph.vertex_dtype)
+        counts = author_function(program, "corner") is not None
+        sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
+        held += exchange_bytes(program, graph.vertices, graph.vertex_dtype, sliced=sliced)
     if setting.device_bytes is not None:
         held += device_state_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]

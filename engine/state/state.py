@@ -297,12 +297,12 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     return int(total + 2 * bitmap + listed + partial + 4096)
 
 
-def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
+def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any, *, sliced: bool) -> int:
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
-    A message of every vertex, or the ids, positions and bits of half of them, and marks of their own.
+    Marks of their own; two forests, or a message of every vertex and ids, positions and bits of half of them. sliced:
+    every exchange is of slices, in their places.
     """
+    marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
-    return int(
-        (2 * message + 2 * np.dtype(np.int64).itemsize + 1) * vertices + max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
-    )
+    return int(marks + (0 if sliced else max(2 * message, message + 10) * vertices))

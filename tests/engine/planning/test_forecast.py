@@ -70,7 +70,15 @@ def test_memory_is_what_a_run_allocates(graph: Graph) -> None:
         assert told.host.total <= told.host.budget == 1 << 30
         state = loop.workers[0].state
         assert isinstance(state, State)
-        arrays = [*state.fields.values(), state.incoming, state.sent, state.vertices, state.work, state.partial]
+        arrays = [
+            *state.fields.values(),
+            state.incoming,
+            state.sent,
+            state.vertices,
+            state.work,
+            state.partial,
+            state.lists,
+        ]
         bitmaps = (state.pending, state.active, state.touched)
         arrays += [words for bitmap in bitmaps for words in (bitmap.words, bitmap.summary)]
         assert told.host.parts["state"] == pytest.approx(sum(array.nbytes for array in arrays), abs=8192)
