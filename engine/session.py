@@ -272,7 +272,7 @@ class Session:
                 self._prepared = together if room >= max(rooms) else None
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
-        """Compute what running a program would take; no edge is read.
+        """Compute what running a program would take, of several ranks in this one; no edge is read.
 
         Parameters
         ----------
@@ -297,9 +297,11 @@ class Session:
         with self._turns.acquired():
             asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
+            if self._ranks is not None and first is not None:
+                check_combines(first.program, asynchronous=first.asynchronous)
             from penstock.engine.planning.forecast import forecast
 
-            found = forecast(self.graph, self.config, self._device, first, self._with_others(needs))
+            found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
         return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
 
     def _phases(
@@ -520,6 +522,11 @@ class Session:
         emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
         return self._device is None or emulated or self.config.kernels == "reference"
 
+    @property
+    def _rank(self) -> tuple[int, int] | None:
+        """Of a session of several ranks, the number of this one, and how many there are."""
+        return None if self._ranks is None else (self._ranks.rank, self._ranks.size)
+
     def _setting_of(self, *, checkpoints: bool) -> RunSetting:
         device_bytes = None if self._device is None else self._device.memory_bytes
         timeline_bytes = 0 if self._timeline is None else self._timeline.nbytes
@@ -577,8 +584,7 @@ class Session:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                rank = None if self._ranks is None else (self._ranks.rank, self._ranks.size)
-                made = HostResources(self.graph, self.config, needs, self._timeline, rank)
+                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
             else:
                 made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
             self._held.equipment = made

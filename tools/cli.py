@@ -33,6 +33,7 @@ COMMANDS = {
     "info": "Say what a graph file holds.",
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
+    "plan": "Say what a graph that need not exist would take of many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",

@@ -8,11 +8,13 @@ can tell.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.planning.paper import Memory, PaperEquipment, behind_link, keep, on_host
+from penstock.engine.planning.rank_forecast import HOST_MPI, exchange_seconds, exchanged_bytes
+from penstock.engine.resources.host_resources import needs_of_rank, ownership_of
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.values.view import OwnedRows
 
 
 @dataclass(frozen=True)
@@ -32,23 +35,24 @@ class Sweep:
     """One iteration over every edge: seconds that each resource works, bytes read from disk and brought over a link.
 
     disk_bytes: of the chunks alone; reads of whole pages, and over small gaps, bring a little more. routes: how many
-    partitions travel, or stay, by which route.
+    partitions travel, or stay, by which route. exchange: seconds in which ranks hand out what they found.
     """
 
     cost: Cost
     disk_bytes: int
     link_bytes: int
     routes: dict[str, int]
+    exchange: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Its predicted duration: the busiest resource's seconds, for all of them work at the same time."""
-        return self.cost.busiest
+        """Its predicted duration: the busiest resource's seconds, for all work at the same time; then the exchange."""
+        return self.cost.busiest + self.exchange
 
     @property
     def limit(self) -> str:
-        """The busiest resource."""
-        return RESOURCES[int(np.argmax(self.cost))]
+        """The busiest resource, or the exchange between ranks where that takes longer."""
+        return "exchange" if self.exchange > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Forecast:
     `direction`. placement: None in host memory, else memory of the device. loading: bytes that come from disk and go
     over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
     each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
-    one another.
+    one another. ranks: how many processes share the edges; all else is then of the first of them.
     """
 
     program: str
@@ -75,6 +79,7 @@ class Forecast:
     most_iterations: int | None
     everywhere: bool
     phases: bool = False
+    ranks: int = 1
 
     @property
     def most_seconds(self) -> float | None:
@@ -90,23 +95,37 @@ UNBOUNDED = 1 << 60
 
 
 def forecast(
-    graph: Graph, config: Config, device: Device | None, asks: RunRequirements | None, needs: MemoryRequest
+    graph: Graph,
+    config: Config,
+    device: Device | None,
+    asks: RunRequirements | None,
+    needs: MemoryRequest,
+    rank: tuple[int, int] | None = None,
 ) -> Forecast:
     """Predict a run of a program that asks for this, None for one that runs no other; needs: of the equipment.
 
+    rank: of several that share the edges, the number of this one, and how many there are; they have no device.
     Raises InputError where a budget cannot work, as the run would.
     """
+    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank)
     if device is None or asks is None:
-        paper = on_host(graph, config, needs)
+        paper = on_host(graph, config, needs_of_rank(needs, own))
     else:
         paper = behind_link(graph, config, needs, device, later=asks.program.combine != "union")
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
-    first = _sweep(paper, keys, weighted)
+    owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
+    first = _sweep(paper, keys, weighted, owned)
     keep(paper.used(first.routes), needs.weighted)
-    later = _sweep(paper, keys, weighted)
+    later = _sweep(paper, keys, weighted, owned)
+    size = 1 if rank is None else rank[1]
+    if size > 1 and asks is not None:
+        width = graph.vertex_dtype.itemsize
+        handed = exchanged_bytes(asks.program, direction, graph.vertices, width, size)
+        exchange = exchange_seconds(handed, size, HOST_MPI)
+        first, later = (replace(_shared(one, needs, size), exchange=exchange) for one in (first, later))
     most = 0 if asks is None else asks.program.max_iter
     return Forecast(
         program="" if asks is None else type(asks.program).__name__,
@@ -121,11 +140,17 @@ def forecast(
         later=later,
         most_iterations=None if most >= UNBOUNDED else most,
         everywhere=asks is None or asks.program.everywhere,
+        ranks=size,
     )
 
 
-def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool) -> Sweep:
-    """A walk over every edge as things are now."""
+def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:
+    """A rank's sweep; where each rank reads all rows, it computes on its share of them."""
+    return replace(sweep, cost=sweep.cost._replace(kernel=sweep.cost.kernel / ranks)) if needs.all_rows else sweep
+
+
+def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[str, OwnedRows] | None) -> Sweep:
+    """A walk over every edge as things are now; owned: over those of one rank, by adjacency."""
     seconds, disk, link = np.zeros(len(RESOURCES)), 0, 0
     routes: Counter[str] = Counter()
     for key in keys:
@@ -134,6 +159,10 @@ def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool) -> Sweep:
         demand = whole_demand(
             directory.table, edge_bytes=directory.adjacency.edge_bytes(weighted), with_weights=weighted
         )
+        if owned is not None:
+            rows, table = owned[directory.adjacency.direction], directory.table
+            mine = np.minimum(table.e1, rows.e1) - np.maximum(table.e0, rows.e0)
+            demand = replace(demand, active_edges=np.maximum(mine, 0), whole=False)
         residency = pipeline.residency(demand)
         copied = residency.lacking_bytes
         if copied is None:

@@ -100,9 +100,10 @@ def on_host(graph: Graph, config: Config, needs: MemoryRequest) -> PaperEquipmen
         staging = packed.staging(device, source, cache, options, graph)
         host = replace(host, parts=host.parts | {"slabs": packed.host.buffer_bytes})
     pipeline = Pipeline(graph, source, device, cache, options, staging)
-    return PaperEquipment(
-        replace(host, parts=host.parts | _held("cache", cache)), pipeline, host_rates(config), (cache,)
-    )
+    kept = _held("cache", cache)
+    if needs.owned_edges is not None and host.whole:  # of a rank: it touches no other part of its cache
+        kept["cache"] = min(kept["cache"], needs.owned_edges * graph.out.edge_bytes(needs.weighted))
+    return PaperEquipment(replace(host, parts=host.parts | kept), pipeline, host_rates(config), (cache,))
 
 
 def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Device, *, later: bool) -> PaperEquipment:

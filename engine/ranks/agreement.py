@@ -59,8 +59,7 @@ def _check_devices(config: Config) -> None:
     if on_gpu or config.device not in ("auto", "cpu"):
         where = "auto, which is a GPU here" if on_gpu else config.device
         raise InputError(
-            f"device is {where}, and ranks compute on CPU cores only so far: add --device cpu, or run one process "
-            "without mpiexec"
+            f"device is {where}, and ranks compute on CPU cores only so far: add --device cpu, or take one rank"
         )
 
 

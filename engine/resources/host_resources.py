@@ -84,9 +84,8 @@ class HostResources:
         rank: tuple[int, int] | None = None,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
-        self.ownership = None if rank is None else _ownership(graph, needs, rank)
-        if self.ownership is not None and not needs.all_rows:
-            needs = replace(needs, owned_edges=_edges_of(self.ownership, needs))
+        self.ownership = None if rank is None else ownership_of(graph, needs, rank)
+        needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
@@ -239,15 +238,17 @@ class HostResources:
             self.reader.close()
 
 
-def _ownership(graph: Graph, needs: MemoryRequest, rank: tuple[int, int]) -> Ownership:
+def ownership_of(graph: Graph, needs: MemoryRequest, rank: tuple[int, int]) -> Ownership:
     """Which vertices each rank owns in runs that read these edges."""
     return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, *rank)
 
 
-def _edges_of(ownership: Ownership, needs: MemoryRequest) -> int:
-    """How many edges this rank reads."""
+def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRequest:
+    """The needs of a rank that reads only its own edges; the same ones without ranks, and where each reads all rows."""
+    if ownership is None or needs.all_rows:
+        return needs
     read = (ownership.read(one.index()) for one in needs.adjacencies)
-    return sum(last - first for first, last in read)
+    return replace(needs, owned_edges=sum(last - first for first, last in read))
 
 
 def _leave_out(cache: HostCache, ownership: Ownership, needs: MemoryRequest) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.run.dry_run_ranks import forecast_ranks, rank_facts, rank_lines
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
@@ -35,6 +36,8 @@ def forecast_job(job: Job, console: Console) -> None:
     check_folder(job)
     job.check(made=False)
     timeline, keeps = None if job.watching.trace is None else Timeline(), job.checkpointing.folder is not None
+    counts = job.keeping.ranks or ((len(job.execution.devices),) if job.execution.devices else ())
+    shared = [forecast_ranks(job, programs, graph, used, count) for count in counts]
     with Session(graph, timeline=timeline, **job.execution.options, **used.options()) as session:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
@@ -45,13 +48,16 @@ def forecast_job(job: Job, console: Console) -> None:
         "dry_run": True,
         "job": job.source,
         "graph": job.graph,
-        "programs": [_facts(step, found) for step, found in told],
+        "programs": [
+            _facts(step, found) | {"ranks": [rank_facts(one[at]) for one in shared]}
+            for at, (step, found) in enumerate(told)
+        ],
         "rates": used.facts(),
     }
     lines = [
         line
-        for heading, (step, found) in zip(headings, told, strict=True)
-        for line in (f"{heading} (dry run)", *_lines(step, found))
+        for at, (heading, (step, found)) in enumerate(zip(headings, told, strict=True))
+        for line in (f"{heading} (dry run)", *_lines(step, found), *rank_lines([one[at] for one in shared]))
     ]
     console.answer(facts, [*lines, f"rates: {_rates(used)}"])
 

@@ -28,7 +28,7 @@ from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.run_options import parameters, wanting
 
 ENDING = ".toml"
-SPOKEN = ("force", "dry-run", "resume")
+SPOKEN = ("force", "dry-run", "ranks", "resume")
 """Options that are said on the command line only."""
 OUTPUTS = ("output", "metrics", "trace", "checkpoint")
 """What a run writes to: relative to the run directory where there is one, else to the file."""

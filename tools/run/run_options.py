@@ -204,20 +204,49 @@ wanting = option_group(
 )
 
 
+MOST_RANKS = 1 << 16
+"""More than any machine has."""
+
+
 @dataclass(frozen=True)
 class Keeping:
-    """Where the run's record is kept, whether files may be replaced, and whether to run at all."""
+    """Where the run's record is kept, whether files may be replaced, and whether to run at all.
+
+    ranks: the numbers of ranks of which a dry run says what each would take.
+    """
 
     run_dir: Path | None = None
     force: bool = False
     dry_run: bool = False
+    ranks: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, run_dir: Path | None, force: bool, dry_run: bool, ranks: str | None) -> Keeping:
+        """Of the options' values. Raises InputError for numbers of ranks without a dry run, or that are none."""
+        if ranks is None:
+            return cls(run_dir, force, dry_run)
+        if not dry_run:
+            raise InputError(
+                f"--ranks {ranks} is of a forecast: add --dry-run, or name a device for each rank that is to run, as "
+                "in --devices cpu,cpu"
+            )
+        return cls(run_dir, force, dry_run, rank_counts(ranks))
+
+
+def rank_counts(text: str) -> tuple[int, ...]:
+    """Numbers of ranks, `1,2,4`. Raises InputError for anything else."""
+    counts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 0 < int(part) <= MOST_RANKS for part in counts):
+        raise InputError(f"--ranks {text}: give numbers from 1 to {MOST_RANKS:,} with commas between, as in 1,2,4")
+    return tuple(int(part) for part in counts)
 
 
 keeping = option_group(
     "keeping",
-    Keeping,
+    Keeping.of,
     option("--run-dir", type=FOLDER, help="Keep answer, metrics, log and all that repeats the run in this folder."),
     option("--force", is_flag=True, help="Replace existing outputs."),
     option("--dry-run", is_flag=True, help="Say what the run would take of memory and time, and read no edges."),
+    option("--ranks", metavar="N,N...", help="With --dry-run: say it for so many CPU ranks on this host, too."),
     title="Keeping and rehearsing",
 )

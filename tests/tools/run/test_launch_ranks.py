@@ -95,7 +95,6 @@ def test_a_budget_is_that_of_all_ranks() -> None:
         (["--devices", "cuda:0,cuda:1"], "ranks compute on CPU cores only so far"),
         (["--devices", "all"], "device"),
         (["--devices", "cpu,cpu", "--device", "cuda:0"], "give one of them"),
-        (["--devices", "cpu,cpu", "--dry-run"], "--dry-run describes one process so far"),
         (["--devices", "cpu,cpu"], "run it as a command of its own"),
     ],
 )

@@ -1,0 +1,128 @@
+"""What a sweep over a graph that need not exist would take of so many ranks: memory, seconds, what limits them, price.
+
+Pure: numbers in, values out. As in Lux (VLDB 2017, section 6) a rank has an equal share of the edges, and loads,
+decodes and walks it, all at the same time; then new values are exchanged. Vertex state is in every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes
+from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.state.device_state import device_state_bytes
+from penstock.engine.state.state import exchange_bytes, state_bytes
+from penstock.storage.base.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.cluster_machine import Machine
+
+INDEX_BYTES = 8
+"""A vertex' entries in two row indexes: its degree, and its in-edges."""
+
+
+@dataclass(frozen=True)
+class SweepWork:
+    """A sweep: its edges and their stored bytes, memory that every rank takes besides edges, bytes handed out."""
+
+    edges: float
+    edge_bytes: float
+    rank_bytes: int
+    exchanged: int
+
+    @classmethod
+    def of(cls, program: Program, vertices: int, edges: float, bytes_per_edge: float) -> SweepWork:
+        """Of a program that pulls along every edge in every iteration. Raises InputError for others."""
+        pulls = program.everywhere and author_function(program, "send") is not None and program.combine != "union"
+        if not pulls or needs_rows(program) or has_phases(program):
+            raise InputError(
+                f"--program: {type(program).__name__} does not walk every edge in every iteration, one message each; "
+                "a plan is for programs that do, such as pagerank"
+            )
+        dtype = np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
+        held = state_bytes(program, vertices, dtype, apart=True) + exchange_bytes(program, vertices, dtype, sliced=True)
+        held += device_state_bytes(vertices, dtype) + INDEX_BYTES * vertices
+        handed = exchanged_bytes(program, "pull", vertices, dtype.itemsize, 1)
+        return cls(edges, edges * bytes_per_edge, held, handed)
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """A sweep by so many ranks.
+
+    memory: bytes that a rank takes with its edges. places: its edges' bytes on the device, in host memory, on disk.
+    lacking: why state does not fit, and what would; None where it does. costs: seconds by resource, at the same time.
+    price: of a sweep; None where machines have none.
+    """
+
+    ranks: int
+    hosts: int
+    memory: float
+    places: dict[str, float]
+    lacking: str | None
+    costs: dict[str, float]
+    exchange: float
+    price: float | None
+
+    @property
+    def seconds(self) -> float:
+        """Of a sweep: the busiest resource's, then the exchange's."""
+        return max(self.costs.values()) + self.exchange
+
+    @property
+    def limit(self) -> str:
+        """The resource that takes longest."""
+        each = self.costs | {"exchange": self.exchange}
+        return max(each, key=lambda name: each[name])
+
+
+def plan_ranks(work: SweepWork, machine: Machine, ranks: int) -> RankPlan:
+    """Predict a later sweep, when every edge that stays in memory is there."""
+    local = min(ranks, machine.ranks_per_host)
+    hosts = -(-ranks // machine.ranks_per_host)
+    share = work.edge_bytes / ranks
+    host_room = machine.host_memory / local - work.rank_bytes
+    device_room = machine.device_memory - work.rank_bytes if machine.device_memory else 0.0
+    on_device = min(share, max(0.0, device_room))
+    on_host = min(share - on_device, max(0.0, host_room))
+    on_disk = share - on_device - on_host
+    edges = work.edges / ranks
+    brought = share - on_device
+    costs = {
+        "disk": on_disk * local / machine.disk_bytes,
+        "host memory": brought * local / machine.host_bytes,
+        "link": brought / machine.copy_bytes,
+        "unpack": edges / machine.unpack_edges,
+        "kernel": edges / machine.kernel_edges,
+    }
+    received = machine.network_bytes if hosts > 1 or machine.local_bytes is None else machine.local_bytes
+    exchange = exchange_seconds(work.exchanged, ranks, RankLink(received, machine.network_latency))
+    price = None
+    if machine.price_per_hour is not None:
+        price = machine.price_per_hour * hosts * (max(costs.values()) + exchange) / 3600
+    return RankPlan(
+        ranks,
+        hosts,
+        work.rank_bytes + share,
+        {"device": on_device, "host": on_host, "disk": on_disk},
+        _lacking(work.rank_bytes, machine, local, device_room, host_room),
+        costs,
+        exchange,
+        price,
+    )
+
+
+def _lacking(rank_bytes: int, machine: Machine, local: int, device_room: float, host_room: float) -> str | None:
+    """Why vertex state does not fit, and what would: more ranks do not help, since each has all of it."""
+    if device_room < 0:
+        return (
+            f"device_memory is {machine.device_memory:,} bytes, and state takes {rank_bytes:,} in every rank: have as "
+            "much, or leave device_memory out (CPU ranks)"
+        )
+    if host_room < 0:
+        fits = machine.host_memory // rank_bytes
+        fewer = f", or ranks_per_host = {fits}" if fits else ""
+        return f"state of {local} ranks takes more than host_memory: have {local * rank_bytes:,} bytes{fewer}"
+    return None

@@ -1,0 +1,74 @@
+"""Sweeps of many ranks, as a table: where edges are, what limits, what it costs, and what does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from penstock.engine.planning.cluster_forecast import SweepWork, plan_ranks
+from penstock.engine.planning.cluster_machine import Machine
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.triangles import Triangles
+from penstock.engine.programs.wcc import WCC
+from penstock.storage.base.errors import InputError
+
+CORES = Machine(
+    ranks_per_host=2, disk_bytes=10.0, host_memory=300, kernel_edges=100.0, network_bytes=1e9, network_latency=0.0
+)
+GPUS = replace(CORES, device_memory=150, copy_bytes=5.0, disk_bytes=100.0)
+WORK = SweepWork(edges=400.0, edge_bytes=800.0, rank_bytes=100, exchanged=0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "ranks", "places", "seconds", "limit"),
+    [
+        (CORES, 1, (0, 200, 600), 60.0, "disk"),
+        (CORES, 2, (0, 50, 350), 70.0, "disk"),  # a host's ranks share its disk and its memory
+        (CORES, 4, (0, 50, 150), 30.0, "disk"),
+        (CORES, 16, (0, 50, 0), 0.25, "kernel"),
+        (GPUS, 1, (50, 200, 550), 150.0, "link"),
+        (GPUS, 8, (50, 50, 0), 10.0, "link"),
+        (GPUS, 16, (50, 0, 0), 0.25, "kernel"),
+        (replace(GPUS, unpack_edges=10.0), 16, (50, 0, 0), 2.5, "unpack"),
+        (replace(CORES, host_bytes=10.0), 16, (0, 50, 0), 10.0, "host memory"),
+    ],
+)
+def test_sweeps(machine: Machine, ranks: int, places: tuple[float, ...], seconds: float, limit: str) -> None:
+    found = plan_ranks(WORK, machine, ranks)
+    assert tuple(found.places.values()) == places
+    assert found.seconds == pytest.approx(seconds)
+    assert (found.limit, found.lacking, found.price) == (limit, None, None)
+    assert found.memory == 100 + 800 / ranks
+
+
+def test_exchange_and_price() -> None:
+    machine = replace(CORES, network_bytes=10.0, local_bytes=1000.0, price_per_hour=3600.0)
+    work = replace(WORK, exchanged=80)
+    near, far = plan_ranks(work, machine, 2), plan_ranks(work, machine, 16)
+    assert near.exchange == pytest.approx(0.04)
+    assert far.exchange == pytest.approx(7.5)
+    assert (far.limit, far.hosts) == ("exchange", 8)
+    assert far.price == pytest.approx(8 * 7.75)
+
+
+@pytest.mark.parametrize(
+    ("machine", "ranks", "words"),
+    [
+        (replace(GPUS, device_memory=99), 16, "device_memory is 99 bytes, and state takes 100"),
+        (replace(CORES, host_memory=150), 2, "have 200 bytes, or ranks_per_host = 1"),
+        (replace(CORES, host_memory=50), 1, "have 100 bytes"),
+    ],
+)
+def test_what_does_not_fit(machine: Machine, ranks: int, words: str) -> None:
+    assert words in str(plan_ranks(WORK, machine, ranks).lacking)
+
+
+def test_work_is_of_sweeps() -> None:
+    work = SweepWork.of(PageRank(), 1000, 5000.0, 2.0)
+    assert work.edge_bytes == 10000.0
+    assert work.exchanged == 8000
+    assert work.rank_bytes > 24 * 1000
+    for other in (BFS(source=0), WCC(), Triangles()):
+        with pytest.raises(InputError, match="does not walk every edge in every iteration"):
+            SweepWork.of(other, 1000, 5000.0, 2.0)

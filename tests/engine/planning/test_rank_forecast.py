@@ -1,0 +1,104 @@
+"""Sharing a sweep: what ranks divide, what they exchange, and that a forecast of ranks is of one rank's part."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, Session
+from penstock.engine.planning.paper_ranks import PaperRanks
+from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes, rates_of_rank
+from penstock.engine.program.program import Program
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.triangles import Triangles
+from penstock.engine.programs.wcc import WCC
+from penstock.engine.resources.config import Config
+from penstock.engine.resources.direction import Direction
+from penstock.storage.base.errors import InputError
+from penstock.transfer.devices import cuda
+from penstock.transfer.values.rates import Rates
+from support.graphs import on_disk, shape
+
+RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    return on_disk(shape("skewed"), tmp_path_factory.mktemp("g") / "g.h5", chunk_edges=32)
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "count", lambda: 0)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "ranks", "seconds"),
+    [(800, 1, 0.0), (800, 2, 0.1 + 4.0), (800, 4, 0.3 + 6.0), (0, 3, 0.2), (800, 8, 0.7 + 7.0)],
+)
+def test_a_ring_hands_out_slices(nbytes: int, ranks: int, seconds: float) -> None:
+    assert exchange_seconds(nbytes, ranks, RankLink(100.0, 0.1)) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_a_host_is_divided(ranks: int) -> None:
+    before, after = asdict(RATES), asdict(rates_of_rank(RATES, ranks))
+    divided = {"disk_bytes", "decode_bytes", "gather_bytes", "kernel_edges", "kernel_rows"}
+    assert {name for name in before if after[name] != before[name]} == (
+        set() if ranks == 1 else divided - {"kernel_rows"}
+    )
+    assert all(after[name] == before[name] / ranks for name in divided)
+
+
+@pytest.mark.parametrize(
+    ("program", "direction", "each"),
+    [
+        (PageRank(), "pull", 8),
+        (PageRank(), "push", 16),
+        (WCC(), "push", None),
+        (Triangles(), "pull", None),
+    ],
+)
+def test_what_is_exchanged_grows_with_vertices(program: Program, direction: Direction, each: int | None) -> None:
+    told = exchanged_bytes(program, direction, 1000, 4, 3)
+    assert told == exchanged_bytes(program, direction, 2000, 4, 3) / 2 > 0
+    assert each is None or told == 1000 * each
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_rank_walks_its_share(graph: Graph, ranks: int) -> None:
+    with Session(graph, host_memory="64MiB", threads=1, rates=RATES, partition_bytes=256) as session:
+        whole = session.forecast(PageRank())
+    with Session(
+        graph, ranks=PaperRanks(ranks), host_memory="64MiB", threads=1, rates=RATES, partition_bytes=256
+    ) as session:
+        part = session.forecast(PageRank())
+    assert (part.ranks, whole.ranks) == (ranks, 1)
+    assert whole.later.exchange == 0.0 < part.later.exchange
+    assert part.later.cost.kernel == pytest.approx(whole.later.cost.kernel / ranks, rel=0.1)
+    assert part.first.disk_bytes < whole.first.disk_bytes
+    assert part.later.disk_bytes == 0
+    assert part.host.parts["cache"] <= whole.host.parts["cache"]
+    assert part.host.parts["state"] > whole.host.parts["state"]
+    assert part.later.seconds == part.later.cost.busiest + part.later.exchange
+
+
+def test_an_exchange_may_limit(graph: Graph) -> None:
+    fast = Rates(disk_bytes=1e15, decode_bytes=1e15, kernel_edges=1e15, kernel_latency=0.0)
+    with Session(graph, ranks=PaperRanks(2), host_memory="64MiB", threads=1, rates=fast) as session:
+        assert session.forecast(PageRank()).later.limit == "exchange"
+
+
+def test_ranks_refuse_what_their_run_refuses(graph: Graph) -> None:
+    with pytest.raises(InputError, match="ranks compute on CPU cores only so far"):
+        Session(graph, ranks=PaperRanks(2), device="emulated")
+    assert Config.of(device="emulated").device == "emulated"
+
+
+def test_nobody_else_is_there(tmp_path: Path) -> None:
+    ranks = PaperRanks(3)
+    assert ranks.gather_numbers(np.arange(2)).tolist() == [[0, 1]] * 3
+    with pytest.raises(RuntimeError, match="on paper"):
+        ranks.wait()

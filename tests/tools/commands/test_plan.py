@@ -1,0 +1,55 @@
+"""`penstock plan`: a line for each number of ranks, JSON, and errors that say the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from penstock.engine.planning.cluster_machine import EXAMPLE
+from penstock.tools import cli
+from support.commands import answered
+
+GRAPH = ["--vertices", "3.5e8", "--edges", "128e9"]
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.toml").write_text(EXAMPLE)
+
+
+def test_machines_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = answered(capsys, "plan", *GRAPH, "--machine", "m.toml", "--ranks", "2,64", "--sweeps", 10)
+    two, many = facts["ranks"]
+    assert (two["limited_by"], many["limited_by"]) == ("kernel", "exchange")
+    assert two["seconds"] > many["seconds"]
+    assert many["price"] == pytest.approx(10 * 8 * 30 * many["seconds"] / 3600)
+    assert facts["vertices"] == 350_000_000
+
+
+def test_people_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["plan", "--write-example"]) == 0
+    assert capsys.readouterr().out == EXAMPLE
+    arguments = ["plan", *GRAPH, "--vertices", "1e10", "--machine", "m.toml", "--ranks", "16"]
+    assert cli.run_command(arguments) == 0
+    assert "16 ranks do not fit: device_memory is" in capsys.readouterr().out
+    assert cli.run_command(["plan", *GRAPH, "--machine", "m.toml", "--ranks", "2"]) == 0
+    assert "device 85%, host 15%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*GRAPH], "--write-example"),
+        (["--edges", "5", "--machine", "m.toml"], "--vertices is missing"),
+        ([*GRAPH, "--edges", "inf", "--machine", "m.toml"], "--edges is inf"),
+        ([*GRAPH, "--machine", "absent.toml"], "absent.toml cannot be read"),
+        ([*GRAPH, "--machine", "bad.toml"], "bad.toml is no TOML"),
+        ([*GRAPH, "--machine", "m.toml", "--ranks", "two"], "--ranks two"),
+        ([*GRAPH, "--machine", "m.toml", "--program", "wcc"], "does not walk every edge"),
+    ],
+)
+def test_what_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    Path("bad.toml").write_text("disk_bytes = = 3")
+    assert cli.run_command(["plan", *arguments]) == 2
+    assert words in capsys.readouterr().err

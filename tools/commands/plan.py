@@ -1,0 +1,129 @@
+"""`penstock plan`: what sweeps over a graph that need not exist would take of so many ranks."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.find_program import completed, find_program, make_program
+from penstock.tools.base.options import FILE, console_options
+from penstock.tools.base.output import Console, seconds, table
+from penstock.tools.run.run_options import rank_counts
+
+if TYPE_CHECKING:
+    from penstock.engine.planning.cluster_forecast import RankPlan
+    from penstock.engine.planning.cluster_machine import Machine
+
+HEADS = ("ranks", "hosts", "memory a rank", "edges from", "a sweep", "limit", "exchange", "price")
+
+
+@click.command(name="plan", short_help="Say what a graph that need not exist would take of many ranks.")
+@click.option("--vertices", type=click.FloatRange(1), help="How many it has, as in 3.5e9.")
+@click.option("--edges", type=click.FloatRange(1), help="How many a sweep walks, as in 128e9.")
+@click.option("--program", default="pagerank", show_default=True, shell_complete=completed, help="What is to run.")
+@click.option("--machine", "place", type=FILE, help="TOML: what hosts and ranks have (--write-example).")
+@click.option("--ranks", default="1,2,4,8", show_default=True, metavar="N,N...", help="For so many ranks.")
+@click.option("--sweeps", type=click.IntRange(1), default=20, show_default=True, help="Of a run, for its price.")
+@click.option("--bytes-per-edge", type=click.FloatRange(0, min_open=True), default=2.3, show_default=True,
+              help="Of edges as they are stored and travel, packed.")  # fmt: skip
+@click.option("--write-example", is_flag=True, help="Print a machine file, and do nothing else.")
+@console_options
+def command(
+    vertices: float | None,
+    edges: float | None,
+    program: str,
+    place: Path | None,
+    ranks: str,
+    sweeps: int,
+    bytes_per_edge: float,
+    write_example: bool,
+    console: Console,
+) -> None:
+    """Predict memory, seconds a sweep, what limits it, and the price of a run, for a graph that need not exist.
+
+    For programs that walk every edge in every iteration. Every rank has all of the vertex state and an equal share of
+    the edges, on its device, in host memory or on disk, as far as there is room. GPUs in several ranks are a
+    prediction only: today ranks run on CPU cores (penstock run --devices cpu,cpu).
+
+    \b
+    Examples:
+      penstock plan --write-example > machine.toml
+      penstock plan --vertices 3.5e9 --edges 128e9 --program pagerank --machine machine.toml --ranks 16,64,256
+    """
+    from penstock.engine.planning.cluster_forecast import SweepWork, plan_ranks
+    from penstock.engine.planning.cluster_machine import EXAMPLE
+
+    if write_example:
+        console.answer({"command": "plan", "example": EXAMPLE}, EXAMPLE.splitlines())
+        return
+    vertices, edges = _number("--vertices", vertices), _number("--edges", edges)
+    machine, counts = _machine(place), rank_counts(ranks)
+    work = SweepWork.of(make_program(program, find_program(program), {}), int(vertices), edges, bytes_per_edge)
+    plans = [plan_ranks(work, machine, count) for count in counts]
+    refused = [f"{one.ranks} ranks do not fit: {one.lacking}" for one in plans if one.lacking is not None]
+    lines = [f"{program} on {vertices:,.0f} vertices and {edges:,.0f} edges; prices of {sweeps:,} sweeps"]
+    rows = [_row(one, sweeps) for one in plans if one.lacking is None]
+    lines += [*(table(HEADS, rows) if rows else []), *refused]
+    facts = {
+        "command": "plan",
+        "program": program,
+        "vertices": int(vertices),
+        "edges": edges,
+        "bytes_per_edge": bytes_per_edge,
+        "sweeps": sweeps,
+        "machine": asdict(machine),
+        "ranks": [_facts(one, sweeps) for one in plans],
+    }
+    console.answer(facts, lines)
+
+
+def _number(option: str, value: float | None) -> float:
+    """A number that was given. Raises InputError."""
+    if value is None or not math.isfinite(value):
+        raise InputError(f"{option} is {'missing' if value is None else value}: give a number, as in {option} 3.5e9")
+    return value
+
+
+def _machine(place: Path | None) -> Machine:
+    """The machine of a file. Raises InputError."""
+    from penstock.engine.planning.cluster_machine import Machine
+
+    if place is None:
+        raise InputError("--machine is missing: `penstock plan --write-example > machine.toml` writes one to change")
+    try:
+        content = tomllib.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror}; --write-example prints such a file") from error
+    except ValueError as error:
+        raise InputError(f"{place} is no TOML: {error}; --write-example prints such a file") from error
+    return Machine.of(content, place)
+
+
+def _facts(one: RankPlan, sweeps: int) -> dict[str, object]:
+    """For machines; nothing is predicted of what does not fit."""
+    if one.lacking is not None:
+        return {"ranks": one.ranks, "hosts": one.hosts, "memory": one.memory, "fits": False, "lacking": one.lacking}
+    price = None if one.price is None else one.price * sweeps
+    derived = {"seconds": one.seconds, "limited_by": one.limit, "exchange_share": one.exchange / one.seconds}
+    return asdict(one) | derived | {"fits": True, "price": price}
+
+
+def _row(one: RankPlan, sweeps: int) -> tuple[object, ...]:
+    whole = sum(one.places.values())
+    places = ", ".join(f"{name} {part / whole:.0%}" for name, part in one.places.items() if part)
+    return (
+        f"{one.ranks:,}",
+        f"{one.hosts:,}",
+        format_bytes(int(one.memory)),
+        places,
+        seconds(one.seconds),
+        one.limit,
+        f"{one.exchange / one.seconds:.1%}",
+        "unknown" if one.price is None else f"{one.price * sweeps:,.2f}",
+    )
