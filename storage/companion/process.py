@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import json
 import logging
+import os
 import shutil
 import sys
 import threading
@@ -33,6 +34,8 @@ COMPANION_BYTES = 256 << 20
 """Its memory: must be free beside what the run may take."""
 PATIENCE = 120.0
 """Seconds that this process waits for one kernel before it compiles it itself."""
+LAST_SECONDS = 2.0
+"""What a companion has to end by itself after the process that asked has ended."""
 _START = (
     "import json, sys; job = json.loads(sys.stdin.readline()); sys.path[:] = job['path']; "
     "from penstock.storage.companion.process import serve; serve(job)"
@@ -180,6 +183,8 @@ def serve(job: dict[str, Any]) -> None:
         sys.stdin.read()
         shutil.rmtree(folder, ignore_errors=True)
         _thread.interrupt_main()
+        threading.Event().wait(LAST_SECONDS)
+        os._exit(0)  # the interrupt came where Python ignores exceptions, such as in a finalizer
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt):

@@ -80,6 +80,20 @@ def test_it_ends_when_the_process_that_asked_has_ended(tmp_path: Path) -> None:
     assert not claims.exists()
 
 
+def test_it_ends_then_even_where_the_interrupt_is_lost(tmp_path: Path) -> None:
+    lost = "try:\n            time.sleep(0.01)\n        except KeyboardInterrupt:\n            pass"
+    wait = f"import time\ndef wait(job, claims):\n    while True:\n        {lost}\ntime.wait = wait\n"
+    begun = "import penstock.storage.companion.process as it; it.LAST_SECONDS = 0.05; serve(job)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", wait + companion._START.replace("serve(job)", begun)], stdin=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    job = {"path": sys.path, "folder": str(tmp_path), "target": ["time", "wait"]}
+    process.stdin.write(json.dumps(job).encode() + b"\n")
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
 def test_it_does_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import time; time.sleep = lambda job, claims: claims.end(job['kernel']); " + companion._START
     monkeypatch.setitem(JOB, "kernel", "a kernel")
