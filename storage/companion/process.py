@@ -14,7 +14,6 @@ import hashlib
 import importlib
 import json
 import logging
-import os
 import shutil
 import sys
 import threading
@@ -34,8 +33,8 @@ COMPANION_BYTES = 256 << 20
 """Its memory: must be free beside what the run may take."""
 PATIENCE = 120.0
 """Seconds that this process waits for one kernel before it compiles it itself."""
-LAST_SECONDS = 2.0
-"""What a companion has to end by itself after the process that asked has ended."""
+AGAIN_SECONDS = 1.0
+"""Between two interrupts of a companion whose job is not wanted any more."""
 _START = (
     "import json, sys; job = json.loads(sys.stdin.readline()); sys.path[:] = job['path']; "
     "from penstock.storage.companion.process import serve; serve(job)"
@@ -178,14 +177,18 @@ def end() -> None:
 def serve(job: dict[str, Any]) -> None:
     """Do a job, in the companion; end early when the process that asked has ended."""
     folder, (module, name) = Path(job["folder"]), job["target"]
+    done = threading.Event()
 
     def end_with_parent() -> None:
         sys.stdin.read()
         shutil.rmtree(folder, ignore_errors=True)
-        _thread.interrupt_main()
-        threading.Event().wait(LAST_SECONDS)
-        os._exit(0)  # the interrupt came where Python ignores exceptions, such as in a finalizer
+        while not done.is_set():  # an interrupt is lost where Python ignores exceptions, such as in a finalizer
+            _thread.interrupt_main()
+            done.wait(AGAIN_SECONDS)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt):
-        getattr(importlib.import_module(module), name)(job, Claims(folder))
+        try:
+            getattr(importlib.import_module(module), name)(job, Claims(folder))
+        finally:
+            done.set()

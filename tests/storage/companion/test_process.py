@@ -80,10 +80,13 @@ def test_it_ends_when_the_process_that_asked_has_ended(tmp_path: Path) -> None:
     assert not claims.exists()
 
 
-def test_it_ends_then_even_where_the_interrupt_is_lost(tmp_path: Path) -> None:
-    lost = "try:\n            time.sleep(0.01)\n        except KeyboardInterrupt:\n            pass"
-    wait = f"import time\ndef wait(job, claims):\n    while True:\n        {lost}\ntime.wait = wait\n"
-    begun = "import penstock.storage.companion.process as it; it.LAST_SECONDS = 0.05; serve(job)"
+def test_it_ends_then_even_where_an_interrupt_is_lost(tmp_path: Path) -> None:
+    sleep = "while True:\n        time.sleep(0.01)"
+    lost = f"try:\n        {sleep}\n    except KeyboardInterrupt:\n        pass".replace(
+        "\n        time", "\n            time"
+    )
+    wait = f"import time\ndef wait(job, claims):\n    {lost}\n    {sleep}\ntime.wait = wait\n"
+    begun = "import penstock.storage.companion.process as it; it.AGAIN_SECONDS = 0.05; serve(job)"
     process = subprocess.Popen(
         [sys.executable, "-c", wait + companion._START.replace("serve(job)", begun)], stdin=subprocess.PIPE
     )
