@@ -15,6 +15,7 @@ import importlib
 import json
 import logging
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -186,6 +187,7 @@ def serve(job: dict[str, Any]) -> None:
             _thread.interrupt_main()
             done.wait(AGAIN_SECONDS)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a command in the background of a script ignores it
     threading.Thread(target=end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt):
         try:
