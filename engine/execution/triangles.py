@@ -18,6 +18,7 @@ from penstock.engine.execution.whole_rows import (
     edge_streams_of,
     owned_blocks,
     owned_vertices,
+    share_rows,
     visit_views,
 )
 from penstock.engine.state.frontier import Frontier
@@ -81,7 +82,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     neighbors[...] = 0
     for block in found.rows(*owned_vertices(found.loop)):
         kernels.count_neighbors(block, found.buffer, neighbors)
-    found.share_slices(neighbors)
+    share_rows(found.loop, [neighbors], found.record)
     if "neighbors" in state.fields:
         state.fields["neighbors"][:] = neighbors
     counts = state.to_host(neighbors)
@@ -164,14 +165,6 @@ class RowBlocks:
 
             visit_views(self.loop, self.streams, part, self.record, copy)
             yield part
-
-    def share_slices(self, array: Any) -> None:
-        """Give all ranks the items of their vertices that each of them has computed."""
-        ranks, ownership = self.loop.ranks, self.loop.workers[0].ownership
-        if ranks is not None and ownership is not None:
-            began = time.perf_counter()
-            ranks.gather_slices(array, ownership.bounds)
-            self.record.exchange_seconds += time.perf_counter() - began
 
     def begin_strip(self) -> None:
         """Begin to count: what ranks counted together before is with the first of them."""

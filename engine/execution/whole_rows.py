@@ -149,14 +149,14 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
         visit_views(loop, streams, block, record, collect)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
     scratch.following = state.swap(scratch.following)
-    _share_rows(loop, [state.fields[name] for name in scratch.following], record)
+    share_rows(loop, [state.fields[name] for name in scratch.following], record)
     if loop.ranks is not None and loop.totals_declared:
         _share_partial(loop, loop.ranks)
     loop.total()
 
 
-def _share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
-    """Give all ranks the rows of these arrays that each of them has computed."""
+def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
+    """Give all ranks the items of their vertices in these arrays that each of them has computed."""
     ownership = loop.workers[0].ownership
     if loop.ranks is None or ownership is None:
         return
@@ -184,7 +184,7 @@ def _add_vectors(loop: Loop, record: IterationRecord) -> None:
         kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)
 
     visit_views(loop, streams, None, record, add)
-    _share_rows(loop, [state.incoming], record)
+    share_rows(loop, [state.incoming], record)
     kernels.apply(state, whole, loop.out, scalars)
     loop.total()
 

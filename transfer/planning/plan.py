@@ -66,7 +66,7 @@ def make_plan(
         staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
         routes = np.where(staying & _is_dense(costs), "filter", routes)
     in_memory = residency.unpacked_edges is None and residency.host_places is None
-    if in_memory and options.route == "auto" and options.model == "measured" and "filter" in costs:
+    if in_memory and options.route == "auto" and options.model == "measured":
         routes = _undivided(routes, costs, residency.places[numbers], rates)
     unbounded = ("resident", "zero-copy") if "zero-copy" in options.routes else ()
     rules = Rules(options.combine, unbounded, residency.host_places, words, capacity)

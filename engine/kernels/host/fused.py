@@ -37,6 +37,7 @@ from penstock.engine.kernels.host.fused_steps import (
     make_send_all,
     make_spread,
     make_survey,
+    next_limit,
 )
 from penstock.engine.kernels.host.jit import JitKernel, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
@@ -136,7 +137,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
                 if number == NONE:
                     going = rest < np.inf and bucket > 0.0
                     if going:
-                        limit = max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
+                        limit = next_limit(rest, bucket)
             grown = alpha > 0 and np.int64(number) > before and edges > unexplored // alpha
             pulled = per_row > 0.0 and edges > per_row * unvisited
             going = not (number == NONE or number >= room or done == most or reach > most_edges or grown or pulled)

@@ -16,7 +16,7 @@ import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import CACHED, LOW, NONE, ONE, SIX, put, row_start, unmark_listed
 from penstock.engine.kernels.host.frontier import make_take_due, wait
-from penstock.engine.kernels.host.fused_steps import in_order, make_ahead, make_relax_listed, make_survey
+from penstock.engine.kernels.host.fused_steps import in_order, make_ahead, make_relax_listed, make_survey, next_limit
 from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
@@ -131,7 +131,7 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
                 if number == NONE:
                     going = rest < np.inf and bucket > 0.0
                     if going:
-                        limit = max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
+                        limit = next_limit(rest, bucket)
         for i in range(here, here + number):
             put(marks[0], marks[1], np.uint64(lists[i]) - base)
         return done, limit

@@ -34,6 +34,12 @@ AHEAD = np.uint64(8)
 """So many vertices before a vertex's turn its edges are looked up."""
 
 
+@inline
+def next_limit(rest, bucket):  # type: ignore[no-untyped-def]
+    """The limit of the bucket that holds the priority `rest`, which is below it."""
+    return max((np.floor(rest / bucket) + 1.0) * bucket, np.nextafter(rest, np.inf))
+
+
 def in_order(author: Author) -> bool:
     """Whether results depend on the order of a frontier: sums of floats do."""
     return author.combine == "sum" and author.message.kind == "f"
