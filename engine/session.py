@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
-from penstock.engine.execution.loop import Loop, Worker
+from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.rebalance import Rebalance
+from penstock.engine.execution.worker import Worker
 from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.requirements import (
     RunRequirements,
@@ -42,7 +44,7 @@ from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
@@ -91,6 +93,10 @@ class Session:
         self._all_threads: int | None = None
         if self._ranks is not None:
             self.config, self._all_threads = agree(self.config, graph, self._ranks)
+        elif self.config.shares is not None:
+            raise InputError(
+                f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
+            )
         self._device = device_of(self.config, graph)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
@@ -451,7 +457,10 @@ class Session:
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
+        moves = None
+        if self._ranks is not None and self.config.repartition:
+            moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
+        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks, moves)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""

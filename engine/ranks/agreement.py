@@ -31,6 +31,8 @@ OWN = ("host_memory", "threads", "rates")
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
     """The options with the smallest memory budget of all ranks, and how many threads all ranks have together.
 
+    Ranks begin with shares of the edges in proportion to their threads, if no others are given.
+
     Raises InputError where ranks cannot run together.
     """
     _check_devices(config)
@@ -50,8 +52,15 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
                 f"rank {int(others[0])} has another {what} than rank 0: start all ranks with the same command, on the "
                 "same graph file or copies of it"
             )
+    if config.shares is not None and len(config.shares) != ranks.size:
+        raise InputError(
+            f"shares is {config.shares}, and there are {ranks.size} ranks: give a number for each, or leave it out"
+        )
     budgets = ranks.gather_numbers(np.array([config.memory_bytes, config.thread_count], dtype=np.int64))
-    return replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count), int(budgets[:, 1].sum())
+    threads = budgets[:, 1].tolist()
+    shares = config.shares or (tuple(map(float, threads)) if len(set(threads)) > 1 else None)
+    agreed = replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count, shares=shares)
+    return agreed, sum(threads)
 
 
 def _check_devices(config: Config) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -78,6 +79,12 @@ class EdgeStream:
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
+
+    def own(self, ownership: Ownership) -> None:
+        """Walk the rows that this rank owns from now on; between two walks."""
+        self.release()
+        self.owned, (first, last), table = ownership.rows(self.index), ownership.read(self.index), self.directory.table
+        self.mine, self.side = (table.e0 < last) & (table.e1 > first), None
 
     @property
     def resident(self) -> bool:

@@ -49,10 +49,11 @@ def forecast_ranks(
     from penstock.engine.session import Session
     from penstock.transfer.values.rates import Rates
 
-    options = job.execution.options | used.options()
+    options = job.execution.forecast_options(ranks) | used.options()
     if ranks > 1:
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
-        options = job.execution.shared_by(ranks) | {"rates": rates_of_rank(whole, ranks)}
+        shares = options.get("shares")
+        options = job.execution.shared_by(ranks) | {"rates": rates_of_rank(whole, ranks), "shares": shares}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)

@@ -91,10 +91,18 @@ class Execution:
 
     @classmethod
     def of(
-        cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, devices: str | None, **given: Any
+        cls,
+        stripes: tuple[Path, ...],
+        rates: Path | None,
+        no_calibrate: bool,
+        devices: str | None,
+        no_repartition: bool,
+        **given: Any,
     ) -> Execution:
         """Of the options' values. Raises InputError for devices of which there are no ranks yet."""
         options = {name: value for name, value in given.items() if value is not None}
+        if no_repartition:
+            options["repartition"] = False
         named = () if devices is None else tuple(name.strip() for name in devices.split(","))
         if named and options.get("device", "auto") not in ("auto", named[0]):
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
@@ -107,6 +115,12 @@ class Execution:
         if named:
             options["device"] = named[0]
         return cls(stripes, rates, not no_calibrate, options, named if len(named) > 1 else ())
+
+    def forecast_options(self, ranks: int) -> dict[str, Any]:
+        """The options of the engine for a forecast of so many ranks: shares are of another number of them, or count."""
+        shares = self.options.get("shares")
+        kept = shares is None or (ranks > 1 and len(shares.split(",")) == ranks)
+        return {name: value for name, value in self.options.items() if kept or name != "shares"}
 
     def shared_by(self, ranks: int) -> dict[str, Any]:
         """The options of one of so many ranks on a host, which divide its threads and its memory."""
@@ -144,6 +158,12 @@ execution = option_group(
         metavar="DEVICE,DEVICE...",
         help="Start a rank for each on this host; they share the edges, memory and threads. cpu,cpu so far.",
     ),
+    option(
+        "--shares",
+        metavar="N,N...",
+        help="Relative speeds of the ranks, by which they get edges at the start. By default their threads.",
+    ),
+    option("--no-repartition", is_flag=True, help="Never move edges between ranks while a program runs."),
     DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(
