@@ -50,7 +50,6 @@ class DeviceCommunicator(Protocol):
     Arrays are this rank's device's, contiguous, of any dtype that fields and messages have; bounds and lengths are the
     host's. A call is in order with the kernels of the device: it reads what kernels launched before it wrote, and
     kernels launched after it read what it wrote (on a GPU, all are on the default stream). It need not wait for that.
-    No result may be an array that another call reads or writes later.
     rank: this process' number, from 0. size: how many there are.
     """
 
