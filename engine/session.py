@@ -33,6 +33,7 @@ from penstock.engine.planning.requirements import (
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same
+from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -92,6 +93,9 @@ class Session:
         if self._ranks is not None:
             self.config, self._all_threads = agree(self.config, graph, self._ranks)
         self._device = device_of(self.config, graph)
+        self._rank_devices = RankDevices()
+        if self._ranks is not None:
+            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
@@ -431,7 +435,7 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
-            if self._ranks is not None and isinstance(state, State):
+            if self._ranks is not None:
                 check_combines(program, asynchronous=asynchronous)
                 state.mark_apart()
             if isinstance(state, State) and self._device is None:
@@ -451,7 +455,9 @@ class Session:
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
+        return Loop(
+            program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks, self._rank_devices
+        )
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""

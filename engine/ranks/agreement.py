@@ -1,7 +1,7 @@
 """What ranks must have in common before they share a run, and that they still have it at its end.
 
-Devices may differ. Budgets are made equal; threads are counted. Refused are ranks with another graph, version or option, and what runs of
-several ranks do not do yet.
+Devices may differ. Budgets are made equal; threads are counted. Refused are ranks with another graph, version or
+option, and what runs of several ranks do not do yet.
 """
 
 from __future__ import annotations
