@@ -8,7 +8,6 @@ their own, and events order the two. Refuses, in one sentence, to be made where 
 from __future__ import annotations
 
 import importlib.util
-import platform
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -88,11 +87,6 @@ class CudaDevice:
     def used_bytes(self) -> int:
         """Bytes that our pool holds on the device, freed arrays included until `close`."""
         return int(self._pool.total_bytes())
-
-    @property
-    def place(self) -> str:
-        """Which GPU it is, of those of all hosts: the host's name, and the address of the GPU on its bus."""
-        return f"{platform.node()} {self._cupy.cuda.runtime.deviceGetPCIBusId(self._device.id)}"
 
     def facts(self) -> dict[str, Any]:
         """Return the GPU's name, memory, driver, and the best link between it and the host."""
