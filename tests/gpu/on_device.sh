@@ -9,7 +9,8 @@ export PYTHONPATH=/tmp/site PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 for wheel in .whl/mpich-*.whl; do  # pip --target leaves out its lib/
     [ -e "$wheel" ] || continue
     python3 -m zipfile -e "$wheel" /tmp/mpich && chmod +x /tmp/mpich/*.data/data/bin/* || exit 1
-    export PATH="$(echo /tmp/mpich/*.data/data/bin):$PATH" LD_LIBRARY_PATH="$(echo /tmp/mpich/*.data/data/lib):$LD_LIBRARY_PATH"
+    mpi=$(echo /tmp/mpich/*.data/data)
+    export PATH="$mpi/bin:$PATH" LD_LIBRARY_PATH="$mpi/lib:$LD_LIBRARY_PATH" MPI4PY_LIBMPI="$mpi/lib/libmpi.so.12"
     # ranks are processes that mpiexec starts: each makes numba load beside a NumPy that is newer than it
     echo 'import numpy; numpy.row_stack = getattr(numpy, "row_stack", numpy.vstack)' >/tmp/site/sitecustomize.py
 done
