@@ -586,7 +586,7 @@ class Session:
             if self._device is None:
                 made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
             else:
-                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
+                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)

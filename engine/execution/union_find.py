@@ -50,9 +50,11 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     resident = bool(loop.gathered(resident).all())
     done_each, largest = 0, NO_COMPONENT
     if resident:
-        yield _pass(
-            loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
-        )
+
+        def link_first(worker: Worker, view: View) -> None:
+            worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
+
+        yield _pass(loop, link_first)
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
@@ -63,7 +65,8 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
             return
 
     def link(worker: Worker, view: View) -> None:
-        worker.kernels.link_rows(view, worker.state, loop.out, done_each, largest, symmetric)
+        index = worker.streams["push"].index
+        worker.kernels.link_rows(view, worker.state, index, done_each, largest, symmetric)
 
     yield _last(loop, _pass(loop, link))
 
