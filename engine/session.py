@@ -34,7 +34,8 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.ranks.agreement import agree, check_combines, check_same
+from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
+from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -98,10 +99,14 @@ class Session:
                 f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
             )
         self._device = device_of(self.config, graph)
+        self._rank_devices = RankDevices()
+        if self._ranks is not None:
+            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
+            self.config = with_shares(self.config, self._starting_speed, self._ranks)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = _Held(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels, self._rank_devices.communicator)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -140,6 +145,13 @@ class Session:
     def rates(self) -> Rates:
         """The rates with which plans begin, before a run corrects them."""
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
+
+    @property
+    def _starting_speed(self) -> float:
+        """Edges a second that are expected of this rank before anything is measured: streamed to it, on a device."""
+        if self._device is None:
+            return Rates.host(self.config.thread_count).kernel_edges
+        return min(self.rates.kernel_edges, self.rates.copy_bytes / self.graph.out.edge_bytes(with_weights=False))
 
     @property
     def bytes_read(self) -> int:
@@ -437,7 +449,7 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
-            if self._ranks is not None and isinstance(state, State):
+            if self._ranks is not None:
                 check_combines(program, asynchronous=asynchronous)
                 state.mark_apart()
             if isinstance(state, State) and self._device is None:
@@ -458,9 +470,10 @@ class Session:
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
         moves = None
-        if self._ranks is not None and self.config.repartition:
+        if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks, moves)
+        how = asynchronous, forced, rounds
+        return Loop(program, self.graph, sent.index(), workers, *how, self._ranks, self._rank_devices, moves)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -595,7 +608,7 @@ class Session:
             if self._device is None:
                 made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
             else:
-                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
+                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)
@@ -607,11 +620,13 @@ class Session:
 
 
 class _Held:
-    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+    """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
 
-    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+    def __init__(
+        self, device: Device | None, kernels: dict[Any, Any], communicator: DeviceCommunicator | None = None
+    ) -> None:
         self.equipment: HostResources | None = None
-        self._device, self._kernels = device, kernels
+        self._device, self._kernels, self._communicator = device, kernels, communicator
 
     def close(self) -> None:
         """Stop reading, and free the caches and what is on the device."""
@@ -621,6 +636,8 @@ class _Held:
         if self._device is not None:
             for kernels in self._kernels.values():
                 kernels.close()
+            if self._communicator is not None:
+                self._communicator.close()
             self._device.close()
         self._kernels.clear()
 

@@ -1,7 +1,7 @@
 """What ranks must have in common before they share a run, and that they still have it at its end.
 
-Budgets are made equal; threads are counted. Refused are ranks with another graph, version or option, and what runs of
-several ranks do not do yet.
+Devices may differ. Budgets are made equal; threads are counted. Refused are ranks with another graph, version or
+option, and what runs of several ranks do not do yet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from penstock import __version__
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
-from penstock.transfer.devices import cuda
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
@@ -24,22 +23,27 @@ if TYPE_CHECKING:
     from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
 
-OWN = ("host_memory", "threads", "rates")
-"""Options that may differ between ranks."""
+OWN = (
+    *("host_memory", "threads", "rates"),
+    *("device", "kernels", "device_memory", "device_edge_memory", "link_rate"),
+    *("model", "combine", "residency", "packed", "priority"),
+)
+"""Options that may differ between ranks: what each has, and how edges reach its device."""
 
 
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
     """The options with the smallest memory budget of all ranks, and how many threads all ranks have together.
 
-    Ranks begin with shares of the edges in proportion to their threads, if no others are given.
-
     Raises InputError where ranks cannot run together.
     """
-    _check_devices(config)
     if config.local_rounds:
         raise InputError(
             f"local_rounds is {config.local_rounds}, and marks of further rounds stay in one process: leave it out, or "
             "run without ranks"
+        )
+    if config.route == "cel":
+        raise InputError(
+            "route is 'cel', which sends along edges that other ranks have: leave --route out, or run without ranks"
         )
     same = {name: value for name, value in asdict(config).items() if name not in OWN}
     found = ranks.gather_numbers(
@@ -57,19 +61,13 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
             f"shares is {config.shares}, and there are {ranks.size} ranks: give a number for each, or leave it out"
         )
     budgets = ranks.gather_numbers(np.array([config.memory_bytes, config.thread_count], dtype=np.int64))
-    threads = budgets[:, 1].tolist()
-    shares = config.shares or (tuple(map(float, threads)) if len(set(threads)) > 1 else None)
-    agreed = replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count, shares=shares)
-    return agreed, sum(threads)
+    return replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count), int(budgets[:, 1].sum())
 
 
-def _check_devices(config: Config) -> None:
-    on_gpu = config.device == "auto" and config.kernels == "host" and cuda.count() > 0
-    if on_gpu or config.device not in ("auto", "cpu"):
-        where = "auto, which is a GPU here" if on_gpu else config.device
-        raise InputError(
-            f"device is {where}, and ranks compute on CPU cores only so far: add --device cpu, or take one rank"
-        )
+def with_shares(config: Config, edges_per_second: float, ranks: Communicator) -> Config:
+    """The options with the share of the edges that each rank begins with: by their speeds, if no others are given."""
+    speeds = tuple(ranks.gather_numbers(np.array([edges_per_second])).ravel().tolist())
+    return replace(config, shares=speeds) if config.shares is None and len(set(speeds)) > 1 else config
 
 
 def check_combines(program: Program, *, asynchronous: bool) -> None:

@@ -83,8 +83,10 @@ class EdgeStream:
     def own(self, ownership: Ownership) -> None:
         """Walk the rows that this rank owns from now on; between two walks."""
         self.release()
-        self.owned, (first, last), table = ownership.rows(self.index), ownership.read(self.index), self.directory.table
-        self.mine, self.side = (table.e0 < last) & (table.e1 > first), None
+        self.owned, self.side = ownership.rows(self.index), None
+        if self._on_cores:
+            table, (first, last) = self.directory.table, ownership.read(self.index)
+            self.mine = (table.e0 < last) & (table.e1 > first)
 
     @property
     def resident(self) -> bool:
@@ -402,7 +404,7 @@ class EdgeStream:
         """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
         own = self.owned
         assert own is not None, "all rows are this device's"
-        noted = self.direction == "pull" and kernels.author.combine == "sum"
+        noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
             if view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)
