@@ -67,8 +67,7 @@ class Rebalance:
             return
         worker = self.worker
         walked = [side[direction] for side in (worker.streams, worker.against) if direction in side]
-        again = all(stream.reads_again for stream in walked)
-        usual = seconds if again or not record.bytes_disk else math.nan
+        usual = seconds if all(stream.reads_again for stream in walked) or not record.bytes_disk else math.nan
         ours = usual, self._slower * self.resources.edge_seconds, self.resources.most_edges
         found = self.ranks.gather_numbers(np.array(ours, dtype=np.float64))
         record.rank_seconds = tuple(found[:, 0].tolist()) if not np.isnan(found[:, 0]).any() else ()
@@ -80,7 +79,7 @@ class Rebalance:
         left = self.program.max_iter - record.number - 1
         bounds = self._decided(walked, found, left, sweeps=frontier.everything and self.program.everywhere)
         if bounds is not None:
-            self._move(bounds, record, again=again)
+            self._move(bounds, record)
 
     def _decided(self, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool) -> repartition.Ints | None:
         """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
@@ -101,7 +100,7 @@ class Rebalance:
             self._reach = np.stack([first, last], axis=1)
         return moved
 
-    def _move(self, bounds: repartition.Ints, record: IterationRecord, *, again: bool) -> None:
+    def _move(self, bounds: repartition.Ints, record: IterationRecord) -> None:
         """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
         began = time.perf_counter()
         worker, ownership = self.worker, cast(Ownership, self.worker.ownership)
@@ -116,7 +115,7 @@ class Rebalance:
         for stream in resident:
             record.filling.extend(_bring(worker, stream))
         self._window.clear()
-        self._skip = int(again)
+        self._skip = 1  # caches are cold, and streams that keep only part of their edges read others
         record.moved, record.move_seconds = tuple(bounds.tolist()), time.perf_counter() - began
         chunks = sum(task.chunks_read for task in record.filling)
         predicted = self.resources.edge_seconds * chunks * self.resources.chunk_edges

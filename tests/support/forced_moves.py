@@ -18,7 +18,7 @@ def moving() -> Iterator[None]:
     def after_walk(self: Rebalance, direction: Any, frontier: Any, record: Any, seconds: float) -> None:
         random, old = np.random.default_rng(record.number), self.worker.ownership.bounds
         inner = np.sort(random.integers(0, old[-1] + 1, len(old) - 2))
-        self._move(np.array([0, *inner, old[-1]]), record, again=False)
+        self._move(np.array([0, *inner, old[-1]]), record)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Rebalance, "after_walk", after_walk)
