@@ -17,11 +17,13 @@ from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.config import Config
-    from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
+
+    StateBits = tuple[dict[str, NDArray[Any]], NDArray[np.uint8]]
 
 OWN = (
     *("host_memory", "threads", "rates"),
@@ -69,10 +71,13 @@ def check_combines(program: Program, *, asynchronous: bool) -> None:
         )
 
 
-def check_same(program: Program, iteration: int, state: VertexState, ranks: Communicator, when: str) -> None:
-    """Compare the vertex state of all ranks. Raises RunError where it differs."""
-    values = [checksum(np.ascontiguousarray(values)) for values in state.host_fields().values()]
-    numbers = np.array([iteration, checksum(state.pending_bits()), *values], dtype=np.uint64)
+def check_same(program: Program, iteration: int, state: StateBits, ranks: Communicator, when: str) -> None:
+    """Compare the vertex state of all ranks. Raises RunError where it differs.
+
+    state: every field's values in host memory, and who is pending, as `State.pending_bits`.
+    """
+    values = [checksum(np.ascontiguousarray(values)) for values in state[0].values()]
+    numbers = np.array([iteration, checksum(state[1]), *values], dtype=np.uint64)
     found = ranks.gather_numbers(numbers)
     others = np.flatnonzero((found != found[0]).any(axis=1))
     if len(others):
