@@ -351,7 +351,9 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
-                check_same(program, loop.iteration, first, self._ranks, "at the start")
+                checked = time.perf_counter()
+                check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
+                began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -375,12 +377,12 @@ class Session:
             self._equipment.settle()
         if self._watch is not None:
             self._watch.settle()
-        if self._ranks is not None:
-            check_same(program, loop.iteration, first, self._ranks, "at the end")
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
             values = first.host_fields()
+            if self._ranks is not None:
+                check_same(program, loop.iteration, values, first.pending_bits(), self._ranks)
             nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
