@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -99,7 +99,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = _Held(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels, self._rank_devices.communicator)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -606,11 +606,13 @@ class Session:
 
 
 class _Held:
-    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+    """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
 
-    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+    def __init__(
+        self, device: Device | None, kernels: dict[Any, Any], communicator: DeviceCommunicator | None = None
+    ) -> None:
         self.equipment: HostResources | None = None
-        self._device, self._kernels = device, kernels
+        self._device, self._kernels, self._communicator = device, kernels, communicator
 
     def close(self) -> None:
         """Stop reading, and free the caches and what is on the device."""
@@ -620,6 +622,8 @@ class _Held:
         if self._device is not None:
             for kernels in self._kernels.values():
                 kernels.close()
+            if self._communicator is not None:
+                self._communicator.close()
             self._device.close()
         self._kernels.clear()
 

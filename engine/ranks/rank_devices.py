@@ -6,18 +6,20 @@ GPUs that are all different, one to a rank, exchange over NCCL. Otherwise arrays
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from penstock.engine.ranks.staged import StagedCommunicator
 from penstock.storage.encoding.codec import checksum
+from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.transfer.devices.device import Device
 
-ON_CORES, ON_DEVICE = 0, 1
+_log = logging.getLogger("penstock.engine.ranks.rank_devices")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class RankDevices:
     def of(cls, ranks: Communicator, device: Device | None, *, state_there: bool) -> RankDevices:
         """Ask all ranks; device: behind a link, None for the host; state_there: whether vertex state is on it."""
         kind = "cores" if device is None or not state_there else json.dumps([device.kind, device.facts().get("name")])
-        found = ranks.gather_numbers(np.array([device is not None, state_there, _number(kind)], dtype=np.uint64))
+        ours = [device is not None, state_there, checksum(np.frombuffer(kind.encode(), dtype=np.uint8))]
+        found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
         communicator = device_communicator(ranks, device if state_there else None)
         alike = bool((found[:, 2] == found[0, 2]).all())
         return cls(bool(found[:, 0].any()), bool(found[:, 1].any()), alike, communicator)
@@ -49,17 +52,12 @@ def device_communicator(ranks: Communicator, device: Device | None) -> DeviceCom
 
     All ranks call it. Over NCCL where each of them has a GPU of its own, else by way of host memory.
     """
-    place = 0 if device is None or device.kind != "cuda" else _number(device.place)
-    places = ranks.gather_numbers(np.array([place], dtype=np.uint64)).ravel()
-    if device is None:
-        return None
-    if places.all() and len(np.unique(places)) == ranks.size:
-        from penstock.engine.ranks.nccl import NcclCommunicator
+    on_gpu = isinstance(device, CudaDevice)
+    if ranks.gather_numbers(np.array([on_gpu])).all():
+        from penstock.engine.ranks.nccl import NcclCommunicator, unusable
 
-        return NcclCommunicator(ranks, device)
-    return StagedCommunicator(ranks, device)
-
-
-def _number(text: str) -> int:
-    """A number that is the same for the same text, and not 0."""
-    return checksum(np.frombuffer(text.encode(), dtype=np.uint8)) | 1
+        reason = unusable(ranks, device)
+        if reason is None:
+            return NcclCommunicator(ranks, cast(CudaDevice, device))
+        _log.warning("GPUs exchange by way of host memory: %s", reason)
+    return None if device is None else StagedCommunicator(ranks, device)
