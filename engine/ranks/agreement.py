@@ -81,8 +81,8 @@ def check_same(
     if len(others):
         raise RunError(
             f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 after {iteration} "
-            "iterations; a program has to compute the same in every process (seed its random numbers), and --resume needs a --checkpoint folder "
-            "that all ranks see"
+            "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
+            "needs a --checkpoint folder that all ranks see"
         )
 
 
