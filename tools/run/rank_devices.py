@@ -93,7 +93,7 @@ def host_ranks(joined: Joined, execution: Execution) -> HostRanks:
     All ranks call it: those of a host tell each other which of its GPUs they see, which a batch system may decide.
     """
     launched = os.environ.get(LAUNCHED)
-    names = execution.devices if not launched else names_of(launched)
+    names = names_of(launched) if launched else () if execution.devices == (AUTO,) else execution.devices
     name = _named(names, joined) if names else str(execution.options.get("device", AUTO))
     seen: tuple[str, ...] = ()
     if name == AUTO:
