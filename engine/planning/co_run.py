@@ -19,6 +19,8 @@ GAIN = 1.05
 """How many times as fast a sweep has to be with the cores."""
 BETWEEN_GPUS = RankLink(bytes_per_second=200e9, latency=3e-5)
 """NCCL between H200s of one host: 128 MiB gathered in 0.34 ms (DESIGN section 1). A slower one changes little here."""
+BY_HOST = RankLink(HOST_MPI.bytes_per_second, latency=1e-4)
+"""Between GPUs and cores: the host's, and for each message a copy out and one in that are waited for."""
 STEPS = 40
 
 
@@ -70,4 +72,4 @@ def co_run(work: SharedSweep, gpus: int, gpu: Rates, room: float, cores: Rates) 
     alone = max(disk, on_gpus(work.edges)) + exchange_seconds(work.exchanged, gpus, BETWEEN_GPUS)
     beside = max(disk, on_gpus((1 - low) * work.edges), on_cores(low * work.edges))
     staged = 2 * work.exchanged / gpu.copy_bytes
-    return CoRun(alone, beside + staged + exchange_seconds(work.exchanged, gpus + 1, HOST_MPI), low)
+    return CoRun(alone, beside + staged + exchange_seconds(work.exchanged, gpus + 1, BY_HOST), low)

@@ -94,8 +94,8 @@ def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tup
     if joined is not None:
         if job.keeping.dry_run:
             raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
-        own = host_ranks(joined, execution)
-        return replace(job, execution=replace(execution, options=own.options(execution))), joined
+        own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
+        return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
     if execution.devices in ((ALL,), (AUTO,)):
         execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, note))
         job = replace(job, execution=execution)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,9 +47,8 @@ def test_cores_join_where_the_link_is_slow(
     def rates(graph: Any, options: dict[str, Any], note: Any, path: Any, *, measure: bool) -> Any:
         asked.append(options)
         threads = options["threads"]
-        return SimpleNamespace(
-            rates=Rates.host(threads) if options["device"] == "cpu" else Rates.emulated(threads, link)
-        )
+        gpu = replace(Rates.pcie5(threads), copy_bytes=link)
+        return SimpleNamespace(rates=Rates.host(threads) if options["device"] == "cpu" else gpu)
 
     monkeypatch.setattr(cuda, "count", lambda: 2)
     monkeypatch.setattr(cuda, "CudaDevice", _Gpu)
