@@ -351,8 +351,9 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
-                found = first.host_fields(), first.pending_bits()
-                check_same(program, loop.iteration, found, self._ranks, "at the start")
+                checked = time.perf_counter()
+                check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
+                began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -381,7 +382,7 @@ class Session:
         with stage("summary"):
             values = first.host_fields()
             if self._ranks is not None:
-                check_same(program, loop.iteration, (values, first.pending_bits()), self._ranks, "at the end")
+                check_same(program, loop.iteration, values, first.pending_bits(), self._ranks)
             nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
