@@ -167,9 +167,9 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.workers[0].streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        again, linked = self.gathered(again, self._linked).any(axis=0).tolist()
-        narrowest = 0.0 if again else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, linked)
+        agains, linked = self.gathered(again, self._linked).T
+        narrowest = 0.0 if agains.any() else program.narrowest_bucket
+        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, bool(linked.any()))
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
