@@ -365,7 +365,9 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
-                check_same(program, loop.iteration, first, self._ranks, "at the start")
+                checked = time.perf_counter()
+                check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
+                began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -389,12 +391,12 @@ class Session:
             self._equipment.settle()
         if self._watch is not None:
             self._watch.settle()
-        if self._ranks is not None:
-            check_same(program, loop.iteration, first, self._ranks, "at the end")
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
             values = first.host_fields()
+            if self._ranks is not None:
+                check_same(program, loop.iteration, values, first.pending_bits(), self._ranks)
             nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
@@ -588,6 +590,8 @@ class Session:
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
+            for index in self._equipment.own_indexes:
+                self._indexes.pop(id(index), None)
             self._equipment.close()
             self._held.equipment = None
 
@@ -601,6 +605,8 @@ class Session:
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
                 self._held.equipment = None
+                for index in old.own_indexes:
+                    self._indexes.pop(id(index), None)
                 old.close()
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):

@@ -7,6 +7,7 @@ option, and what runs of several ranks do not do yet.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.config import Config
-    from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
 
 OWN = (
@@ -79,17 +80,19 @@ def check_combines(program: Program, *, asynchronous: bool) -> None:
         )
 
 
-def check_same(program: Program, iteration: int, state: VertexState, ranks: Communicator, when: str) -> None:
-    """Compare the vertex state of all ranks. Raises RunError where it differs."""
-    values = [checksum(np.ascontiguousarray(values)) for values in state.host_fields().values()]
-    numbers = np.array([iteration, checksum(state.pending_bits()), *values], dtype=np.uint64)
+def check_same(
+    program: Program, iteration: int, fields: Mapping[str, NDArray[Any]], marks: NDArray[Any], ranks: Communicator
+) -> None:
+    """Compare the fields and marks of all ranks, in host memory. Raises RunError where they differ."""
+    values = [checksum(np.ascontiguousarray(values)) for values in fields.values()]
+    numbers = np.array([iteration, checksum(marks), *values], dtype=np.uint64)
     found = ranks.gather_numbers(numbers)
     others = np.flatnonzero((found != found[0]).any(axis=1))
     if len(others):
         raise RunError(
-            f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 {when}; a program has "
-            "to compute the same in every process (seed its random numbers), and --resume needs a --checkpoint folder "
-            "that all ranks see"
+            f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 after {iteration} "
+            "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
+            "needs a --checkpoint folder that all ranks see"
         )
 
 

@@ -118,7 +118,7 @@ def own_part(progress: Progress, frontier: Frontier, rows: float, edges: float) 
             unvisited=int(progress.unvisited * rows + others),
             unexplored=int(progress.unexplored * edges),
         ),
-        replace(frontier, vertices=int(frontier.vertices * rows), edges=int(frontier.edges * edges)),
+        replace(frontier, vertices=int(frontier.vertices * rows), edges=max(1, int(frontier.edges * edges))),
     )
 
 

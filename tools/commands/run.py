@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from penstock.tools.base.options import ANY, Titled, console_options, option_gro
 from penstock.tools.base.output import Console
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
+from penstock.tools.run.auto_devices import auto_devices
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
-from penstock.tools.run.rank_devices import ALL, all_gpus, host_ranks
+from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, host_ranks
 from penstock.tools.run.run_options import parameters, wanting
 
 
@@ -73,7 +74,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
-    job, ranks = _ranks(job, context)
+    job, ranks = _ranks(job, context, console.note)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -84,7 +85,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         execute(job, console, process_start() if context.find_root().obj else None, ranks)
 
 
-def _ranks(job: Job, context: click.Context) -> tuple[Job, Joined | None]:
+def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tuple[Job, Joined | None]:
     """The job as this process runs it, and the ranks that it is one of.
 
     Where --devices asks for ranks, start them, and end with their code. Raises InputError for what ranks cannot do.
@@ -93,10 +94,10 @@ def _ranks(job: Job, context: click.Context) -> tuple[Job, Joined | None]:
     if joined is not None:
         if job.keeping.dry_run:
             raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
-        own = host_ranks(joined, execution)
-        return replace(job, execution=replace(execution, options=own.options(execution))), joined
-    if execution.devices == (ALL,):
-        execution = execution.on(all_gpus())
+        own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
+        return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
+    if execution.devices in ((ALL,), (AUTO,)):
+        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, note))
         job = replace(job, execution=execution)
     if job.keeping.dry_run or not execution.devices:
         return job, None

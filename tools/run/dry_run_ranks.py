@@ -55,8 +55,8 @@ def forecast_ranks(
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
         named = job.execution.devices or (str(job.execution.options.get("device", "auto")),)
         devices = named if len(named) == ranks else named[:1] * ranks
-        shares = {"shares": options.get("shares")}
-        options = HostRanks(devices, 0).options(job.execution) | {"rates": rates_of_rank(whole, ranks)} | shares
+        asked = HostRanks(devices, 0).options(job.execution.forecast_options(ranks))
+        options = asked | {"rates": rates_of_rank(whole, ranks)}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)

@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from penstock.tools.base.joined_ranks import LAUNCHED
 
 if TYPE_CHECKING:
     from penstock.tools.base.joined_ranks import Joined
-    from penstock.tools.run.run_options import Execution
 
 ALL, AUTO = "all", "auto"
 """Instead of names: all GPUs of this host; these, and its cores where they make it faster."""
@@ -64,12 +63,13 @@ class HostRanks:
     devices: tuple[str, ...]
     own: int
 
-    def options(self, execution: Execution) -> dict[str, Any]:
-        """The engine's options of this rank. The ranks of a host divide its memory equally, threads by `threads_of`."""
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of this rank, of the engine's that were given: ranks of a host divide its memory and its threads."""
         from penstock.engine.resources.config import Config
 
-        config = Config.of(**execution.options)
-        return execution.options | {
+        config = Config.of(**given)
+        return {
+            **given,
             "device": self.devices[self.own],
             "threads": threads_of(config.thread_count, self.devices)[self.own],
             "host_memory": config.memory_bytes // len(self.devices),
@@ -87,14 +87,15 @@ def threads_of(threads: int, devices: Sequence[str]) -> list[int]:
     return [few if _is_gpu(name) else rest for name in devices]
 
 
-def host_ranks(joined: Joined, execution: Execution) -> HostRanks:
+def host_ranks(joined: Joined, devices: tuple[str, ...], device: str) -> HostRanks:
     """Which devices the ranks of this host compute on. Raises InputError where there are too few GPUs.
 
-    All ranks call it: those of a host tell each other which of its GPUs they see, which a batch system may decide.
+    devices: as `--devices` names them, none without it; device: as `--device` does. All ranks call it: those of a host
+    tell each other which of its GPUs they see, which a batch system may decide.
     """
     launched = os.environ.get(LAUNCHED)
-    names = execution.devices if not launched else names_of(launched)
-    name = _named(names, joined) if names else str(execution.options.get("device", AUTO))
+    names = names_of(launched) if launched else () if devices == (AUTO,) else devices
+    name = _named(names, joined) if names else device
     seen: tuple[str, ...] = ()
     if name == AUTO:
         from penstock.transfer.devices import cuda

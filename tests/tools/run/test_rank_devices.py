@@ -67,7 +67,8 @@ def test_more_ranks_than_gpus_are_refused_with_the_way_out() -> None:
 
 def _on(size: int, execution: Execution) -> list[HostRanks]:
     def work(ranks: ThreadRanks) -> HostRanks:
-        return host_ranks(SimpleNamespace(communicator=ranks, mates=tuple(range(size))), execution)  # type: ignore
+        joined: Any = SimpleNamespace(communicator=ranks, mates=tuple(range(size)))
+        return host_ranks(joined, execution.devices, execution.options.get("device", "auto"))
 
     return on_ranks(size, work)
 
@@ -77,7 +78,8 @@ def test_each_rank_finds_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.own for one in _on(2, given(None, device="cpu"))] == [0, 1]
     assert _on(2, given("cuda:1,cpu"))[1] == HostRanks(("cuda:1", "cpu"), 1)
     monkeypatch.setattr(cuda, "addresses", lambda: ("0000:01", "0000:02"))
-    assert _on(2, given(None))[0].devices == ("cuda:0", "cuda:1")
+    for devices in (None, "auto"):
+        assert _on(2, given(devices))[0].devices == ("cuda:0", "cuda:1")
     with pytest.raises(InputError, match="--devices names 3 devices, and there are 2 ranks, 2 of them on this host"):
         _on(2, given("cpu,cpu,cpu"))
     monkeypatch.setenv(LAUNCHED, "cuda:1,cuda:0")
@@ -86,7 +88,7 @@ def test_each_rank_finds_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rank_has_its_part_of_memory_and_threads() -> None:
     execution = given("cuda:0,cpu", threads=16, host_memory=8 << 30, device_memory=4 << 30)
-    parts = [HostRanks(("cuda:0", "cpu"), own).options(execution) for own in (0, 1)]
+    parts = [HostRanks(("cuda:0", "cpu"), own).options(execution.options) for own in (0, 1)]
     assert [(one["device"], one["threads"], one["host_memory"]) for one in parts] == [
         ("cuda:0", 4, 4 << 30),
         ("cpu", 12, 4 << 30),
