@@ -38,6 +38,8 @@ MUCH = 8
 WINDOW = 3
 """So many of them count, if the same rank was longest in all: of sweeps each rank's least seconds, of frontiers, which
 differ, the mean."""
+LEAST_UNEVEN = 0.04
+"""In each of them the mean of all ranks is shorter than the longest by at least this part of it."""
 SWEEPS_AHEAD = 10
 """Sweeps that are expected at least, if the program allows so many; else as many as there were so far."""
 
@@ -85,7 +87,8 @@ class Rebalance:
         """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
         ownership, times = cast(Ownership, self.worker.ownership), np.stack(list(self._window))
         several = len(times) == WINDOW
-        if not (sweeps or several) or len(set(times.argmax(axis=1).tolist())) > 1:
+        uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
+        if not (sweeps or several) or len(set(times.argmax(axis=1).tolist())) > 1 or uneven.min() < LEAST_UNEVEN:
             return None
         busy = times.min(axis=0) if sweeps else times.mean(axis=0)
         expected = min(left, max(SWEEPS_AHEAD, self.compared) if sweeps else self.compared)

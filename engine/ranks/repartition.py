@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-FIRST_GAIN, SURE_GAIN = 0.15, 0.04
+FIRST_GAIN, SURE_GAIN = 0.2, 0.04
 """What a move must gain of an iteration: after one measurement, which may be noise, and after several."""
 HALVINGS = 40
 """Of the interval that the seconds of the longest rank are in."""
