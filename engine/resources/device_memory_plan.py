@@ -20,7 +20,7 @@ from penstock.transfer.planning.device_budget import (
     DeviceBudget,
     DeviceBudgetRequest,
     divide_device_budget,
-    staging_bytes,
+    least_staging_bytes,
 )
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.routes.registry import serving
@@ -139,7 +139,7 @@ def _row_prefixes(
     pulled = graph.into
     assert pulled is not None
     chunk_bytes = max(one.chunk_edges * one.edge_bytes(needs.weighted) for one in needs.adjacencies)
-    staged = staging_bytes(budget, wish, chunk_bytes)
+    staged = least_staging_bytes(budget, chunk_bytes)
     index, threads = pulled.index(config.thread_count), config.thread_count
     each = longest_prefix(index, pulled.neighbor_dtype.itemsize, budget - staged, threads)
     return each, prefix_index(index, each, threads) if each else None

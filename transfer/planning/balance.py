@@ -44,7 +44,11 @@ def balance(costs: Floats, allowed: Bools) -> Ints:
     count = costs.shape[1]
     if count == 0 or np.all(allowed.sum(axis=0) == 1):
         return routes
-    totals = costs[routes, np.arange(count)].sum(axis=0)
+    chosen = costs[routes, np.arange(count)]
+    totals = chosen.sum(axis=0)
+    busiest = int(totals.argmax())
+    if not np.any(np.where(allowed, costs[:, :, busiest], np.inf) < chosen[:, busiest]):
+        return routes  # no other route takes less of it: nothing to move
     while _relieve_many(costs, allowed, routes, totals):
         pass
     while count <= FEW:
