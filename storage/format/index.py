@@ -172,6 +172,22 @@ class Index:
         _ended(found, int(bases[-1]))
         return found
 
+    def of_rows(self, v0: int, v1: int, origin: int) -> "Index":
+        """Return the index of as many rows of which all but v0..v1-1 are empty; edge `origin` is number 0 there.
+
+        No edge of these rows is before `origin`. Memory of other rows' offsets is not touched.
+        """
+        shift = self.shift
+        (start,), (end,) = self.starts(v0, v0 + 1), self.starts(v1, v1 + 1)
+        first, last = v0 >> shift, v1 >> shift
+        bases, offsets = self.bases - origin, np.zeros_like(self.offsets)
+        offsets[v0 : v1 + 1] = self.offsets[v0 : v1 + 1]
+        bases[: first + 1], bases[last + 1 :] = start - origin, end - origin
+        inside = slice(v0, min(v1 + 1, (first + 1) << shift))
+        offsets[inside] = (self.starts(inside.start, inside.stop) - start).astype(np.uint32)
+        offsets[v1 : (last + 1) << shift] = end - origin - bases[last]
+        return Index(bases, offsets, shift)
+
     def row_of(self, edge: int) -> int:
         """Return the row that holds an edge, 0 <= edge < edges."""
         return int(self.rows_of(np.array([edge], np.int64))[0])
