@@ -270,8 +270,8 @@ class EdgeStream:
         self, kernels: Kernels[Any], state: VertexState, frontier: Frontier, scalars: tuple[Any, ...]
     ) -> Demand:
         if self.resident:
-            lines = frontier.edges * self.edge_bytes // LINE_BYTES + 1
-            return self._totals(frontier.vertices, frontier.edges, lines)
+            size = frontier.edges * self.edge_bytes
+            return self._totals(frontier.vertices, frontier.edges, size // LINE_BYTES + 1)
         table = self.directory.table
         if frontier.everything:
             packable, demand = self._is_packable(kernels), self._sweep
