@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.resources.ownership import Ownership
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -113,6 +114,7 @@ class Session:
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
+        self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
         self._prepared: MemoryRequest | None = None
@@ -590,10 +592,15 @@ class Session:
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
-            for index in self._equipment.own_indexes:
-                self._indexes.pop(id(index), None)
-            self._equipment.close()
-            self._held.equipment = None
+            self._drop(self._equipment)
+
+    def _drop(self, equipment: HostResources) -> None:
+        """Close the resources of earlier runs; bounds that they moved hold on, as they do in other ranks."""
+        self._held.equipment = None
+        self._moved = equipment.moved
+        for index in equipment.own_indexes:
+            self._indexes.pop(id(index), None)
+        equipment.close()
 
     def _equip(self, needs: MemoryRequest, program: Program | None = None) -> HostResources:
         """Return what runs share, made anew if this run needs other directions, weights, or more state."""
@@ -604,15 +611,12 @@ class Session:
                 self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
-                self._held.equipment = None
-                for index in old.own_indexes:
-                    self._indexes.pop(id(index), None)
-                old.close()
+                self._drop(old)
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
+                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank, self._moved)
             else:
                 made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made

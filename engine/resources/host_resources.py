@@ -76,7 +76,8 @@ class HeldBytes:
 class HostResources:
     """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
 
-    rank: of a run of several ranks, the number of this one, and how many there are.
+    rank: of a run of several ranks, the number of this one, and how many there are. moved: which vertices each rank
+    owns, where these were moved in earlier runs.
     """
 
     def __init__(
@@ -86,9 +87,12 @@ class HostResources:
         needs: MemoryRequest,
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
+        moved: Ownership | None = None,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
-        self.ownership = None if rank is None else ownership_of(graph, needs, rank, config.shares)
+        self.moved = self.ownership = moved
+        if rank is not None and moved is None:
+            self.ownership = ownership_of(graph, needs, rank, config.shares)
         self._left_out: LeftOut | None = None
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
@@ -164,7 +168,7 @@ class HostResources:
 
     def own(self, ownership: Ownership, streams: Iterable[EdgeStream]) -> None:
         """Let this rank own other vertices from now on, between two walks; streams: those of the run."""
-        self.ownership = ownership
+        self.moved = self.ownership = ownership
         if self._left_out is not None:
             before = self._left_out.edges
             self._left_out.own(ownership)

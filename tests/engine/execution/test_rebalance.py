@@ -16,6 +16,7 @@ from penstock.engine.execution import rebalance
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import host_resources
+from penstock.engine.resources.ownership import Ownership
 from penstock.engine.session import Session
 from penstock.transfer.planning.host_budget import HostBudget
 from support.forced_moves import moving
@@ -186,6 +187,43 @@ def test_bounds_stay_where_that_was_asked_or_nothing_is_gained(stored: Graph, mo
     _timed(monkeypatch, _Slow([1.0, 1.0]))
     for options in ({"shares": "1,3", "repartition": False}, {}):
         assert not _moves(_run(lambda: PageRank(tol=0, max_iter=5), stored, 2, **options)[0])
+
+
+def test_later_runs_of_a_session_begin_with_the_bounds_of_the_last_one(stored: Graph) -> None:
+    def work(ranks: ThreadRanks) -> tuple[int, ...]:
+        last: tuple[int, ...] = ()
+        with Session(stored, ranks=ranks, kernels="reference", threads=1) as session:
+            for name in ("bfs", "sssp", "sweeps"):
+                result = session.run(program_of(name, LARGER))
+                check(name, LARGER, result.fields)
+                last = _moves(result)[-1]
+                assert session._equipment is not None
+                assert session._equipment.moved is not None
+                assert tuple(session._equipment.moved.bounds.tolist()) == last
+                if ranks.rank == 0:  # one rank may have to make its resources anew where others need not
+                    session._drop(session._equipment)
+        return last
+
+    with moving():
+        first, second = on_ranks(2, work)
+    assert first == second
+
+
+def test_a_rank_that_takes_much_is_given_no_more_than_its_memory_holds(stored: Graph) -> None:
+    def work(ranks: ThreadRanks) -> tuple[float, int]:
+        with Session(stored, ranks=ranks, kernels="reference", threads=1, host_memory=64 << 20) as session:
+            session.run(PageRank(tol=0, max_iter=1))
+            equipment = session._equipment
+            assert equipment is not None
+            before, spare = equipment.most_edges, equipment.spare
+            bounds = np.array([0, stored.vertices, stored.vertices])
+            equipment.own(Ownership(bounds, ranks.rank), [])
+            assert equipment.most_edges == before
+            return before, spare - equipment.spare
+
+    (most, taken), (_, other) = on_ranks(2, work)
+    assert most > stored.edges
+    assert taken >= 0 >= other
 
 
 def test_small_frontiers_are_not_compared(monkeypatch) -> None:
