@@ -45,6 +45,7 @@ LARGEST_BLOCK = 65536
 SMALLEST_BLOCK = 2048
 SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
 PIECES = 8  # of a selection, for each thread
+FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
 SPAN = int(demand_kernels.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 
@@ -97,7 +98,7 @@ class HostKernels:
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
         pending, active = state.pending, state.active
-        small = state.walked < SMALL and (limit == state.selected_below or len(pending.words) < SMALL // 64)
+        small = state.walked < SMALL and (limit == state.selected_below or len(pending.words) < FEW_WORDS)
         state.selected_below = limit
         pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
         counts = np.zeros((pieces, 2), dtype=np.int64)
