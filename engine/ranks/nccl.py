@@ -79,11 +79,11 @@ class NcclCommunicator:
         self._world: Any = None
         device.use()
         with self._errors_named():
-            meeting = np.zeros(128, dtype=np.int16)
-            if self.rank == 0:
-                meeting[:] = self._nccl.get_unique_id()
+            here = self._nccl.get_unique_id()  # rank 0's counts: bytes, before CuPy 14 a tuple of signed numbers
+            meeting = np.frombuffer(bytes(number & 255 for number in here), dtype=np.uint8).copy()
             ranks.broadcast(meeting, 0)
-            self._world = self._nccl.NcclCommunicator(self.size, tuple(meeting.tolist()), self.rank)
+            word = meeting.tobytes() if isinstance(here, bytes) else tuple(meeting.view(np.int8).tolist())
+            self._world = self._nccl.NcclCommunicator(self.size, word, self.rank)
         self._connect()
 
     def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:

@@ -56,7 +56,7 @@ def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> Non
 def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None:
     for i in range(len(edges)):
         low = 0
-        high = len(offsets) - 1
+        high = max(0, len(offsets) - 2)
         while low < high:  # the last row whose start is not past the edge
             middle = (low + high + 1) >> 1
             if bases[middle >> shift] + np.int64(offsets[middle]) <= edges[i]:
@@ -193,7 +193,7 @@ class Index:
         return int(self.rows_of(np.array([edge], np.int64))[0])
 
     def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the row of each edge number, int64 of the same shape."""
+        """Return the row of each edge number, int64 of the same shape; of edges in no row (`of_rows`) one beside."""
         out = np.empty(len(edges), np.int64)
         _rows_of(self.bases, self.offsets, self.shift, edges, out)
         return out

@@ -53,6 +53,7 @@ class Loopback:
 
     NCCL_UINT8 = 1
     available = True
+    bytes_meet = True  # CuPy 14; before, numbers
 
     class NcclError(RuntimeError):
         pass
@@ -67,8 +68,8 @@ class Loopback:
     def get_version(self) -> int:
         return 22809
 
-    def get_unique_id(self) -> tuple[int, ...]:
-        return tuple(range(-64, 64))
+    def get_unique_id(self) -> bytes | tuple[int, ...]:
+        return bytes(range(128)) if self.bytes_meet else tuple(range(-64, 64))
 
     def groupStart(self) -> None:  # noqa: N802 - CuPy's name
         self._open.calls = []
@@ -86,7 +87,7 @@ class Loopback:
                 ctypes.memmove(at, part, size)
         self._barrier.wait()
 
-    def NcclCommunicator(self, size: int, meeting: tuple[int, ...], rank: int) -> Any:  # noqa: N802 - CuPy's name
+    def NcclCommunicator(self, size: int, meeting: bytes | tuple[int, ...], rank: int) -> Any:  # noqa: N802 - CuPy's name
         assert meeting == self.get_unique_id()
         self._barrier.wait()
         return _World(self, size, rank)
@@ -190,6 +191,12 @@ def test_every_verb_moves_what_its_words_say(
         world.close()
 
     communicators(size, work)
+
+
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_ranks_meet_by_what_this_release_of_cupy_gives(loopback: Callable[[int], Loopback], as_bytes: bool) -> None:
+    loopback(2).bytes_meet = as_bytes
+    assert communicators(2, lambda world: world.size) == [2, 2]
 
 
 def test_equal_slices_are_one_call_and_unequal_ones_a_group(loopback: Callable[[int], Loopback]) -> None:
