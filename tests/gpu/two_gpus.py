@@ -102,7 +102,7 @@ def verbs(stages: Stages, devices: str) -> None:
     process, file = stages.stage("verbs", devices)
     code, text = stages.ended(process, 60)
     for one in found_in(file):
-        took = f"{one['seconds'] * 1e3:8.2f} ms" if "seconds" in one else "right" if not one["wrong"] else one["wrong"]
+        took = f"{one['seconds'] * 1e3:9.3f} ms" if "seconds" in one else "right" if not one["wrong"] else one["wrong"]
         rate = f", {268.4 / one['seconds'] / 1e3:.0f} GB/s" if "MiB" in one["verb"] else ""
         stages.tell(f"nccl {one['verb']:<32} {took}{rate}", good=not one.get("wrong"))
     if code:
@@ -166,6 +166,8 @@ def reach(stages: Stages, devices: str, scale: int, edge_memory: str, seconds: f
             stages.tell(
                 f"R-MAT {scale}, {one['entries']:,} entries, made in {one['seconds']:.1f} s; {edge_memory} a GPU"
             )
+        if one["figure"] == "profile":
+            stages.say("\n    ".join([f"{one['profile']}, every call waited for:", *one["iterations"], *one["parts"]]))
     ranks = len(devices.split(","))
     for name, promise in PROMISES.items():
         of = {one["ranks"]: one for one in facts if one["figure"] == name and "ranks" in one}
