@@ -119,7 +119,8 @@ def test_two_ranks_print_and_write_what_one_does(tmp_path: Path) -> None:
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
     common = ("bfs", graph, "--source", 1, "--json", "--top", 3)
     answers = []
-    ways = {"one": ("--device", "cpu"), "two": ("--devices", "cpu,cpu"), "mixed": ("--devices", "cpu,emulated")}
+    uneven = ("--devices", "cpu,cpu", "--shares", "1,3", "--no-repartition")
+    ways = {"one": ("--device", "cpu"), "two": uneven, "mixed": ("--devices", "cpu,emulated")}
     for name, device in ways.items():
         code, out, err = ended(started(tmp_path, *common, *device, "--run-dir", name, "--output", "levels.csv"))
         assert (code, err) == (0, "")
