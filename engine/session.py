@@ -33,6 +33,7 @@ from penstock.engine.planning.requirements import (
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same
+from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -220,7 +221,11 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            return (yield from self._formed(program, checkpoints, each))
+            result = yield from self._formed(program, checkpoints, each)
+            if self._ranks is None:
+                return result
+            device = "cpu" if self._device is None else self._device.name
+            return replace(result, ranks=gather_reports(self._ranks, device, result.records))
 
     def _formed(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -451,7 +456,8 @@ class Session:
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
+        shared = self._ranks, self._timeline
+        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, *shared)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""

@@ -30,6 +30,7 @@ from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
+from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import State
+    from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
@@ -84,6 +86,7 @@ class Loop:
     """One run of `program`.
 
     out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one.
+    timeline: where their exchanges are stamped, if anywhere.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -106,6 +109,7 @@ class Loop:
     forced: Direction | None = None
     local_rounds: int = 0
     ranks: Communicator | None = None
+    timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -205,17 +209,24 @@ class Loop:
         ours = np.array(numbers, dtype=np.float64)
         return ours[None] if self.ranks is None else self.ranks.gather_numbers(ours)
 
+    @contextmanager
+    def exchanging(self, record: IterationRecord) -> Iterator[None]:
+        """Exchange between ranks within; the only place where that is timed."""
+        began = time.perf_counter()
+        with during(self.timeline, "exchange", "exchange"):
+            yield
+        record.exchange_seconds += time.perf_counter() - began
+
     def _exchange(self, frontier: Frontier, record: IterationRecord) -> None:
         """Give all devices, and all ranks, the same messages."""
         if self.ranks is None:
             self.exchange.share_messages(frontier.everything)
             return
-        began = time.perf_counter()
         worker = self.workers[0]
         walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
         ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
-        self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
-        record.exchange_seconds = time.perf_counter() - began
+        with self.exchanging(record):
+            self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
 
     def _note_bucket_size(self, frontier: Frontier) -> None:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""

@@ -154,7 +154,8 @@ def _pass(
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)
     if loop.ranks is not None:
-        _join_ranks(loop, loop.ranks, record)
+        with loop.exchanging(record):
+            _join_ranks(loop, loop.ranks)
     first.kernels.compress(first.state)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = first.state.arrays[0]
@@ -163,12 +164,11 @@ def _pass(
     return record
 
 
-def _join_ranks(loop: Loop, ranks: Communicator, record: IterationRecord) -> None:
+def _join_ranks(loop: Loop, ranks: Communicator) -> None:
     """Join the forests of all ranks in each of them.
 
     A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
     """
-    began = time.perf_counter()
     kernels, state = loop.workers[0].kernels, cast("State", loop.workers[0].state)
     name, ours = next(iter(state.fields.items()))
     other, buffers = copy(state), (np.empty_like(ours), np.empty_like(ours))
@@ -178,4 +178,3 @@ def _join_ranks(loop: Loop, ranks: Communicator, record: IterationRecord) -> Non
         if rank and rank - 1 != ranks.rank:
             other.fields = {**state.fields, name: buffers[(rank - 1) % 2]}
             kernels.join_forests(state, other)
-    record.exchange_seconds += time.perf_counter() - began

@@ -181,7 +181,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
             session.close()
     summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
     told = _written(step, summary, context, job)
-    metrics.end(told.result)
+    metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
         context.checkpoints.clear()
     return Finished(told, context.clock.account().since(before).without("closing"))
