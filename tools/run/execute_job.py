@@ -123,14 +123,17 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
-        timeline = stack.enter_context(open_trace(placed.watching.trace, force=job.force, facts=facts, begun=begun))
+        told = None if ranks is None else ranks.communicator
+        tracing = told if job.watching.traced else None
+        timeline = stack.enter_context(
+            open_trace(placed.watching.trace, tracing, force=job.force, facts=facts, begun=begun)
+        )
         metrics = stack.enter_context(
             open_metrics(record.placed(placed.watching.metrics), force=job.force, clock=clock)
         )
         checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         with stage("opening"):
-            told = None if ranks is None else ranks.communicator
             session = stack.enter_context(Session(graph, timeline=timeline, ranks=told, **options, **used.options()))
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)

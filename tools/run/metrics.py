@@ -43,10 +43,19 @@ ACCOUNTED = 1.0
 
 @dataclass(frozen=True)
 class Watching:
-    """Where a run writes what it did: lines of metrics, a trace."""
+    """Where a run writes what it did: lines of metrics, a trace.
+
+    follows: whether another process, rank 0, writes a trace, and this one only gives it its timeline.
+    """
 
     metrics: Path | None = None
     trace: Path | None = None
+    follows: bool = False
+
+    @property
+    def traced(self) -> bool:
+        """Whether what runs when is to be noted."""
+        return self.follows or self.trace is not None
 
 
 watching = option_group(
