@@ -70,7 +70,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
-    ranks = _ranks(job, context)
+    ranks = _ranks(job, context, console)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -81,7 +81,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         execute(job, console, process_start() if context.find_root().obj else None, ranks)
 
 
-def _ranks(job: Job, context: click.Context) -> Joined | None:
+def _ranks(job: Job, context: click.Context, console: Console) -> Joined | None:
     """The ranks that this process is one of; where --devices asks for ranks, start them, and end with their code.
 
     Raises InputError for what ranks cannot do.
@@ -102,7 +102,7 @@ def _ranks(job: Job, context: click.Context) -> Joined | None:
         raise InputError("--devices starts processes with this command line: run it as a command of its own")
     from penstock.tools.run.launch_ranks import launch
 
-    return context.exit(launch(len(devices)))
+    return context.exit(launch(len(devices), quiet=console.silent))
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

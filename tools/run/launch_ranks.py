@@ -1,6 +1,6 @@
 """`--devices`: start this command once more in several ranks on this host, and end as they do.
 
-    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints -> exit code
+    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints, its progress -> exit code
 
 mpiexec notices a rank that was killed, and ends the others; its report of several lines becomes one message here.
 """
@@ -23,6 +23,8 @@ from typing import IO, Any
 import click
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+from penstock.tools.base.progress import bars, on_terminal
+from penstock.tools.base.sent_progress import WANTED, ReceivedBars
 
 REPORT = re.compile(
     rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|"
@@ -33,15 +35,19 @@ DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
 CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 
-def launch(ranks: int) -> int:
-    """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed."""
+def launch(ranks: int, *, quiet: bool = False) -> int:
+    """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed.
+
+    quiet: whether no progress is shown here, on a terminal.
+    """
+    shown = {WANTED: "1"} if on_terminal(quiet=quiet) else {}
     command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
     started = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {LAUNCHED: "1"},
+        env=os.environ | {LAUNCHED: "1"} | shown,
         start_new_session=True,
     )
     with started:
@@ -55,6 +61,7 @@ def launch(ranks: int) -> int:
             thread.start()
         for thread in threads:
             thread.join()
+        report.bars.end()
         code = started.wait()
     message = report.message()
     if message is not None:
@@ -92,6 +99,7 @@ class Report:
         self._rank_of: dict[int, int] = {}
         self._dead: tuple[int, int] | None = None
         self._pid = 0
+        self.bars = ReceivedBars(bars)
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
         """Write every line on, but for mpiexec's own report and the ranks' names; read on where nobody reads them."""
@@ -101,11 +109,12 @@ class Report:
                 if self._takes(line):
                     blank = b""
                     continue
-                to.buffer.write(blank)
-                blank = line if line == b"\n" else b""
-                if not blank:
-                    to.buffer.write(line)
-                    to.buffer.flush()
+                with self.bars.aside():
+                    to.buffer.write(blank)
+                    blank = line if line == b"\n" else b""
+                    if not blank:
+                        to.buffer.write(line)
+                        to.buffer.flush()
             to.buffer.write(blank)
             to.buffer.flush()
         for line in source:
@@ -125,6 +134,8 @@ class Report:
 
     def _takes(self, line: bytes) -> bool:
         """Whether a line is for this process alone."""
+        if self.bars.take(line):
+            return True
         at = line.find(MARK.encode())
         if at >= 0:
             _, rank, pid = line[at:].split()[:3]

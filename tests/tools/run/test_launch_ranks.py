@@ -16,10 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 from penstock.storage.base.errors import BudgetError
+from penstock.tools.base.sent_progress import MARK
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.launch_ranks import Report
 from support.commands import refused
 from support.graphs import on_disk, shape
+from support.terminal import on_a_terminal
 
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install "penstock[ranks]"'
@@ -168,6 +170,28 @@ def test_a_killed_rank_ends_the_job_and_another_number_resumes_it(tmp_path: Path
     assert code == 0, err
     assert "before it was resumed" in out
     assert (tmp_path / "values.csv").read_text() == wanted
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_progress_is_shown_by_the_process_on_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace('max_iter = "sum", True, 60', 'max_iter = "sum", True, 20'))
+    graph = on_disk(shape("ring"), tmp_path / "ring.h5").path
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.tools.main",
+        "run",
+        "slow.py:Patient",
+        str(graph),
+        "--devices",
+        "cpu,cpu",
+    ]
+    shown = on_a_terminal(command, columns=120, folder=tmp_path)
+    assert "Patient" in shown
+    assert shown.count("iteration   way") == 1
+    assert MARK.decode() not in shown
+    assert on_a_terminal([*command, "--quiet"], columns=120, folder=tmp_path) == ""
 
 
 @needs_mpi
