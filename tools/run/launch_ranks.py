@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import click
 from penstock.storage.base.errors import InputError
+from penstock.tools.base.first_death import FirstDeath
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
 from penstock.tools.base.progress import bars, on_terminal
 from penstock.tools.base.sent_progress import WANTED, ReceivedBars
@@ -99,6 +100,7 @@ class Report:
         self._rank_of: dict[int, int] = {}
         self._dead: tuple[int, int] | None = None
         self._pid = 0
+        self._first = FirstDeath()
         self.bars = ReceivedBars(bars)
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
@@ -124,13 +126,16 @@ class Report:
         """Which rank was killed; None where none was."""
         if self._dead is None:
             return None
-        pid, number = self._dead
-        rank = self._rank_of.get(pid)
-        name = f"rank {rank} of {self._ranks}" if rank is not None else f"one of {self._ranks} ranks"
-        known = number in {one.value for one in signal.Signals}
-        cause = f"was killed by {signal.Signals(number).name}" if known else f"ended with code {number}"
-        hint = "; perhaps the host has no memory left: try a smaller --host-memory" if number == signal.SIGKILL else ""
-        return f"{name} on {socket.gethostname()} (process {pid}) {cause}{hint}; the others were ended"
+        first, (pid, code) = self._first.found(), self._dead
+        if first is not None:  # mpiexec may report another, that it has ended itself
+            pid, code = first.pid, first.code or (code if first.pid == pid else None)
+        host, rank = socket.gethostname(), self._rank_of.get(pid)
+        name = f"one of {self._ranks} ranks on {host}"
+        if rank is not None:
+            name = f"rank {rank} of {self._ranks} on {host} (process {pid})"
+        hint = "; perhaps the host has no memory left: try a smaller --host-memory"
+        hint = hint if code in (None, signal.SIGKILL) else ""
+        return f"{name} {_cause(code)}{hint}; the others were ended"
 
     def _takes(self, line: bytes) -> bool:
         """Whether a line is for this process alone."""
@@ -140,6 +145,7 @@ class Report:
         if at >= 0:
             _, rank, pid = line[at:].split()[:3]
             self._rank_of[int(pid)] = int(rank)
+            self._first.add(int(pid))
             return True
         found, code = DEAD.match(line), CODE.match(line)
         if found:
@@ -147,3 +153,11 @@ class Report:
         if code and self._pid:
             self._dead = self._pid, int(code[1])
         return REPORT.match(line) is not None
+
+
+def _cause(code: int | None) -> str:
+    """How a process ended, by the number of a signal, or its exit code; None: not known."""
+    if code is None:
+        return "was killed, or crashed"
+    known = code in {one.value for one in signal.Signals}
+    return f"was killed by {signal.Signals(code).name}" if known else f"ended with code {code}"
