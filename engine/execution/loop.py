@@ -18,29 +18,34 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.shared_situation import own_seconds, progress_of, seen_by_all
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.program.program import Program, globals_of
+from penstock.engine.program.program import Program, fields_of, globals_of
+from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.exchange import Exchange, HostExchange
+from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
-from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
+from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, is_open, weighs
+from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
+from penstock.engine.state.device_state import DeviceState, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.state import State
 from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
-    from penstock.engine.state.state import State
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
@@ -85,8 +90,8 @@ class Worker:
 class Loop:
     """One run of `program`.
 
-    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one.
-    timeline: where their exchanges are stamped, if anywhere.
+    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
+    devices: where they compute. timeline: where their exchanges are stamped, if anywhere.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -109,6 +114,7 @@ class Loop:
     forced: Direction | None = None
     local_rounds: int = 0
     ranks: Communicator | None = None
+    devices: RankDevices = field(default_factory=RankDevices)
     timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
@@ -124,7 +130,7 @@ class Loop:
         host_states = cast("list[State]", states)  # several are shares of the host's memory
         self.exchange: Exchange = HostExchange(host_states, self.program.combine)
         if self.ranks is not None:
-            self.exchange = RankExchange(host_states[0], self.program.combine, self.ranks)
+            self.exchange = self._exchange_of_ranks(self.ranks)
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
@@ -137,6 +143,19 @@ class Loop:
         self._now: Situation | None = None
         self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
+
+    def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
+        worker = self.workers[0]
+        if isinstance(worker.state, State):
+            return RankExchange(worker.state, self.program.combine, ranks)
+        kernels = cast("CudaKernels", worker.kernels).exchange_kernels()
+        assert self.devices.communicator is not None, "a rank with a device has one"
+        return DeviceExchange(worker.state, kernels, ranks, self.devices.communicator)
+
+    @property
+    def array_ranks(self) -> Communicator | DeviceCommunicator | None:
+        """What exchanges whole arrays of the vertex state with other ranks, wherever they are; None without ranks."""
+        return self.ranks if self.devices.communicator is None else self.devices.communicator
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -151,9 +170,9 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.workers[0].streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        again = bool(self.gathered(again).any())
+        again, linked = self.gathered(again, self._linked).any(axis=0).tolist()
         narrowest = 0.0 if again else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, self._linked)
+        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, linked)
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
@@ -348,7 +367,12 @@ class Loop:
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
         found = self._own_situation(frontier)
-        if self.ranks is None or not can_choose(found):
+        if self.ranks is None or not is_open(found):
+            return found
+        if self.devices.linked:
+            seconds = own_seconds(found, self._both_streams, frontier)
+            return seen_by_all(found, seconds, self.ranks)
+        if not can_choose(found):
             return found
         kept, from_disk, push, pull = self.gathered(
             math.nan if found.kept is None else found.kept, found.from_disk, *found.fetched
@@ -359,6 +383,11 @@ class Loop:
             from_disk=bool(from_disk.any()),
             fetched=(float(push.sum()), float(pull.sum())),
         )
+
+    @property
+    def _both_streams(self) -> tuple[EdgeStream, EdgeStream]:
+        streams = self.workers[0].streams
+        return streams["push"], streams["pull"]
 
     def _own_situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
@@ -488,7 +517,7 @@ class Loop:
             return None
         if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
             return None
-        read = reading(now.link, Progress(now.vertices, now.edges, now.unvisited, now.unexplored_edges), frontier)
+        read = reading(now.link, *progress_of(now, stream, frontier))
         return read if stream.few_behind(read) else None
 
     def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
@@ -504,6 +533,7 @@ class Loop:
             worker.kernels.use()
             with self._reading_ahead(worker, frontier):
                 worker.kernels.apply(worker.state, frontier, self.out, scalars)
+        self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
                 self.total()
@@ -540,3 +570,27 @@ class Loop:
         partial = self.workers[0].state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))
+        self._agree_on_totals()
+
+    def _agree_on_totals(self) -> None:
+        """Take the first rank's Globals, where some are added up on devices, in an order of their own."""
+        if self.ranks is not None and self.devices.on_devices and self.totals:
+            names = list(globals_of(self.program))
+            values = np.array([self.totals[name] for name in names])
+            self.ranks.broadcast(values, 0)
+            self.totals.update(zip(names, values.tolist(), strict=True))
+
+    def agree_on_floats(self) -> None:
+        """Take the first rank's values and marks, where ranks on unlike processors have computed floats."""
+        state, ranks = self.workers[0].state, self.array_ranks
+        if ranks is None or self.devices.alike or not any(array.dtype.kind == "f" for array in state.arrays):
+            return
+        for name, spec in fields_of(self.program).items():
+            if not spec.constant:
+                ranks.broadcast(state.fields[name], 0)
+        if isinstance(state, DeviceState):
+            state.sent_ahead = None
+            ranks.broadcast(state.pending.words, 0)
+        else:
+            ranks.broadcast(state.pending.words.view(np.uint32)[: bitmap_words(state.last)], 0)
+            state.pending.summarize()

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.packed_edges import AT_HAND
@@ -24,9 +24,8 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop, Worker
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.state.state import State
     from penstock.transfer.values.view import View
 
 SAMPLED = 2
@@ -50,9 +49,11 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     resident = bool(loop.gathered(resident).all())
     done_each, largest = 0, NO_COMPONENT
     if resident:
-        yield _pass(
-            loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
-        )
+
+        def link_first(worker: Worker, view: View) -> None:
+            worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
+
+        yield _pass(loop, link_first)
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
@@ -63,7 +64,8 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
             return
 
     def link(worker: Worker, view: View) -> None:
-        worker.kernels.link_rows(view, worker.state, loop.out, done_each, largest, symmetric)
+        index = worker.streams["push"].index
+        worker.kernels.link_rows(view, worker.state, index, done_each, largest, symmetric)
 
     yield _last(loop, _pass(loop, link))
 
@@ -153,9 +155,9 @@ def _pass(
     first = loop.workers[0]
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)
-    if loop.ranks is not None:
+    if loop.array_ranks is not None:
         with loop.exchanging(record):
-            _join_ranks(loop, loop.ranks)
+            _join_ranks(loop, loop.array_ranks)
     first.kernels.compress(first.state)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = first.state.arrays[0]
@@ -164,17 +166,19 @@ def _pass(
     return record
 
 
-def _join_ranks(loop: Loop, ranks: Communicator) -> None:
+def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator) -> None:
     """Join the forests of all ranks in each of them.
 
     A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
     """
-    kernels, state = loop.workers[0].kernels, cast("State", loop.workers[0].state)
+    kernels, state = loop.workers[0].kernels, loop.workers[0].state
     name, ours = next(iter(state.fields.items()))
-    other, buffers = copy(state), (np.empty_like(ours), np.empty_like(ours))
+    others = [copy(state), copy(state)]
+    for other in others:
+        other.fields = dict(state.fields)
+        other.swap({name: state.empty(len(ours), ours.dtype)})
     for rank in range(ranks.size + 1):
         if rank < ranks.size:
-            ranks.broadcast(ours if rank == ranks.rank else buffers[rank % 2], rank)
+            ranks.broadcast(ours if rank == ranks.rank else others[rank % 2].fields[name], rank)
         if rank and rank - 1 != ranks.rank:
-            other.fields = {**state.fields, name: buffers[(rank - 1) % 2]}
-            kernels.join_forests(state, other)
+            kernels.join_forests(state, others[(rank - 1) % 2])

@@ -37,6 +37,7 @@ class Situation:
     linked: some edges come over a link; link: its costs, needed where `weighs` is true. from_disk: some edges may still
     come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile. kept:
     items of the rows that the last pull kept (`engine/state/unmatched_rows.py`), if a pull may read these alone.
+    seconds: of several ranks, what a push and a pull take the slowest of those that weigh them; None: none does.
     """
 
     vertices: int
@@ -52,6 +53,7 @@ class Situation:
     from_disk: bool = False
     fetched: tuple[float, float] = (0.0, 0.0)
     kept: int | None = None
+    seconds: tuple[float, float] | None = None
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -89,12 +91,20 @@ def weighs(situation: Situation, frontier: Frontier) -> bool:
 
 def can_choose(situation: Situation) -> bool:
     """Whether the direction of a search is open."""
-    return situation.forced is None and situation.can_pull and situation.early_exit
+    return is_open(situation) and situation.early_exit
+
+
+def is_open(situation: Situation) -> bool:
+    """Whether a run may take either direction."""
+    return situation.forced is None and situation.can_pull
 
 
 def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:
     if not weighs(situation, frontier):
         return "push"
+    if situation.seconds is not None:
+        push, pull = situation.seconds
+        return "pull" if pull < push else "push"
     assert situation.link is not None, "a frontier that is weighed comes with its link"
     link = situation.link
     at = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)

@@ -17,7 +17,7 @@ streams. Decides nothing, refuses nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,20 @@ class LinkReading:
     rows: float
     edges: float
     requests: float
+
+
+def own_part(progress: Progress, frontier: Frontier, rows: float, edges: float) -> tuple[Progress, Frontier]:
+    """The same for a rank that has these shares of the rows and of the edges; rows of others are empty there."""
+    others = progress.vertices * (1.0 - rows)
+    return (
+        replace(
+            progress,
+            edges=int(progress.edges * edges),
+            unvisited=int(progress.unvisited * rows + others),
+            unexplored=int(progress.unexplored * edges),
+        ),
+        replace(frontier, vertices=int(frontier.vertices * rows), edges=max(1, int(frontier.edges * edges))),
+    )
 
 
 def sample_degrees(index: Index) -> DegreeSample:

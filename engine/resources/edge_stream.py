@@ -395,9 +395,11 @@ class EdgeStream:
         """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
         own = self.owned
         assert own is not None, "all rows are this device's"
-        noted = self.direction == "pull" and kernels.author.combine == "sum"
+        noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
-            if view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
+            if view.rows is not None:  # gathered: only owned rows are
+                yield view
+            elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)
                 yield part if noted else part.narrowed()
 

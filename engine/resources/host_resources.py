@@ -152,8 +152,9 @@ class HostResources:
         )
         if self.ownership is not None:
             stream.owned = self.ownership.rows(stream.index)
-            table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
-            stream.mine = (table.e0 < last) & (table.e1 > first)
+            if pipeline.device.reads_host:
+                table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
+                stream.mine = (table.e0 < last) & (table.e1 > first)
         elif len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream

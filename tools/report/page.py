@@ -9,11 +9,11 @@ from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, pairs, seconds, table
+from penstock.tools.base.rank_table import rank_table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
 from penstock.tools.report.read_metrics import RunMetrics
 from penstock.tools.run.account import STAGE_NAMES, Account
-from penstock.tools.run.rank_table import rank_table
 
 Rows = list[list[str]]
 _STYLE = """

@@ -71,7 +71,7 @@ class CudaRowKernels(CudaKernels):
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals are added up.
 
-        After the last block, which ends where the state does, the sums are in `state.partial`.
+        The sums of the blocks so far are in `state.partial`.
         """
         if self._sorts:
             self._sort(block, buffer)
@@ -79,12 +79,12 @@ class CudaRowKernels(CudaKernels):
             "apply_rows", blocks_for(block.last - block.first), self._layout(block), self.placed(out).arrays,
             state.arrays, following, scalars, np.uint64(state.first), buffer, self._open,
         )  # fmt: skip
-        if block.last == state.last:
-            self._fold(state, self._open)
+        self._fold(state, self._open)
 
     def clear_partial(self, state: DeviceState) -> None:
         """Set the Globals' shares to what changes nothing."""
         self._open = self._shares()
+        self._fold(state, self._open)
 
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""

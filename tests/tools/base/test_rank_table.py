@@ -10,10 +10,10 @@ import pytest
 from penstock.engine import Graph
 from penstock.engine.session import Session
 from penstock.tools import cli
+from penstock.tools.base.rank_table import HEADS, rank_table
 from penstock.tools.report.metrics_lines import checked
 from penstock.tools.report.read_metrics import read
 from penstock.tools.run.metrics import open_metrics
-from penstock.tools.run.rank_table import HEADS, rank_table
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_options import AnswerOptions
 from support.graphs import on_disk
