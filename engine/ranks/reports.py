@@ -23,8 +23,11 @@ def gather_reports(ranks: Communicator, device: str, records: Sequence[Iteration
     table = np.array([_row(record) for record in records], dtype=np.float64).reshape(len(records), len(COLUMNS))
     tables = ranks.gather_numbers(table)
     own = json.dumps([platform.node(), device, peak_resident_bytes()])
-    places = [json.loads(text) for text in gather_bytes(ranks, own.encode())]
-    return tuple(RankReport(rank, *place, tables[rank]) for rank, place in enumerate(places))
+    reports = []
+    for rank, text in enumerate(gather_bytes(ranks, own.encode())):
+        host, place, peak = json.loads(text)
+        reports.append(RankReport(rank, host, place, peak, tables[rank]))
+    return tuple(reports)
 
 
 def _row(record: IterationRecord) -> list[float]:

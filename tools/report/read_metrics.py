@@ -60,7 +60,8 @@ class RunMetrics:
     @property
     def ranks(self) -> list[dict[str, Any]]:
         """What each rank did, where several ran to their end; iterations, stages and routes are the first one's."""
-        return (self.result or {}).get("ranks", [])
+        ranks: list[dict[str, Any]] = (self.result or {}).get("ranks", [])
+        return ranks
 
     @property
     def on_gpu(self) -> bool:

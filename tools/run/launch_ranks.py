@@ -127,9 +127,11 @@ class Report:
         """Which rank was killed; None where none was."""
         if self._dead is None:
             return None
-        first, (pid, code) = self._first.found(), self._dead
+        first, (pid, reported) = self._first.found(), self._dead
+        code: int | None = reported
         if first is not None:  # mpiexec may report another, that it has ended itself
-            pid, code = first.pid, first.code or (code if first.pid == pid else None)
+            code = first.code or (reported if first.pid == pid else None)
+            pid = first.pid
         host, rank = socket.gethostname(), self._rank_of.get(pid)
         name = f"one of {self._ranks} ranks on {host}"
         if rank is not None:

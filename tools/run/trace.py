@@ -81,10 +81,12 @@ def write(
 
     Raises InputError or RunError where it cannot be written.
     """
-    alone = isinstance(told, Timeline)
-    dropped = told.dropped if alone else sum(one.timeline.dropped for one in told)
+    if isinstance(told, Timeline):
+        found, dropped = events(told), told.dropped
+    else:
+        found, dropped = rank_events(told), sum(one.timeline.dropped for one in told)
     with whole_file(path, force=force) as partial, partial.open("w", encoding="utf-8") as file:
-        _write(events(told) if alone else rank_events(told), file, {"dropped_events": dropped, **(facts or {})})
+        _write(found, file, {"dropped_events": dropped, **(facts or {})})
     if dropped:
         _log.warning("%s lacks the first %d events: a trace holds the last ones only", path, dropped)
 
