@@ -578,6 +578,8 @@ class Session:
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
+            for index in self._equipment.own_indexes:
+                self._indexes.pop(id(index), None)
             self._equipment.close()
             self._held.equipment = None
 
@@ -591,6 +593,8 @@ class Session:
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
                 self._held.equipment = None
+                for index in old.own_indexes:
+                    self._indexes.pop(id(index), None)
                 old.close()
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):

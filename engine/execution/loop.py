@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Event
     from penstock.transfer.values.view import View
 
 MANY = 32
@@ -143,6 +144,7 @@ class Loop:
         self._now: Situation | None = None
         self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
+        self._walked: Event = None
 
     def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
         worker = self.workers[0]
@@ -170,9 +172,9 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.workers[0].streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        again, linked = self.gathered(again, self._linked).any(axis=0).tolist()
-        narrowest = 0.0 if again else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, linked)
+        agains, linked = self.gathered(again, self._linked).T
+        narrowest = 0.0 if agains.any() else program.narrowest_bucket
+        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, bool(linked.any()))
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
@@ -242,6 +244,7 @@ class Loop:
             self.exchange.share_messages(frontier.everything)
             return
         worker = self.workers[0]
+        self._walked = worker.streams[self.direction].pipeline.device.event(None)
         walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
         ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
         with self.exchanging(record):
@@ -548,7 +551,7 @@ class Loop:
             yield
             return
         device = stream.pipeline.device
-        free = device.event(None)
+        free = device.event(None) if self.ranks is None else self._walked  # edges may come during the exchange
         if device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(worker.kernels, worker.state, free)
             yield

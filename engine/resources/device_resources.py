@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
     from penstock.storage.read.partition_cache import HostCache
     from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
@@ -168,6 +169,12 @@ class DeviceResources(HostResources):
         if walk == FORWARD["pull"] and not weighted:
             stream.heads = self.heads
         return stream
+
+    @property
+    def own_indexes(self) -> list[Index]:
+        """Row indexes that were made for this rank's rows alone, and go with these resources."""
+        pairs = zip(self.needs.adjacencies, self._own_needs.adjacencies, strict=True)
+        return [part.index() for whole, part in pairs if part is not whole]
 
     @property
     def bytes_read(self) -> int:

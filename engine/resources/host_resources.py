@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.engine.resources.traversal import Traversal
     from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
 
 _log = logging.getLogger("penstock.engine.resources.host_resources")
 
@@ -190,6 +191,11 @@ class HostResources:
         for groups in self.groups.values():
             if groups is not kept and groups.neighbors is not None:
                 kernels.ungroup(groups)
+
+    @property
+    def own_indexes(self) -> list[Index]:
+        """Row indexes that were made for this rank's rows alone, and go with these resources."""
+        return []
 
     @property
     def mixed(self) -> bool:

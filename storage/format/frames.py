@@ -107,12 +107,16 @@ class Frames:
         """The frames of chunks first..last-1, as those of an array that has no others."""
         size, here = self.spec.chunk_items, slice(first, last)
         items = max(0, min(last * size, self.spec.items) - first * size)
-        words = None if self.payload_words is None else self.payload_words[here]
-        shard, offsets, lengths, sums = (
-            array[here] for array in (self.shard, self.offsets, self.lengths, self.checksums)
+        return replace(
+            self,
+            spec=replace(self.spec, items=items),
+            shard=self.shard[here],
+            offsets=self.offsets[here],
+            lengths=self.lengths[here],
+            checksums=self.checksums[here],
+            payload_words=None if self.payload_words is None else self.payload_words[here],
+            before=self.before + first,
         )
-        spec, before = replace(self.spec, items=items), self.before + first
-        return Frames(spec, self.open_files, shard, offsets, lengths, sums, self.limit, words, before)
 
     def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
         """Verify and decode one frame into ``out``, its items. Raises RunError naming the chunk."""

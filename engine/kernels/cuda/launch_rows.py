@@ -48,7 +48,7 @@ class CudaRowKernels(CudaKernels):
         vertex = author_function(program, "vertex")
         self._sorts = vertex is not None and "sort" in vertex.__code__.co_names
         self._open: Any = None  # the Globals' shares while an iteration adds them up
-        self._long: dict[tuple[int, ...], tuple[NDArray[np.int64], ...]] = {}
+        self._long: dict[tuple[int, ...], tuple[tuple[Index, ...], tuple[NDArray[np.int64], ...]]] = {}
 
     def close(self) -> None:
         """Let go of everything on the device; what is needed again comes anew."""
@@ -214,8 +214,9 @@ class CudaRowKernels(CudaKernels):
                 lengths = np.diff(starts)
                 long = np.flatnonzero(lengths > sort.SHORT)
                 found.append((first + long, starts[long], lengths[long]))
-            self._long[key] = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
-        return self._long[key]
+            arrays = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+            self._long[key] = indexes, arrays  # as long as they are here no other index has their ids
+        return self._long[key][1]
 
     def _make(self, name: str) -> DeviceKernel:
         if name in _SHARED:
