@@ -58,6 +58,8 @@ FIRST, AGAIN = 1, 4
 """How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
 MISSED, SOME_LINES = 4, 1 << 14
 """A pull that reads so many times the lines expected, and so many more, was not expected well."""
+SELECTIVE = ("min", "max", "or")
+"""Combiners whose pushes write only what changes a vertex."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
@@ -349,10 +351,10 @@ class Loop:
 
     def _next_frontier(self) -> Frontier:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
-        frontier = self._select()
+        frontier, empty = self._select(), False
         while frontier.empty and frontier.rest < math.inf:
-            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest)
-            frontier = self._select()
+            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest, empty=empty)
+            frontier, empty = self._select(), True
         return frontier
 
     def _select(self) -> Frontier:
@@ -409,6 +411,7 @@ class Loop:
             on_cores,
             from_disk=any(stream.from_disk for stream in streams.values()),
             kept=kept,
+            selective=self.program.combine in SELECTIVE and self.ranks is None,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))

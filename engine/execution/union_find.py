@@ -57,9 +57,9 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
-    if not resident and symmetric and loop.alone:
-        here = loop.workers[0].streams["push"].here
-        if here.mean() >= AT_HAND and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
+    if not resident and symmetric and len(loop.workers) == 1:
+        here = _at_hand(loop)
+        if here is not None:
             yield from _link_from(loop, here)
             return
 
@@ -86,7 +86,7 @@ def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     kernels, state = worker.kernels, worker.state
 
     def link(worker: Worker, view: View) -> None:
-        kernels.link_rows(view, state, loop.out, 0, NO_COMPONENT, True)
+        kernels.link_rows(view, state, worker.streams["push"].index, 0, NO_COMPONENT, True)
 
     yield _pass(loop, link, only=here)
     root, share = kernels.largest_tree(state)
@@ -98,18 +98,33 @@ def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     frontier = kernels.select(state, loop.out, (), math.inf)
 
     def link_outside(worker: Worker, view: View) -> None:
-        kernels.link_listed(view, state, frontier, loop.out, largest)
+        kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
 
     if not frontier.empty:
         yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
     loop.converged = True
 
 
-def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
+def _at_hand(loop: Loop) -> NDArray[np.bool_] | None:
+    """Which partitions to link first, bool (partitions,); None where that does not pay in some rank."""
+    worker = loop.workers[0]
+    stream = worker.streams["push"]
+    own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
+    table = stream.directory.table
+    mine = (table.v0 < own[1]) & (table.v1 > own[0])
+    here = stream.here & mine
+    if loop.gathered(here.sum() / max(1, mine.sum())).min() < AT_HAND:
+        return None
+    found = loop.gathered(_reached_share(stream, here, own))
+    return here if found.min() * len(found) >= REACH else None
+
+
+def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, int]) -> float:
     """Edges at hand that lead to vertices whose rows are not, for each of these vertices; from a sample of the edges.
 
     Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
-    what is still to come could be left out. here: bool (partitions,), not all of them.
+    what is still to come could be left out. here: bool (partitions,), one at least, not all of them. own: the rows that
+    count; those of other ranks lead to them as ours do.
     """
     table, (bases, offsets, shift) = stream.directory.table, stream.index.arrays()
     several, edges = SAMPLES
@@ -120,7 +135,8 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
     targets = np.concatenate(found)
     starts = bases[targets >> int(shift)] + offsets[targets]
     away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
-    absent = stream.index.vertices - int((table.v1 - table.v0)[here].sum())
+    away &= (targets >= own[0]) & (targets < own[1])
+    absent = own[1] - own[0] - int((table.v1 - table.v0)[here].sum())
     return float(away.mean() * table.lengths[here].sum() / max(1, absent))
 
 

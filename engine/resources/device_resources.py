@@ -106,7 +106,8 @@ class DeviceResources(HostResources):
             pulled = graph.into
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
-            self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
+            rows = (0, graph.vertices) if self.ownership is None or needs.all_rows else self.ownership.vertices
+            self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held, rows)
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines, self.groups = [], {}
