@@ -36,6 +36,7 @@ from penstock.engine.program.program import Program, author_function, has_phases
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
+from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -240,7 +241,11 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            return (yield from self._formed(program, checkpoints, each))
+            result = yield from self._formed(program, checkpoints, each)
+            if self._ranks is None:
+                return result
+            device = "cpu" if self._device is None else self._device.name
+            return replace(result, ranks=gather_reports(self._ranks, device, result.records))
 
     def _formed(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -477,7 +482,8 @@ class Session:
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
         how = asynchronous, forced, rounds
-        return Loop(program, self.graph, sent.index(), workers, *how, self._ranks, self._rank_devices, moves)
+        shared = self._ranks, self._rank_devices, moves, self._timeline
+        return Loop(program, self.graph, sent.index(), workers, *how, *shared)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
-    job, ranks = _ranks(job, context, console.note)
+    job, ranks = _ranks(job, context, console)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -85,7 +85,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         execute(job, console, process_start() if context.find_root().obj else None, ranks)
 
 
-def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tuple[Job, Joined | None]:
+def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joined | None]:
     """The job as this process runs it, and the ranks that it is one of.
 
     Where --devices asks for ranks, start them, and end with their code. Raises InputError for what ranks cannot do.
@@ -97,7 +97,7 @@ def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tup
         own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
         return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
     if execution.devices in ((ALL,), (AUTO,)):
-        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, note))
+        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, console.note))
         job = replace(job, execution=execution)
     if job.keeping.dry_run or not execution.devices:
         return job, None
@@ -105,7 +105,7 @@ def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tup
         raise InputError("--devices starts processes with this command line: run it as a command of its own")
     from penstock.tools.run.launch_ranks import launch
 
-    return context.exit(launch(execution.devices))
+    return context.exit(launch(execution.devices, quiet=console.silent))
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:
