@@ -86,6 +86,11 @@ class _Companion:
                 return None
             return {b"true\n": True, b"false\n": False}.get(self.process.stdout.readline())
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has ended since nobody asked it for long."""
+        return self.process.poll() == -signal.SIGALRM
+
     def _say(self, told: dict[str, Any]) -> None:
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended: there will be no answer
@@ -93,7 +98,7 @@ class _Companion:
 
     def close(self) -> None:
         """End it, and those that it leads, and say what went wrong."""
-        failed = self.process.poll() not in (None, 0)
+        failed = self.process.poll() not in (None, 0) and not self.is_idle
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -109,11 +114,12 @@ class _Companion:
 class _Present:
     """The companion of this process, if it has one.
 
-    refused: it has none until the end of the run. memory: bytes that this process may take besides. marker: the file
-    that says that what runs now has run before.
+    inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
+    memory: bytes that this process may take besides. marker: the file that says that what runs now has run before.
     """
 
     companion: _Companion | None = None
+    inherited: _Companion | None = None
     refused = False
     memory = 0
     marker: Path | None = None
@@ -125,6 +131,9 @@ _changing = threading.RLock()
 def start() -> _Companion | None:
     """Start the companion, unless there is one, or cannot be."""
     with _changing:
+        if _Present.companion is not None and _Present.companion.is_idle:
+            _Present.companion.close()
+            _Present.companion = None
         if _Present.companion is None and not _Present.refused and is_possible(1):
             try:
                 _Present.companion = _Companion()
@@ -219,7 +228,9 @@ def _ask(companion: _Companion, request: dict[str, Any]) -> bool | None:
 def before_compiling(name: str) -> None:
     """Take a kernel for this process, or wait for the process, if there is one, that compiles it."""
     companion = _Present.companion
-    if companion is not None and companion.has_job and not companion.claims.take(name):
+    if companion is None or companion.is_idle or not companion.has_job:
+        return
+    if not companion.claims.take(name):
         _ask(companion, {"awaited": name})
 
 
@@ -236,6 +247,16 @@ def end() -> None:
         with suppress(OSError):  # of a cache that cannot be written
             if marker is not None:
                 marker.touch()
+
+
+def _after_fork() -> None:
+    """Leave the companion to the process that began it."""
+    global _changing
+    _changing = threading.RLock()
+    _Present.inherited, _Present.companion = _Present.companion, None
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def compile_alone() -> None:

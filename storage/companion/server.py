@@ -21,6 +21,8 @@ from penstock.storage.companion.process import compile_alone
 
 PATIENCE = 120.0
 """Seconds for which it waits for a process that compiles a kernel that is asked for."""
+IDLE_SECONDS = 30
+"""After which it ends by SIGALRM: who misses another kernel then starts another."""
 
 
 def serve(hello: dict[str, Any]) -> None:
@@ -28,7 +30,7 @@ def serve(hello: dict[str, Any]) -> None:
     server = _Server(Path(hello["folder"]))
     compile_alone()
     _prepare()
-    for line in sys.stdin:
+    while line := server.next_line():
         request = json.loads(line)
         if "processes" in request:
             if server.fork(request):
@@ -55,6 +57,13 @@ class _Server:
         self._answers = os.dup(1)
         os.dup2(2, 1)
         self._processes: list[int] = []
+
+    def next_line(self) -> str:
+        """Return the next request, empty when there are no more; end where none comes for long."""
+        signal.alarm(int(PATIENCE) if self._are_alive() else IDLE_SECONDS)
+        line = sys.stdin.readline()
+        signal.alarm(0)
+        return line
 
     def answer(self, request: dict[str, Any]) -> bool:
         """Do what is asked, and answer; False if nobody reads it."""

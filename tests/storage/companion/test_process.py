@@ -126,6 +126,29 @@ def test_a_run_that_misses_nothing_starts_none() -> None:
     assert companion._Present.companion is None
 
 
+def test_one_that_nobody_asked_for_long_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="penstock")
+    made = begin(monkeypatch, "import signal, time; signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(1000)")
+    made.process.wait()
+    made.claims.take("taken and never ended")
+    before_compiling("taken and never ended")
+    monkeypatch.setattr(companion, "_START", ANSWER)
+    assert ask(name="a kernel")
+    assert companion._Present.companion is not made
+    assert caplog.text == ""
+
+
+def test_a_process_that_is_forked_leaves_it_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = begin(monkeypatch)
+    monkeypatch.setattr(companion, "_changing", companion._changing)
+    companion._after_fork()
+    end()
+    assert made.process.poll() is None
+    made.close()
+
+
 def test_all_that_it_leads_end_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = (

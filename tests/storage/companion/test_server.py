@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,12 +36,12 @@ def work(job, claims):
 class Asked:
     """A companion, and its answers; the compiler is not imported."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, setting: str = "") -> None:
         self.folder = folder / "claims"
         self.folder.mkdir()
         (folder / "tasks.py").write_text(MODULE)
         self.log = (folder / "log").open("wb")
-        code = "import penstock.storage.companion.server as it; it._prepare = lambda: None; serve(hello)"
+        code = f"import penstock.storage.companion.server as it; it._prepare = lambda: None; {setting}serve(hello)"
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START.replace("serve(hello)", code)], bufsize=0, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.log,
@@ -57,6 +58,14 @@ class Asked:
         answer: bool = json.loads(self.process.stdout.readline())
         return answer
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self.log.close()
+
     def end(self) -> int:
         assert self.process.stdin is not None
         self.process.stdin.close()
@@ -68,12 +77,7 @@ def asked(tmp_path: Path) -> Iterator[Asked]:
     """A companion."""
     made = Asked(tmp_path)
     yield made
-    made.process.kill()
-    made.process.wait()
-    for pipe in (made.process.stdin, made.process.stdout):
-        assert pipe is not None
-        pipe.close()
-    made.log.close()
+    made.close()
 
 
 def test_it_answers_whether_it_was_done(asked: Asked, tmp_path: Path) -> None:
@@ -91,6 +95,12 @@ def test_a_kernel_of_a_job_is_awaited_until_it_is_kept_or_nobody_compiles_it(ask
     assert not asked.ask(awaited="a kernel that nobody has taken")
     assert asked.ask(awaited="kernel")
     assert {one.name for one in asked.folder.iterdir()} >= {"0", "1"}
+
+
+def test_it_ends_where_nobody_asks_for_long(tmp_path: Path) -> None:
+    made = Asked(tmp_path, "it.IDLE_SECONDS = 1; ")
+    assert made.process.wait(60) == -signal.SIGALRM
+    made.close()
 
 
 def test_a_job_ends_with_it(asked: Asked) -> None:
