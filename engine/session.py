@@ -33,6 +33,7 @@ from penstock.engine.planning.requirements import (
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same
+from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -92,10 +93,13 @@ class Session:
         if self._ranks is not None:
             self.config, self._all_threads = agree(self.config, graph, self._ranks)
         self._device = device_of(self.config, graph)
+        self._rank_devices = RankDevices()
+        if self._ranks is not None:
+            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = _Held(self._device, self._kernels)
+        self._held = _Held(self._device, self._kernels, self._rank_devices.communicator)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -347,7 +351,9 @@ class Session:
             else:
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
-                check_same(program, loop.iteration, first, self._ranks, "at the start")
+                checked = time.perf_counter()
+                check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
+                began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
         records: list[IterationRecord] = []
         look = nan_check.FIRST_LOOK
@@ -371,12 +377,12 @@ class Session:
             self._equipment.settle()
         if self._watch is not None:
             self._watch.settle()
-        if self._ranks is not None:
-            check_same(program, loop.iteration, first, self._ranks, "at the end")
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
             values = first.host_fields()
+            if self._ranks is not None:
+                check_same(program, loop.iteration, values, first.pending_bits(), self._ranks)
             nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
@@ -431,7 +437,7 @@ class Session:
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
-            if self._ranks is not None and isinstance(state, State):
+            if self._ranks is not None:
                 check_combines(program, asynchronous=asynchronous)
                 state.mark_apart()
             if isinstance(state, State) and self._device is None:
@@ -451,7 +457,9 @@ class Session:
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks)
+        return Loop(
+            program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks, self._rank_devices
+        )
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -566,6 +574,8 @@ class Session:
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
+            for index in self._equipment.own_indexes:
+                self._indexes.pop(id(index), None)
             self._equipment.close()
             self._held.equipment = None
 
@@ -579,6 +589,8 @@ class Session:
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
                 self._held.equipment = None
+                for index in old.own_indexes:
+                    self._indexes.pop(id(index), None)
                 old.close()
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
@@ -586,7 +598,7 @@ class Session:
             if self._device is None:
                 made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
             else:
-                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline)
+                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)
@@ -598,11 +610,13 @@ class Session:
 
 
 class _Held:
-    """What a session gives back when it is closed, or dropped: its equipment, device, and kernels with memory of it."""
+    """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
 
-    def __init__(self, device: Device | None, kernels: dict[Any, Any]) -> None:
+    def __init__(
+        self, device: Device | None, kernels: dict[Any, Any], communicator: DeviceCommunicator | None = None
+    ) -> None:
         self.equipment: HostResources | None = None
-        self._device, self._kernels = device, kernels
+        self._device, self._kernels, self._communicator = device, kernels, communicator
 
     def close(self) -> None:
         """Stop reading, and free the caches and what is on the device."""
@@ -612,6 +626,8 @@ class _Held:
         if self._device is not None:
             for kernels in self._kernels.values():
                 kernels.close()
+            if self._communicator is not None:
+                self._communicator.close()
             self._device.close()
         self._kernels.clear()
 

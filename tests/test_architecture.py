@@ -38,7 +38,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "resource": ("storage/base/budget.py",),
     "os.preadv": ("storage/format/direct_io.py", "storage/ingest/bytes/file.py", "storage/convert/*"),
     "os.pread": ("storage/format/direct_io.py", "storage/convert/*"),
-    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
+    "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "engine/ranks/nccl.py"),
     "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "matplotlib": ("tools/base/plots.py",),

@@ -27,7 +27,7 @@ from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import LINE_BYTES, Rates
 from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Direction, Plan, TaskRecord
 from penstock.transfer.values.view import View
@@ -229,18 +229,31 @@ class Pipeline:
         self._walking.enqueue(cel.bundles(demand, self.directory(demand.direction)))
 
     def _whole(self, plan: Plan, demand: Demand) -> Generator[View]:
-        """Yield the one view of a wholly resident adjacency; it needs no queue."""
-        key = plan.direction, demand.with_weights
-        known, directory = self._whole_views.get(key), self.directory(plan.direction)
-        table = directory.table
-        if known is None:
-            rows = (int(table.v0[0]), int(table.v1[-1])) if len(table) else (0, 0)
-            arrays = directory.whole_arrays(demand.with_weights)
-            known = partial(View, 0, table.edges, *rows, *arrays)
-            self._whole_views[key] = known
-        record = TaskRecord("resident", plan.direction, plan.tasks[0].partitions, predicted=plan.tasks[0].cost)
-        record.edges = table.edges if demand.whole else int(demand.active_edges.sum())
+        """Yield the one view of an adjacency that is in one array; it needs no queue."""
+        task, directory = plan.tasks[0], self.directory(plan.direction)
+        record = TaskRecord(task.route, plan.direction, task.partitions, predicted=task.cost)
+        record.edges = directory.table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())
-        record.hits = directory.hits(demand)
-        self.records.append(record)
-        yield known(record)
+        if plan.resident:
+            record.hits = directory.hits(demand)
+            self.records.append(record)
+            yield self._whole_view(plan.direction, demand.with_weights, record)
+            return
+        record.wanted, record.rows = 1, int(demand.active_vertices.sum())
+        record.bytes_link = record.lines * LINE_BYTES
+        transfer = self.staging.link.in_place(directory.whole_request(demand.with_weights, record))
+        assert transfer is not None, "all edges are in page-locked host memory"
+        try:
+            self.records.append(record)
+            yield transfer.view()
+        finally:
+            transfer.release()
+
+    def _whole_view(self, direction: Direction, with_weights: bool, record: TaskRecord) -> View:
+        known = self._whole_views.get((direction, with_weights))
+        if known is None:
+            directory = self.directory(direction)
+            arrays = directory.whole_arrays(with_weights)
+            known = partial(View, 0, directory.table.edges, *directory.all_rows, *arrays)
+            self._whole_views[direction, with_weights] = known
+        return known(record)

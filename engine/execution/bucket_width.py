@@ -34,9 +34,12 @@ class BucketWidth:
     work: int = 0
     density: float | None = None
 
-    def limit_above(self, lowest: float) -> float:
-        """Begin the bucket that holds the priority `lowest`; return the limit below which priorities are due."""
-        if self.narrowest < self.widest:
+    def limit_above(self, lowest: float, *, empty: bool = False) -> float:
+        """Begin the bucket that holds the priority `lowest`; return the limit below which priorities are due.
+
+        empty: the one before turned out to hold nothing, which says nothing of this one.
+        """
+        if self.narrowest < self.widest and not empty:
             self._follow()
         number = lowest / self.width if self.width else math.inf
         above = (math.floor(number) + 1.0) * self.width if math.isfinite(number) else math.inf

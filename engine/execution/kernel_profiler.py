@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.records import IterationRecord
     from penstock.transfer.devices.device import Device
 
-UNSEEN = frozenset({"use", "close", "can_fuse", "mark", "marks", "placed"})
+UNSEEN = frozenset({"use", "close", "can_fuse", "mark", "marks", "placed", "exchange_kernels"})
 """What kernels do that takes no time worth a span, or is part of another call."""
 
 

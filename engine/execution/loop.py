@@ -18,30 +18,36 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.shared_situation import own_seconds, progress_of, seen_by_all
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.program.program import Program, globals_of
+from penstock.engine.program.program import Program, fields_of, globals_of
+from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.exchange import Exchange, HostExchange
+from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, weighs
-from penstock.engine.resources.direction_cost import LinkReading, Progress, reading
+from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, is_open, weighs
+from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
+from penstock.engine.state.device_state import DeviceState, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.state import State
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
-    from penstock.engine.state.state import State
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Event
     from penstock.transfer.values.view import View
 
 MANY = 32
@@ -50,6 +56,8 @@ FIRST, AGAIN = 1, 4
 """How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
 MISSED, SOME_LINES = 4, 1 << 14
 """A pull that reads so many times the lines expected, and so many more, was not expected well."""
+SELECTIVE = ("min", "max", "or")
+"""Combiners whose pushes write only what changes a vertex."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
@@ -83,7 +91,8 @@ class Worker:
 class Loop:
     """One run of `program`.
 
-    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one.
+    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
+    devices: where they compute.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -106,6 +115,7 @@ class Loop:
     forced: Direction | None = None
     local_rounds: int = 0
     ranks: Communicator | None = None
+    devices: RankDevices = field(default_factory=RankDevices)
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -120,7 +130,7 @@ class Loop:
         host_states = cast("list[State]", states)  # several are shares of the host's memory
         self.exchange: Exchange = HostExchange(host_states, self.program.combine)
         if self.ranks is not None:
-            self.exchange = RankExchange(host_states[0], self.program.combine, self.ranks)
+            self.exchange = self._exchange_of_ranks(self.ranks)
         self.author = self.workers[0].kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
@@ -133,6 +143,20 @@ class Loop:
         self._now: Situation | None = None
         self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
+        self._walked: Event = None
+
+    def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
+        worker = self.workers[0]
+        if isinstance(worker.state, State):
+            return RankExchange(worker.state, self.program.combine, ranks)
+        kernels = cast("CudaKernels", worker.kernels).exchange_kernels()
+        assert self.devices.communicator is not None, "a rank with a device has one"
+        return DeviceExchange(worker.state, kernels, ranks, self.devices.communicator)
+
+    @property
+    def array_ranks(self) -> Communicator | DeviceCommunicator | None:
+        """What exchanges whole arrays of the vertex state with other ranks, wherever they are; None without ranks."""
+        return self.ranks if self.devices.communicator is None else self.devices.communicator
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -147,9 +171,9 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.workers[0].streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        again = bool(self.gathered(again).any())
-        narrowest = 0.0 if again else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, self._linked)
+        agains, linked = self.gathered(again, self._linked).T
+        narrowest = 0.0 if agains.any() else program.narrowest_bucket
+        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, bool(linked.any()))
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
@@ -212,6 +236,7 @@ class Loop:
             return
         began = time.perf_counter()
         worker = self.workers[0]
+        self._walked = worker.streams[self.direction].pipeline.device.event(None)
         walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
         ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
         self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
@@ -316,10 +341,10 @@ class Loop:
 
     def _next_frontier(self) -> Frontier:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
-        frontier = self._select()
+        frontier, empty = self._select(), False
         while frontier.empty and frontier.rest < math.inf:
-            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest)
-            frontier = self._select()
+            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest, empty=empty)
+            frontier, empty = self._select(), True
         return frontier
 
     def _select(self) -> Frontier:
@@ -337,7 +362,12 @@ class Loop:
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
         found = self._own_situation(frontier)
-        if self.ranks is None or not can_choose(found):
+        if self.ranks is None or not is_open(found):
+            return found
+        if self.devices.linked:
+            seconds = own_seconds(found, self._both_streams, frontier)
+            return seen_by_all(found, seconds, self.ranks)
+        if not can_choose(found):
             return found
         kept, from_disk, push, pull = self.gathered(
             math.nan if found.kept is None else found.kept, found.from_disk, *found.fetched
@@ -348,6 +378,11 @@ class Loop:
             from_disk=bool(from_disk.any()),
             fetched=(float(push.sum()), float(pull.sum())),
         )
+
+    @property
+    def _both_streams(self) -> tuple[EdgeStream, EdgeStream]:
+        streams = self.workers[0].streams
+        return streams["push"], streams["pull"]
 
     def _own_situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
@@ -366,6 +401,7 @@ class Loop:
             on_cores,
             from_disk=any(stream.from_disk for stream in streams.values()),
             kept=kept,
+            selective=self.program.combine in SELECTIVE and self.ranks is None,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
@@ -477,7 +513,7 @@ class Loop:
             return None
         if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
             return None
-        read = reading(now.link, Progress(now.vertices, now.edges, now.unvisited, now.unexplored_edges), frontier)
+        read = reading(now.link, *progress_of(now, stream, frontier))
         return read if stream.few_behind(read) else None
 
     def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
@@ -493,6 +529,7 @@ class Loop:
             worker.kernels.use()
             with self._reading_ahead(worker, frontier):
                 worker.kernels.apply(worker.state, frontier, self.out, scalars)
+        self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
                 self.total()
@@ -507,7 +544,7 @@ class Loop:
             yield
             return
         device = stream.pipeline.device
-        free = device.event(None)
+        free = device.event(None) if self.ranks is None else self._walked  # edges may come during the exchange
         if device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(worker.kernels, worker.state, free)
             yield
@@ -529,3 +566,27 @@ class Loop:
         partial = self.workers[0].state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))
+        self._agree_on_totals()
+
+    def _agree_on_totals(self) -> None:
+        """Take the first rank's Globals, where some are added up on devices, in an order of their own."""
+        if self.ranks is not None and self.devices.on_devices and self.totals:
+            names = list(globals_of(self.program))
+            values = np.array([self.totals[name] for name in names])
+            self.ranks.broadcast(values, 0)
+            self.totals.update(zip(names, values.tolist(), strict=True))
+
+    def agree_on_floats(self) -> None:
+        """Take the first rank's values and marks, where ranks on unlike processors have computed floats."""
+        state, ranks = self.workers[0].state, self.array_ranks
+        if ranks is None or self.devices.alike or not any(array.dtype.kind == "f" for array in state.arrays):
+            return
+        for name, spec in fields_of(self.program).items():
+            if not spec.constant:
+                ranks.broadcast(state.fields[name], 0)
+        if isinstance(state, DeviceState):
+            state.sent_ahead = None
+            ranks.broadcast(state.pending.words, 0)
+        else:
+            ranks.broadcast(state.pending.words.view(np.uint32)[: bitmap_words(state.last)], 0)
+            state.pending.summarize()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.execution.whole_rows import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.state.records import IterationRecord
-    from penstock.engine.state.state import State
     from penstock.storage.format.graph import Graph
     from penstock.transfer.values.view import View
 
@@ -48,6 +47,7 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
         return
     began = time.perf_counter()
     loop.workers[0].kernels.use()
+    memory_bytes = int(loop.gathered(memory_bytes).min())  # all ranks cut the same strips
     found = RowBlocks(loop, activate_all(loop), messages)
     try:
         for met in _intersect_all(found, memory_bytes):
@@ -68,6 +68,7 @@ def _finish(loop: Loop) -> None:
     """Turn the messages into values."""
     worker, all_vertices = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
     worker.kernels.apply(worker.state, all_vertices, loop.out, loop.scalars())
+    loop.agree_on_floats()
     loop.total()
     loop.converged = loop.finished = True
 
@@ -169,9 +170,8 @@ class RowBlocks:
     def begin_strip(self) -> None:
         """Begin to count: what ranks counted together before is with the first of them."""
         if self.loop.ranks is not None and self.loop.ranks.rank > 0:
-            state = cast("State", self.state)
-            assert state.incoming is not None, "triangles are counted apart from the fields"
-            state.incoming[...] = state.identity
+            assert self.state.incoming is not None, "triangles are counted apart from the fields"
+            self.state.incoming[...] = self.state.identity
 
     def end_strip(self) -> None:
         """Give all ranks what they have counted together."""

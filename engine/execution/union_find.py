@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.packed_edges import AT_HAND
@@ -24,9 +24,8 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop, Worker
-    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.state.state import State
     from penstock.transfer.values.view import View
 
 SAMPLED = 2
@@ -50,20 +49,23 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     resident = bool(loop.gathered(resident).all())
     done_each, largest = 0, NO_COMPONENT
     if resident:
-        yield _pass(
-            loop, lambda worker, view: worker.kernels.link_first_neighbors(view, worker.state, loop.out, SAMPLED)
-        )
+
+        def link_first(worker: Worker, view: View) -> None:
+            worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
+
+        yield _pass(loop, link_first)
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
     symmetric = not loop.graph.directed
-    if not resident and symmetric and loop.alone:
-        here = loop.workers[0].streams["push"].here
-        if here.mean() >= AT_HAND and _reached_share(loop.workers[0].streams["push"], here) >= REACH:
+    if not resident and symmetric and len(loop.workers) == 1:
+        here = _at_hand(loop)
+        if here is not None:
             yield from _link_from(loop, here)
             return
 
     def link(worker: Worker, view: View) -> None:
-        worker.kernels.link_rows(view, worker.state, loop.out, done_each, largest, symmetric)
+        index = worker.streams["push"].index
+        worker.kernels.link_rows(view, worker.state, index, done_each, largest, symmetric)
 
     yield _last(loop, _pass(loop, link))
 
@@ -84,7 +86,7 @@ def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     kernels, state = worker.kernels, worker.state
 
     def link(worker: Worker, view: View) -> None:
-        kernels.link_rows(view, state, loop.out, 0, NO_COMPONENT, True)
+        kernels.link_rows(view, state, worker.streams["push"].index, 0, NO_COMPONENT, True)
 
     yield _pass(loop, link, only=here)
     root, share = kernels.largest_tree(state)
@@ -96,18 +98,33 @@ def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]
     frontier = kernels.select(state, loop.out, (), math.inf)
 
     def link_outside(worker: Worker, view: View) -> None:
-        kernels.link_listed(view, state, frontier, loop.out, largest)
+        kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
 
     if not frontier.empty:
         yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
     loop.converged = True
 
 
-def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
+def _at_hand(loop: Loop) -> NDArray[np.bool_] | None:
+    """Which partitions to link first, bool (partitions,); None where that does not pay in some rank."""
+    worker = loop.workers[0]
+    stream = worker.streams["push"]
+    own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
+    table = stream.directory.table
+    mine = (table.v0 < own[1]) & (table.v1 > own[0])
+    here = stream.here & mine
+    if loop.gathered(here.sum() / max(1, mine.sum())).min() < AT_HAND:
+        return None
+    found = loop.gathered(_reached_share(stream, here, own))
+    return here if found.min() * len(found) >= REACH else None
+
+
+def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, int]) -> float:
     """Edges at hand that lead to vertices whose rows are not, for each of these vertices; from a sample of the edges.
 
     Where edges lead anywhere that is many; on a grid, whose rows lead to their neighbors, it is none, and nothing of
-    what is still to come could be left out. here: bool (partitions,), not all of them.
+    what is still to come could be left out. here: bool (partitions,), one at least, not all of them. own: the rows that
+    count; those of other ranks lead to them as ours do.
     """
     table, (bases, offsets, shift) = stream.directory.table, stream.index.arrays()
     several, edges = SAMPLES
@@ -118,7 +135,8 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_]) -> float:
     targets = np.concatenate(found)
     starts = bases[targets >> int(shift)] + offsets[targets]
     away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
-    absent = stream.index.vertices - int((table.v1 - table.v0)[here].sum())
+    away &= (targets >= own[0]) & (targets < own[1])
+    absent = own[1] - own[0] - int((table.v1 - table.v0)[here].sum())
     return float(away.mean() * table.lengths[here].sum() / max(1, absent))
 
 
@@ -153,8 +171,8 @@ def _pass(
     first = loop.workers[0]
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)
-    if loop.ranks is not None:
-        _join_ranks(loop, loop.ranks, record)
+    if loop.array_ranks is not None:
+        _join_ranks(loop, loop.array_ranks, record)
     first.kernels.compress(first.state)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = first.state.arrays[0]
@@ -163,19 +181,21 @@ def _pass(
     return record
 
 
-def _join_ranks(loop: Loop, ranks: Communicator, record: IterationRecord) -> None:
+def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator, record: IterationRecord) -> None:
     """Join the forests of all ranks in each of them.
 
     A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
     """
     began = time.perf_counter()
-    kernels, state = loop.workers[0].kernels, cast("State", loop.workers[0].state)
+    kernels, state = loop.workers[0].kernels, loop.workers[0].state
     name, ours = next(iter(state.fields.items()))
-    other, buffers = copy(state), (np.empty_like(ours), np.empty_like(ours))
+    others = [copy(state), copy(state)]
+    for other in others:
+        other.fields = dict(state.fields)
+        other.swap({name: state.empty(len(ours), ours.dtype)})
     for rank in range(ranks.size + 1):
         if rank < ranks.size:
-            ranks.broadcast(ours if rank == ranks.rank else buffers[rank % 2], rank)
+            ranks.broadcast(ours if rank == ranks.rank else others[rank % 2].fields[name], rank)
         if rank and rank - 1 != ranks.rank:
-            other.fields = {**state.fields, name: buffers[(rank - 1) % 2]}
-            kernels.join_forests(state, other)
+            kernels.join_forests(state, others[(rank - 1) % 2])
     record.exchange_seconds += time.perf_counter() - began

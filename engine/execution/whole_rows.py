@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
 from penstock.engine.state.frontier import Frontier
@@ -152,26 +153,34 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     share_rows(loop, [state.fields[name] for name in scratch.following], record)
     if loop.ranks is not None and loop.totals_declared:
         _share_partial(loop, loop.ranks)
+        return
     loop.total()
 
 
 def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
     """Give all ranks the items of their vertices in these arrays that each of them has computed."""
     ownership = loop.workers[0].ownership
-    if loop.ranks is None or ownership is None:
+    ranks = loop.array_ranks
+    if ranks is None or ownership is None:
         return
     began = time.perf_counter()
     for array in arrays:
-        loop.ranks.gather_slices(array, ownership.bounds)
+        ranks.gather_slices(array, ownership.bounds)
     record.exchange_seconds += time.perf_counter() - began
 
 
 def _share_partial(loop: Loop, ranks: Communicator) -> None:
-    """Combine the Globals' shares of all ranks, span by span; two ranks at most have vertices in one."""
+    """Combine the Globals' shares of all ranks, span by span; two ranks at most have vertices in one.
+
+    Where some have them on a device: what each rank has found in all.
+    """
     partial = loop.workers[0].state.partial
+    merge = [COMBINERS[total.combine].ufunc for total in globals_of(loop.program).values()]
+    if loop.devices.on_devices:
+        partial = np.array([[one.reduce(partial[:, column]) for column, one in enumerate(merge)]])
     found = ranks.gather_numbers(partial)
-    for column, total in enumerate(globals_of(loop.program).values()):
-        partial[:, column] = COMBINERS[total.combine].ufunc.reduce(found[:, :, column], axis=0)
+    for column, name in enumerate(globals_of(loop.program)):
+        loop.totals[name] = float(merge[column].reduce(merge[column].reduce(found[:, :, column], axis=0)))
 
 
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
@@ -186,6 +195,7 @@ def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     visit_views(loop, streams, None, record, add)
     share_rows(loop, [state.incoming], record)
     kernels.apply(state, whole, loop.out, scalars)
+    loop.agree_on_floats()
     loop.total()
 
 

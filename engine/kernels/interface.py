@@ -128,6 +128,40 @@ class FrontierKernels(Protocol[S]):
         """Return the bitmap of the active vertices, in host memory; valid until the next select."""
 
 
+class ExchangeKernels(Protocol):
+    """What merges the states of ranks on devices: over arrays of the device, of one dimension.
+
+    A span (first, last) is of vertices; a bitmap has 32-bit words. Only `count` waits for the device.
+    """
+
+    def count(self, words: Any, span: tuple[int, int]) -> int:
+        """Return how many of a span are marked."""
+
+    def listed(self, words: Any, span: tuple[int, int], count: int, target: Any, ids: Any, values: Any) -> None:
+        """List the marked vertices of a span, ascending, and what target has there; right after `count`."""
+
+    def enumerated(self, words: Any, span: tuple[int, int], ids: Any) -> None:
+        """List the marked vertices of a span, ascending, of which there are as many as ids has room for."""
+
+    def copy_marks(self, words: Any, span: tuple[int, int], found: Any) -> None:
+        """Copy a bitmap without marks outside the span."""
+
+    def move_marks(self, words: Any, target: Any) -> None:
+        """Set in target what is set in words, and unset it there."""
+
+    def reset(self, ids: Any, target: Any, identity: Any) -> None:
+        """Set the listed entries of target to the identity."""
+
+    def merge(self, ids: Any, values: Any, target: Any, words: Any, *, instead: bool) -> None:
+        """Merge values into the listed entries of target, none twice, or put them there instead; and mark these."""
+
+    def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
+        """Combine the slices of all ranks, one after another in `found`, in their order; None: as the program does."""
+
+    def buffer(self, name: str, count: int, dtype: Any) -> Any:
+        """Return scratch of the device, kept from call to call, not filled."""
+
+
 class VertexKernels(Protocol[S]):
     """Loops over vertices."""
 

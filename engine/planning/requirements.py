@@ -26,7 +26,7 @@ from penstock.engine.program.program import (
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.device_memory_plan import memory_for
 from penstock.engine.resources.host_resources import left_for_edges
-from penstock.engine.resources.requirements_types import MemoryRequest
+from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.resources.traversal import Traversal, traversals
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
@@ -209,6 +209,9 @@ def requirements_of(
         held += device_state_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
+    if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all
+        own = sum(index_bytes(one) for one in needs.adjacencies)
+        needs = replace(needs, state_bytes=needs.state_bytes + own)
     if program.early_exit and not by_weight and "pull" in directions:
         needs = replace(needs, heads=True)
     union, undirected = program.combine == "union", not graph.directed

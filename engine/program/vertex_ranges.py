@@ -17,21 +17,31 @@ from penstock.storage.results.row_ranges import map_ranges
 Found = TypeVar("Found")
 ROWS = 1 << 15
 """Vertices of a range: its copies fit a core's cache, and NumPy's calls take longer than Python's."""
+MANY_ROWS = 1 << 18
+"""Vertices of a range where that is looked at once and copied little: a thousand calls take 30 ms."""
 ALONE = 1 << 20
 """Vertices up to which the caller's thread is enough: to start others, and to ask how many may be, takes as long."""
 THREADS = 4
 """Most threads: so many keep the memory busy, and copies are bounded."""
 
 
-def over_ranges(function: Callable[[int, int], Found], vertices: int) -> Iterator[Found]:
-    """Yield function(first, last) of every range of vertices in order, by several threads if there are many."""
-    threads = 1 if vertices <= ALONE else min(cores(), THREADS)
-    return map_ranges(function, vertices, threads=threads, size=ROWS)
+def over_ranges(
+    function: Callable[[int, int], Found], vertices: int, *, size: int = ROWS, most_threads: int = THREADS
+) -> Iterator[Found]:
+    """Yield function(first, last) of every range of vertices in order, by several threads if there are many.
+
+    size: vertices of a range. most_threads: what first writes to memory waits for the system, not for the memory, and
+    more threads pay.
+    """
+    threads = 1 if vertices <= ALONE else min(cores(), most_threads)
+    return map_ranges(function, vertices, threads=threads, size=size)
 
 
-def each_range(function: Callable[[int, int], None], vertices: int) -> None:
-    """Call function(first, last) for every range of vertices, from several threads."""
-    for _ in over_ranges(function, vertices):
+def each_range(
+    function: Callable[[int, int], None], vertices: int, *, size: int = ROWS, most_threads: int = THREADS
+) -> None:
+    """Call function(first, last) for every range of vertices, from several threads, as `over_ranges` does."""
+    for _ in over_ranges(function, vertices, size=size, most_threads=most_threads):
         pass
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
-from penstock.engine.program.vertex_ranges import over_ranges
+from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
@@ -85,7 +85,7 @@ class SSSP(Program):
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        over = over_ranges(lambda first, last: bool(np.any(distance[first:last] == CEILING)), len(distance))
+        over = over_ranges(lambda a, b: bool(np.any(distance[a:b] == CEILING)), len(distance), size=MANY_ROWS)
         return self._wide() if any(over) else None
 
     def _wide(self) -> Program:

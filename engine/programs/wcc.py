@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
+from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
 from penstock.storage.format.graph import Graph
 
+FIRST_WRITERS = 16
+"""Most threads that number vertices."""
 NUMBERED = 1 << 20
-"""Vertices that are numbered together."""
+"""Vertices that a GPU numbers together."""
 
 
 class WCC(Program):
@@ -29,9 +32,15 @@ class WCC(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
         component = state["component"]
-        for first in range(0, len(component), NUMBERED):
-            part = component[first : first + NUMBERED]
-            part[:] = np.arange(first, first + len(part), dtype=component.dtype, like=component)
+
+        def number(first: int, last: int) -> None:
+            component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
+
+        if isinstance(component, np.ndarray):
+            each_range(number, len(component), size=MANY_ROWS, most_threads=FIRST_WRITERS)
+        else:
+            for first in range(0, len(component), NUMBERED):
+                number(first, min(first + NUMBERED, len(component)))
         return Start(everything=True)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -1,12 +1,13 @@
 """What ranks must have in common before they share a run, and that they still have it at its end.
 
-Budgets are made equal; threads are counted. Refused are ranks with another graph, version or option, and what runs of
-several ranks do not do yet.
+Devices may differ. Budgets are made equal; threads are counted. Refused are ranks with another graph, version or
+option, and what runs of several ranks do not do yet.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,20 @@ from penstock import __version__
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
-from penstock.transfer.devices import cuda
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.config import Config
-    from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
 
-OWN = ("host_memory", "threads", "rates")
-"""Options that may differ between ranks."""
+OWN = (
+    *("host_memory", "threads", "rates"),
+    *("device", "kernels", "device_memory", "device_edge_memory", "link_rate"),
+    *("model", "combine", "residency", "packed", "priority"),
+)
+"""Options that may differ between ranks: what each has, and how edges reach its device."""
 
 
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
@@ -33,11 +37,14 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
 
     Raises InputError where ranks cannot run together.
     """
-    _check_devices(config)
     if config.local_rounds:
         raise InputError(
             f"local_rounds is {config.local_rounds}, and marks of further rounds stay in one process: leave it out, or "
             "run without ranks"
+        )
+    if config.route == "cel":
+        raise InputError(
+            "route is 'cel', which sends along edges that other ranks have: leave --route out, or run without ranks"
         )
     same = {name: value for name, value in asdict(config).items() if name not in OWN}
     found = ranks.gather_numbers(
@@ -54,15 +61,6 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
     return replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count), int(budgets[:, 1].sum())
 
 
-def _check_devices(config: Config) -> None:
-    on_gpu = config.device == "auto" and config.kernels == "host" and cuda.count() > 0
-    if on_gpu or config.device not in ("auto", "cpu"):
-        where = "auto, which is a GPU here" if on_gpu else config.device
-        raise InputError(
-            f"device is {where}, and ranks compute on CPU cores only so far: add --device cpu, or take one rank"
-        )
-
-
 def check_combines(program: Program, *, asynchronous: bool) -> None:
     """Refuse an asynchronous run that sums, of which ranks would count a value once each. Raises InputError."""
     if asynchronous and program.combine == "sum":
@@ -72,17 +70,19 @@ def check_combines(program: Program, *, asynchronous: bool) -> None:
         )
 
 
-def check_same(program: Program, iteration: int, state: VertexState, ranks: Communicator, when: str) -> None:
-    """Compare the vertex state of all ranks. Raises RunError where it differs."""
-    values = [checksum(np.ascontiguousarray(values)) for values in state.host_fields().values()]
-    numbers = np.array([iteration, checksum(state.pending_bits()), *values], dtype=np.uint64)
+def check_same(
+    program: Program, iteration: int, fields: Mapping[str, NDArray[Any]], marks: NDArray[Any], ranks: Communicator
+) -> None:
+    """Compare the fields and marks of all ranks, in host memory. Raises RunError where they differ."""
+    values = [checksum(np.ascontiguousarray(values)) for values in fields.values()]
+    numbers = np.array([iteration, checksum(marks), *values], dtype=np.uint64)
     found = ranks.gather_numbers(numbers)
     others = np.flatnonzero((found != found[0]).any(axis=1))
     if len(others):
         raise RunError(
-            f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 {when}; a program has "
-            "to compute the same in every process (seed its random numbers), and --resume needs a --checkpoint folder "
-            "that all ranks see"
+            f"{type(program).__name__}: rank {int(others[0])} has other values than rank 0 after {iteration} "
+            "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
+            "needs a --checkpoint folder that all ranks see"
         )
 
 

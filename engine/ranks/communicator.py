@@ -1,6 +1,6 @@
-"""What the ranks of one run can say to each other: the seam between the engine and MPI.
+"""What the ranks of one run can say to each other: the seam between the engine and MPI, and between it and NCCL.
 
-Every method but `abort` is collective: all ranks call it, in the same order, with arrays of the same dtype.
+Every method but `abort` and `close` is collective: all ranks call it, in the same order, with arrays of the same dtype.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from penstock.transfer.devices.device import DeviceArray
 
 
 class Communicator(Protocol):
@@ -41,3 +42,34 @@ class Communicator(Protocol):
 
     def abort(self, code: int) -> None:
         """End the processes of all ranks, with this exit code."""
+
+
+class DeviceCommunicator(Protocol):
+    """The ranks of one run, for arrays on the devices on which they compute.
+
+    Arrays are this rank's device's, contiguous, of any dtype that fields and messages have; bounds and lengths are the
+    host's. A call is in order with the kernels of the device: it reads what kernels launched before it wrote, and
+    kernels launched after it read what it wrote (on a GPU, all are on the default stream). It need not wait for that.
+    rank: this process' number, from 0. size: how many there are.
+    """
+
+    rank: int
+    size: int
+
+    def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:
+        """Fill `found`, shape (size, *part.shape), with every rank's part, which are of one shape."""
+
+    def gather_parts(self, part: DeviceArray, lengths: NDArray[np.int64], found: DeviceArray) -> None:
+        """Fill `found` with all ranks' parts, one after another; lengths: of each rank's part, int64 (size,)."""
+
+    def gather_slices(self, whole: DeviceArray, bounds: NDArray[np.int64]) -> None:
+        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
+
+    def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
+        """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
+
+    def broadcast(self, array: DeviceArray, root: int) -> None:
+        """Fill `array` with that of rank `root`."""
+
+    def close(self) -> None:
+        """Give back what the communicator holds on the device; no rank calls it again."""

@@ -23,10 +23,10 @@ class MpiCommunicator:
         self.rank: int = self._world.rank
         self.size: int = self._world.size
 
-    def local_size(self) -> int:
-        """How many ranks are on this host."""
-        names = self._world.allgather(MPI.Get_processor_name())
-        return int(names.count(MPI.Get_processor_name()))
+    def local_ranks(self) -> tuple[int, ...]:
+        """The ranks that are on this host, ascending."""
+        here = MPI.Get_processor_name()
+        return tuple(rank for rank, name in enumerate(self._world.allgather(here)) if name == here)
 
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return every rank's few numbers, of one shape: shape (size, *shape)."""

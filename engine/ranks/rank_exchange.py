@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
+from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class _Found:
     ids: NDArray[Any]
     values: NDArray[Any]
     starts: Ints
-    words: NDArray[np.uint64] | None = None
+    words: NDArray[np.uint32] | None = None
 
     def of(self, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The vertices that a rank has found messages for, and these."""
@@ -78,7 +79,7 @@ class RankExchange:
             self._combine_slices(state.target, COMBINERS[self.combiner].ufunc)
         else:
             self.ranks.gather_slices(state.target, bounds)
-        self._combine_slices(state.touched.words, np.bitwise_or)
+        self._combine_slices(_shared_words(state), np.bitwise_or)
         state.touched.summarize()
 
     def _share_listed(
@@ -102,7 +103,8 @@ class RankExchange:
                 at, values = found.of(rank)
                 state.target[at] = merge(state.target[at], values)
         if found.words is not None:
-            np.bitwise_or(state.touched.words, np.bitwise_or.reduce(found.words), out=state.touched.words)
+            words = _shared_words(state)
+            np.bitwise_or(words, np.bitwise_or.reduce(found.words), out=words)
             state.touched.summarize()
             return
         for rank in others:
@@ -120,7 +122,7 @@ class RankExchange:
             return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
         bits = np.zeros_like(state.touched.words)
         bits.reshape(-1, 64)[spans] = marks
-        words = ranks.gather_numbers(bits)
+        words = ranks.gather_numbers(bits.view(np.uint32)[: bitmap_words(state.last)])
         every = [_set_bits(one) for one in words]
         return _Found(np.concatenate(every), values, starts, words)
 
@@ -140,6 +142,11 @@ class RankExchange:
         if state.incoming is None and state.touched is not state.pending:
             state.pending.unite(state.touched)
             state.touched.clear()
+
+
+def _shared_words(state: State) -> NDArray[np.uint32]:
+    """The marks of a walk as all ranks exchange them, those on devices too."""
+    return state.touched.words.view(np.uint32)[: bitmap_words(state.last)]
 
 
 def _spans(bitmap: Bitmap, own: tuple[int, int]) -> NDArray[np.intp]:
@@ -162,7 +169,7 @@ def _count(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> int
     return int(np.bitwise_count(_words(bitmap, spans, own)).sum())
 
 
-def _set_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _set_bits(words: NDArray[Any]) -> NDArray[np.int64]:
     """The numbers of the bits that are set, ascending."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits.view(np.bool_)).astype(np.int64, copy=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.host_resources import divide_host_memory, host_division, spare_of
-from penstock.engine.resources.packed_edges import PackedPlan, plan_packed
+from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
@@ -20,7 +20,7 @@ from penstock.transfer.planning.device_budget import (
     DeviceBudget,
     DeviceBudgetRequest,
     divide_device_budget,
-    staging_bytes,
+    least_staging_bytes,
 )
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.routes.registry import serving
@@ -60,7 +60,11 @@ def plan_device_memory(graph: Graph, config: Config, needs: MemoryRequest, memor
     each, index = _row_prefixes(graph, config, needs, wish, budget)
     held = 0 if index is None else prefix_bytes(graph.vertices, index.edges, graph.vertex_dtype.itemsize)
     divided, parts = _divisions(graph, config, needs, wish, budget - held)
-    packed = None if parts.whole else plan_packed(graph, config, needs, wish, budget - held, divided)
+    packed = None
+    if not parts.whole:
+        begins = parts.slots * parts.partition_edges >= AT_HAND * sum(one.edges for one in needs.adjacencies)
+        asked = replace(needs, one_pass=needs.one_pass and not begins)  # else it begins with what the device has, plain
+        packed = plan_packed(graph, config, asked, wish, budget - held, divided)
     if packed is not None:
         return _packed_plan((each, index), needs, packed, divided)
     spare = spare_of(config, needs, divided)
@@ -139,7 +143,7 @@ def _row_prefixes(
     pulled = graph.into
     assert pulled is not None
     chunk_bytes = max(one.chunk_edges * one.edge_bytes(needs.weighted) for one in needs.adjacencies)
-    staged = staging_bytes(budget, wish, chunk_bytes)
+    staged = least_staging_bytes(budget, chunk_bytes)
     index, threads = pulled.index(config.thread_count), config.thread_count
     each = longest_prefix(index, pulled.neighbor_dtype.itemsize, budget - staged, threads)
     return each, prefix_index(index, each, threads) if each else None

@@ -21,7 +21,8 @@ from penstock.engine.resources.device_memory_plan import (
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource, packed_cache
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, spare_of
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, ownership_of, spare_of
+from penstock.engine.resources.ownership import own_rows
 from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.index import Index
     from penstock.storage.read.partition_cache import HostCache
     from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
@@ -74,14 +76,26 @@ def fits(graph: Graph, budget: int) -> bool:
 
 
 class DeviceResources(HostResources):
-    """Equipment for a device with memory of its own: the pipeline is the link's, and `reader` brings what it lacks."""
+    """Equipment for a device with memory of its own: the pipeline is the link's, and `reader` brings what it lacks.
+
+    rank: as in `HostResources`. All that is planned, kept, page-locked and read is then of the rank's own rows, which
+    `graph` holds alone.
+    """
 
     def __init__(
-        self, graph: Graph, config: Config, needs: MemoryRequest, device: Device, timeline: Timeline | None = None
+        self,
+        graph: Graph,
+        config: Config,
+        needs: MemoryRequest,
+        device: Device,
+        timeline: Timeline | None = None,
+        rank: tuple[int, int] | None = None,
     ) -> None:
-        self.graph, self.config, self.needs = graph, config, needs
+        self.needs, self.ownership = needs, None if rank is None else ownership_of(graph, needs, rank)
+        graph, needs = own_rows(graph, needs, self.ownership)
+        self.graph, self.config, self._own_needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges
-        self._device, self.ownership = device, None
+        self._device = device
         device.use()
         self._kept: list[Any] = []
         placed = plan_device_memory(graph, config, needs, device.memory_bytes)
@@ -92,7 +106,8 @@ class DeviceResources(HostResources):
             pulled = graph.into
             assert pulled is not None
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
-            self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held)
+            rows = (0, graph.vertices) if self.ownership is None or needs.all_rows else self.ownership.vertices
+            self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held, rows)
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines, self.groups = [], {}
@@ -131,8 +146,8 @@ class DeviceResources(HostResources):
 
         Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
         """
-        tables = {one.direction: self._directory(one).table for one in self.needs.adjacencies}
-        cache.use[place_residents(cache, self.needs, tables)] = 1.0
+        tables = {one.direction: self._directory(one).table for one in self._own_needs.adjacencies}
+        cache.use[place_residents(cache, self._own_needs, tables)] = 1.0
         if not (self.host.loading and self.pipelines[0].options.slabs):
             self.bring_residents()
 
@@ -140,7 +155,7 @@ class DeviceResources(HostResources):
         """Bring what has a place on the device and is not there yet."""
         cache = self.pipelines[0].cache
         with stage("loading"):
-            for adjacency in () if cache is None else self.needs.adjacencies:
+            for adjacency in () if cache is None else self._own_needs.adjacencies:
                 directory = self._directory(adjacency)
                 lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
                 self._load(directory, np.flatnonzero(lacking).tolist())
@@ -157,6 +172,12 @@ class DeviceResources(HostResources):
         return stream
 
     @property
+    def own_indexes(self) -> list[Index]:
+        """Row indexes that were made for this rank's rows alone, and go with these resources."""
+        pairs = zip(self.needs.adjacencies, self._own_needs.adjacencies, strict=True)
+        return [part.index() for whole, part in pairs if part is not whole]
+
+    @property
     def bytes_read(self) -> int:
         """Bytes read from disk so far; any thread may ask."""
         return 0 if self.host.disk is None else self.host.disk.bytes_read
@@ -164,7 +185,7 @@ class DeviceResources(HostResources):
     @property
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        edges, staging, cache = self.needs.edge_bytes, self.host.staging, self.pipelines[0].cache
+        edges, staging, cache = self._own_needs.edge_bytes, self.host.staging, self.pipelines[0].cache
         chunk, packing = self._chunk_bytes(), self.pipelines[0].staging.packing
         if packing is not None:
             layouts = [table.layout for table in packing.tables.values()]

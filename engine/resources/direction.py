@@ -5,7 +5,8 @@ the frontier's edges outnumber 1/15 of the edges not yet explored, push again wh
 of the vertices. That pulls too early on web graphs, whose many rows that are reached late or never are read to their
 ends: where edges come over a link the two are weighed in seconds (`direction_cost.py`), on CPU cores by what they read.
 Other programs follow the frontier's density as Lux (VLDB 2017) and Garaph (ATC 2017): pull when more than half of the
-edges are active: a push pays for atomics, a pull reads every row.
+edges are active: a push pays for atomics, a pull reads every row. Where edges are in the memory of cores and a push
+writes only what changes a vertex, it takes half as long for each edge as a pull, which then has to be of nearly all.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ DENSE_SHARE = 1 / 2
 ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it is (measured: 15-20 ns against 3.5 an edge)
 PROBE_COST = 0.25  # an edge that a pull reads before it finds an active one
 LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
+SELECTIVE_DENSE_SHARE = 0.9  # where pushes write little: 7 ns an edge, a pull 6 ns of every edge
 KEPT_COST = 0.25  # an item of the rows that a pull kept
 FEWEST = 1 << 14  # edges of a frontier that is pulled along kept rows in memory: smaller ones are pushed, fused
 LOOKS = 64  # a push of fewer edges than 1 / 64 of the vertices takes less than a pull's look at each of them
@@ -37,6 +39,8 @@ class Situation:
     linked: some edges come over a link; link: its costs, needed where `weighs` is true. from_disk: some edges may still
     come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile. kept:
     items of the rows that the last pull kept (`engine/state/unmatched_rows.py`), if a pull may read these alone.
+    seconds: of several ranks, what a push and a pull take the slowest of those that weigh them; None: none does.
+    selective: pushes write only what changes a vertex, as minima do and sums do not.
     """
 
     vertices: int
@@ -52,6 +56,8 @@ class Situation:
     from_disk: bool = False
     fetched: tuple[float, float] = (0.0, 0.0)
     kept: int | None = None
+    seconds: tuple[float, float] | None = None
+    selective: bool = False
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -61,8 +67,7 @@ def choose(situation: Situation, frontier: Frontier, previous: Direction, growin
     if not situation.can_pull:
         return "push"
     if not situation.early_exit:
-        share = LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE
-        dense = frontier.everything or frontier.edges > situation.edges * share
+        dense = frontier.everything or frontier.edges > situation.edges * _dense_share(situation)
         return "pull" if dense else "push"
     if situation.on_cores:
         push, pull = situation.fetched
@@ -89,12 +94,20 @@ def weighs(situation: Situation, frontier: Frontier) -> bool:
 
 def can_choose(situation: Situation) -> bool:
     """Whether the direction of a search is open."""
-    return situation.forced is None and situation.can_pull and situation.early_exit
+    return is_open(situation) and situation.early_exit
+
+
+def is_open(situation: Situation) -> bool:
+    """Whether a run may take either direction."""
+    return situation.forced is None and situation.can_pull
 
 
 def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:
     if not weighs(situation, frontier):
         return "push"
+    if situation.seconds is not None:
+        push, pull = situation.seconds
+        return "pull" if pull < push else "push"
     assert situation.link is not None, "a frontier that is weighed comes with its link"
     link = situation.link
     at = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)
@@ -126,4 +139,12 @@ def certain_push(situation: Situation) -> tuple[int, int, float]:
         return situation.edges, 0, ROW_COST
     if situation.early_exit:
         return situation.edges, ALPHA, 0.0
-    return int(situation.edges * (LINKED_DENSE_SHARE if situation.linked else DENSE_SHARE)), 0, 0.0
+    return int(situation.edges * _dense_share(situation)), 0, 0.0
+
+
+def _dense_share(situation: Situation) -> float:
+    """Of the edges, above which a frontier of a program without early exit is pulled."""
+    if situation.linked:
+        return LINKED_DENSE_SHARE
+    cheap = situation.selective and situation.on_cores and not situation.from_disk
+    return SELECTIVE_DENSE_SHARE if cheap else DENSE_SHARE

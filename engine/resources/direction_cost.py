@@ -17,7 +17,8 @@ streams. Decides nothing, refuses nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +109,20 @@ class LinkReading:
     requests: float
 
 
+def own_part(progress: Progress, frontier: Frontier, rows: float, edges: float) -> tuple[Progress, Frontier]:
+    """The same for a rank that has these shares of the rows and of the edges; rows of others are empty there."""
+    others = progress.vertices * (1.0 - rows)
+    return (
+        replace(
+            progress,
+            edges=int(progress.edges * edges),
+            unvisited=int(progress.unvisited * rows + others),
+            unexplored=int(progress.unexplored * edges),
+        ),
+        replace(frontier, vertices=int(frontier.vertices * rows), edges=max(1, int(frontier.edges * edges))),
+    )
+
+
 def sample_degrees(index: Index) -> DegreeSample:
     """The degrees of an adjacency, from at most BLOCKS blocks of BLOCK_ROWS rows at equal distances."""
     vertices = index.vertices
@@ -149,7 +164,7 @@ def pull_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     in_place = float(rates.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
     touched = link.pull.touched(read.rows)
     whole = touched * progress.edges * link.edge_bytes * link.pull.copied / rates.copy_bytes
-    over = (1.0 - link.pull.here) * _cheapest(link, in_place, whole)
+    over = (1.0 - link.pull.here) * cheapest(link.routes, in_place, whole)
     here = PLAN_SECONDS + _here_seconds(link, progress, read.head_edges)
     return here + max(over, read.edges / rates.kernel_edges, link.pull.fetch_seconds * touched)
 
@@ -175,14 +190,19 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     if link.at_once:
         return max(in_place, meanwhile)
     whole = touched * progress.edges * link.edge_bytes * link.push.copied / rates.copy_bytes
-    packed = (size + INDEX_BYTES * frontier.vertices) / min(rates.gather_bytes, rates.copy_bytes)
-    over = (1.0 - link.push.here) * _cheapest(link, in_place, whole, packed)
+    gathered = gather_seconds(rates, size, frontier.vertices)
+    over = (1.0 - link.push.here) * cheapest(link.routes, in_place, whole, gathered)
     return PLAN_SECONDS + max(over, meanwhile)
 
 
-def _cheapest(link: LinkCosts, in_place: float, whole: float, packed: float = math.inf) -> float:
+def gather_seconds(rates: Rates, size: float, rows: float) -> float:
+    """What gathering so many bytes of so many rows, and copying them, takes."""
+    return (size + INDEX_BYTES * rows) / min(rates.gather_bytes, rates.copy_bytes)
+
+
+def cheapest(routes: Sequence[str], in_place: float, whole: float, gathered: float = math.inf) -> float:
     """Seconds by the best of the routes that may be taken; gathering only where the plan would (`plan.py`)."""
     seconds = {"zero-copy": in_place, "blocks": in_place, "filter": whole}
-    otherwise = whole if math.isinf(packed) else math.inf  # what cannot be gathered is copied
-    best = min((seconds[route] for route in link.routes if route in seconds), default=otherwise)
-    return packed if "compaction" in link.routes and packed < GATHER_GAIN * best else best
+    otherwise = whole if math.isinf(gathered) else math.inf  # what cannot be gathered is copied
+    best = min((seconds[route] for route in routes if route in seconds), default=otherwise)
+    return gathered if "compaction" in routes and gathered < GATHER_GAIN * best else best

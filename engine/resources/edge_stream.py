@@ -6,6 +6,7 @@ the partitions. Views come from the pipeline; where a share cuts one, it is narr
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.direction import Direction
+from penstock.engine.resources.direction_cost import cheapest, gather_seconds
 from penstock.engine.state.frontier import Frontier
 from penstock.storage.encoding.payload import BLOCK
+from penstock.transfer.planning.gain import pays
+from penstock.transfer.planning.plan import routes_of
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
-from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
@@ -37,11 +41,9 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import OwnedRows, View
 
-SLIGHT_EDGES = 1 << 23  # of a frontier that may skip planning, see `slight`
-SLIGHT_SECONDS = 0.025  # of reading lines; over an H200's link so few edges never take so long
-PLAN_SECONDS = 1e-3  # what counting a frontier's demand and a plan take
-FEW_SECONDS = 5e-4  # of short requests behind row prefixes: counting them, and a plan, take as long
+DOUBT = 2.0  # a pull may read so many times what is expected behind row prefixes
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
+NOTHING_PENDING = np.zeros(1)
 
 
 @dataclass
@@ -75,6 +77,7 @@ class EdgeStream:
     _basis: Basis | None = None
     _sweep: Demand | None = None
     _sweep_basis: Basis | None = None
+    _asked: tuple[Frontier, bool] | None = None
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
@@ -170,7 +173,7 @@ class EdgeStream:
         else:
             demand, plan = queue.demand, queue.plan
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.whole
+            timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.resident
             views = self._timed(arrivals, kernels) if timed else arrivals
             mine = only if self.mine is None else self.mine
             if self.owned is not None:
@@ -178,7 +181,7 @@ class EdgeStream:
             else:
                 yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
         self.pipeline.check()
-        if not plan.whole:
+        if not plan.resident:
             self.feedback.note(self.records, self._basis)
 
     @property
@@ -267,7 +270,8 @@ class EdgeStream:
         self, kernels: Kernels[Any], state: VertexState, frontier: Frontier, scalars: tuple[Any, ...]
     ) -> Demand:
         if self.resident:
-            return self._totals(frontier)
+            size = frontier.edges * self.edge_bytes
+            return self._totals(frontier.vertices, frontier.edges, size // LINE_BYTES + 1)
         table = self.directory.table
         if frontier.everything:
             packable, demand = self._is_packable(kernels), self._sweep
@@ -329,40 +333,47 @@ class EdgeStream:
         return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
-        """Whether a plan would gain less than counting where the wanted edges lie, and making it, takes.
+        """Whether a push reads all of its rows in place at once, for a plan would not pay; asked often, found once."""
+        if self._asked is None or self._asked[0] is not frontier:
+            able = self.direction == "push" and frontier.listed and self._reads_at_once
+            lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
+            self._asked = frontier, able and not self._plan_pays(frontier.vertices, frontier.edges, lines)
+        return self._asked[1]
 
-        That is so of few edges, and of more where the cache has so small a part that it saves less than PLAN_SECONDS.
-        """
-        lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
-        seconds = lines / self.feedback.given.line_rate
-        if not (self.direction == "push" and frontier.listed and seconds < SLIGHT_SECONDS and self._reads_at_once):
+    def few_behind(self, read: LinkReading) -> bool:
+        """Whether a pull reads what is behind row prefixes in place at once, for a plan would not pay."""
+        return self._reads_at_once and not self._plan_pays(read.rows, DOUBT * read.edges, DOUBT * read.requests)
+
+    def _plan_pays(self, rows: float, edges: float, lines: float) -> bool:
+        """Whether a plan of so much saves what it takes, over reading it in place; rows may be in any partition."""
+        rates, options, size = self.feedback.given, self.pipeline.options, edges * self.edge_bytes
+        run_bytes = size / max(1.0, rows) if self.direction == "push" else SECTOR_BYTES
+        in_place = float(rates.line_seconds(np.float64(lines), np.float64(run_bytes)))
+        if not pays(in_place, counted=False):
             return False
-        sparse = frontier.edges * 2 < self.index.edges  # of dense ones whole partitions may rather be copied
-        return frontier.edges < SLIGHT_EDGES or (sparse and seconds * self._share_placed < PLAN_SECONDS)
+        table, pieces = self.directory.table, self.directory.pieces
+        touched = -math.expm1(-rows / len(table))
+        copied = self.index.edges * self.edge_bytes if pieces is None else pieces.layout.nbytes
+        tasks = len(table) / (options.combine if pieces is None else 1)
+        whole = touched * max(copied / rates.copy_bytes, tasks * TASK_SECONDS)
+        gathered = gather_seconds(rates, size, rows) if self.direction == "push" else math.inf
+        best = cheapest(routes_of(options), in_place, whole, gathered)
+        return pays(in_place - (1.0 - self._placed_share) * best, counted=False)
 
     @property
-    def _share_placed(self) -> float:
+    def _placed_share(self) -> float:
         """The share of the partitions that have a place on the device."""
         return float((self.directory.starts >= 0).mean())
 
-    def few_behind(self, read: LinkReading) -> bool:
-        """Whether so little is expected behind row prefixes that counting it costs more than reading it in place."""
-        soon = float(self.feedback.given.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
-        return soon < FEW_SECONDS and self._reads_at_once
-
     def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
-        """Everything by zero-copy, in one view over all partitions; the demand holds totals in its first entry."""
-        table = self.directory.table
-        counts = np.zeros((3, len(table)), dtype=np.int64)
-        counts[:, 0] = rows, edges, lines
-        vertices, wanted, read = counts
-        demand = Demand(self.key, vertices, wanted, read, wanted.astype(np.float64), None, self.with_weights)
+        """Everything by zero-copy, in one view over all partitions; the demand holds totals."""
+        demand = self._totals(rows, edges, lines)
         run_bytes = np.float64(edges * self.edge_bytes / max(1, rows))
         cost = Cost(
             link=float(line_seconds(np.float64(lines), np.float64(rows), run_bytes, rates)),
             kernel=rates.kernel_latency + edges / rates.kernel_edges + rows / rates.kernel_rows,
         )
-        return demand, Plan(self.key, (Task("zero-copy", table.numbers, cost),))
+        return demand, Plan(self.key, (Task("zero-copy", self.directory.table.numbers, cost),), whole=True)
 
     def _kind(self, frontier: Frontier | None) -> tuple[Direction, bool, bool]:
         """The kind of a walk: `Feedback` fits the seconds of kernels for each kind apart."""
@@ -379,13 +390,10 @@ class EdgeStream:
         read = np.minimum(edges, np.ceil(vertices * probes).astype(np.int64))
         return read, np.minimum(edges, vertices + read * self.edge_bytes // SECTOR_BYTES)
 
-    def _totals(self, frontier: Frontier) -> Demand:
-        """Demand on a resident adjacency: only its totals matter."""
-        edges = np.array([max(1, frontier.edges)])
-        lines = edges * self.edge_bytes // LINE_BYTES + 1
-        return Demand(
-            self.key, np.array([frontier.vertices]), edges, lines, edges.astype(np.float64), None, self.with_weights
-        )
+    def _totals(self, rows: float, edges: float, lines: float) -> Demand:
+        """Demand of which only the totals matter: all edges are read in one view."""
+        vertices, wanted, read = np.array([[int(rows)], [max(1, int(edges))], [int(lines)]], dtype=np.int64)
+        return Demand(self.key, vertices, wanted, read, NOTHING_PENDING, None, self.with_weights)
 
     def _only_mine(self, demand: Demand) -> Demand:
         edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
@@ -395,9 +403,11 @@ class EdgeStream:
         """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
         own = self.owned
         assert own is not None, "all rows are this device's"
-        noted = self.direction == "pull" and kernels.author.combine == "sum"
+        noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
-            if view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
+            if view.rows is not None:  # gathered: only owned rows are
+                yield view
+            elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)
                 yield part if noted else part.narrowed()
 

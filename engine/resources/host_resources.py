@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.engine.resources.traversal import Traversal
     from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
 
 _log = logging.getLogger("penstock.engine.resources.host_resources")
 
@@ -152,8 +153,9 @@ class HostResources:
         )
         if self.ownership is not None:
             stream.owned = self.ownership.rows(stream.index)
-            table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
-            stream.mine = (table.e0 < last) & (table.e1 > first)
+            if pipeline.device.reads_host:
+                table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
+                stream.mine = (table.e0 < last) & (table.e1 > first)
         elif len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
@@ -189,6 +191,11 @@ class HostResources:
         for groups in self.groups.values():
             if groups is not kept and groups.neighbors is not None:
                 kernels.ungroup(groups)
+
+    @property
+    def own_indexes(self) -> list[Index]:
+        """Row indexes that were made for this rank's rows alone, and go with these resources."""
+        return []
 
     @property
     def mixed(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.resources.direction_cost import GLANCE, DirectionSide, LinkCosts
 from penstock.engine.state.frontier import Frontier
-from penstock.transfer.planning.plan import CARRIERS
+from penstock.transfer.planning.plan import routes_of
 
 if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -27,14 +27,13 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
     """What a push of this frontier, and a pull, would find."""
     assert pull.degrees is not None, "on a device behind a link every stream has them"
     options = push.pipeline.options
-    forced = options.route not in ("auto", "resident")
     return LinkCosts(
         push.feedback.given,
         pull.edge_bytes,
         pull.degrees,
         side_of(push),
         side_of(pull),
-        routes=(CARRIERS.get(options.route, options.route),) if forced else options.routes,
+        routes=routes_of(options),
         head=pull.skip,
         at_once=push.slight(frontier),
         glance=GLANCE[push.pipeline.device.kind],

@@ -7,7 +7,7 @@ of all adjacencies. Pure: numbers of indexes in, bounds out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,8 @@ from penstock.engine.state.row_blocks import start
 from penstock.transfer.values.view import OwnedRows
 
 if TYPE_CHECKING:
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
 
 MARGIN = 1 << 16
@@ -72,6 +74,17 @@ class Ownership:
         if rows.e0 == rows.e1:
             return rows.e0, rows.e0
         return max(0, rows.e0 - MARGIN), min(index.edges, rows.e1 + MARGIN)
+
+
+def own_rows(graph: Graph, needs: MemoryRequest, ownership: Ownership | None) -> tuple[Graph, MemoryRequest]:
+    """The graph with the rows of this rank alone, and the same needs of it; as they are where a rank reads all rows."""
+    if ownership is None or needs.all_rows:
+        return graph, needs
+    parts = {id(one): one.of_rows(*ownership.vertices) for one in needs.adjacencies}
+    out, into = (None if one is None else parts.get(id(one), one) for one in (graph.out, graph.into))
+    assert out is not None, "every graph has an out-adjacency"
+    adjacencies = tuple(parts[id(one)] for one in needs.adjacencies)
+    return graph.with_adjacencies(out, into), replace(needs, adjacencies=adjacencies)
 
 
 def _row_behind(indexes: Sequence[Index], vertices: int, edges: float) -> int:

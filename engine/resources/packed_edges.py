@@ -62,11 +62,12 @@ def plan_packed(
 ) -> PackedPlan | None:
     """Return how edges travel packed, None where they travel plain.
 
-    edge_memory: bytes of the device for edges. divided: how the host would hold plain edges, None: it has them.
+    needs: `one_pass` of a union that finds less than AT_HAND of its edges on the device at first. edge_memory: bytes of
+    the device for edges. divided: how the host would hold plain edges, None: it has them.
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
         return None
-    if not packing_pays(config, needs, divided) and not (needs.one_pass and edge_memory < AT_HAND * needs.edge_bytes):
+    if not packing_pays(config, needs, divided) and not needs.one_pass:
         return None
     found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
     layouts = tuple(layout for layout in found if layout is not None)

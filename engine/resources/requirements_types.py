@@ -68,7 +68,7 @@ class MemoryRequest:
     @property
     def index_bytes(self) -> int:
         """Bytes of the row indexes."""
-        return sum(4 * one.vertices + one.vertices // 8192 + 4096 for one in self.indexed)
+        return sum(index_bytes(one) for one in self.indexed)
 
     @property
     def device_bytes(self) -> int:
@@ -118,6 +118,11 @@ class MemoryRequest:
 def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
     """The same without repeats."""
     return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
+
+
+def index_bytes(adjacency: Adjacency) -> int:
+    """Bytes of the row index of an adjacency."""
+    return 4 * adjacency.vertices + adjacency.vertices // 8192 + 4096
 
 
 def id_bytes(graph: Graph) -> int:

@@ -27,11 +27,16 @@ TALLIES = 8
 LIST_SHARE = 2  # the frontier is listed while it has at most half of the vertices
 
 
+def bitmap_words(vertices: int) -> int:
+    """32-bit words of a bitmap, one bit a vertex, padded to 256."""
+    return max(1, -(-vertices // 256)) * 8
+
+
 class DeviceBitmap:
     """uint32 words of the device, one bit a vertex, padded to 256."""
 
     def __init__(self, device: Device, vertices: int) -> None:
-        self.words = device.array(max(1, -(-vertices // 256)) * 8, np.uint32)
+        self.words = device.array(bitmap_words(vertices), np.uint32)
         self.clear()
 
     def clear(self) -> None:
@@ -90,6 +95,11 @@ class DeviceState:
             self.incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
             self.incoming[...] = self.identity
             self.touched = DeviceBitmap(self.device, len(first_field))
+
+    def mark_apart(self) -> None:
+        """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
+        if self.touched is self.pending:
+            self.touched = DeviceBitmap(self.device, self.last - self.first)
 
     @property
     def target(self) -> Any:

@@ -6,6 +6,7 @@ Owns the arrays: on the host they grow, on a device they are as long as they can
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,18 @@ class DeviceOrientedRows:
         before = self.rows
         self.rows += rows
         return before
+
+    def part(self, first: int, last: int) -> DeviceOrientedRows:
+        """The rows from number `first` to `last` - 1, in the same arrays."""
+        found = copy(self)
+        found.first, found.rows = self.first + first, last - first
+        found.starts, found.middles = self.starts[first : last + 1], self.middles[first:last]
+        return found
+
+    @property
+    def last(self) -> int:
+        """Past the last vertex whose row is here."""
+        return self.first + self.rows
 
     @property
     def arrays(self) -> tuple[Any, ...]:

@@ -21,17 +21,21 @@ LONGEST = 32
 
 @dataclass
 class RowPrefixCache:
-    """The first `each` edges of every row: `index` has their places in `neighbors`, an array of the device."""
+    """The first `each` edges of every row: `index` has their places in `neighbors`, an array of the device.
+
+    rows: the first row that may have edges, and the first after the last one.
+    """
 
     each: int
     index: Index
     neighbors: Any
+    rows: tuple[int, int]
     filled: bool = False
 
     def view(self, key: Direction) -> View:
         """The heads as edges of rows that are no longer than they."""
         record = TaskRecord("resident", key, (), edges=self.index.edges)
-        return View(0, self.index.edges, 0, self.index.vertices, self.neighbors, None, record)
+        return View(0, self.index.edges, *self.rows, self.neighbors, None, record)
 
 
 def prefix_bytes(vertices: int, edges: int, neighbor_bytes: int) -> int:

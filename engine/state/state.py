@@ -35,7 +35,7 @@ SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small
 DENSE = 32  # at most so many bits for each position: they are packed rather than set one by one
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
-FILLED = 1 << 22  # vertices whose values a thread fills at once
+FILLED = 1 << 20  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
@@ -133,6 +133,7 @@ class State:
         self.vertices = np.empty(capacity, dtype=vertex_dtype)
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
+        self.selected_below = np.nan  # the limit of the last selection
         self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
 
     def accumulate_apart(self) -> None:
@@ -158,9 +159,13 @@ class State:
         return np.zeros_like(self.active.words)
 
     @cached_property
-    def lows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower bounds of priorities, by word and by span of `pending` (`kernels/host/fused.py`), made at first use."""
-        return np.empty(len(self.pending.words)), np.empty(len(self.pending.summary))
+    def lows(self) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+        """Where pending vertices wait, and lower bounds of their priorities (`kernels/host/due.py`), made at first use.
+
+        A bit for each word of `pending`, as in its summary; bounds by word and by span.
+        """
+        waiting = np.zeros_like(self.pending.summary)
+        return waiting, np.empty(len(self.pending.words)), np.empty(len(waiting))
 
     @cached_property
     def lists(self) -> NDArray[Any]:
@@ -290,7 +295,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     if author_function(program, "send") is not None:
         total += message * vertices
     if author_function(program, "priority") is not None:
-        total += bitmap  # `State.lows`
+        total += bitmap + 8 * spans  # `State.lows`
     listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
     listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,7 +69,8 @@ class Frames:
 
     ``shard`` int64 (chunks,) numbers ``open_files``; ``offsets`` and ``lengths`` int64 are bytes in that file;
     ``checksums`` uint64. ``limit`` is one more than the largest value allowed, None for any. ``payload_words`` int64
-    are the 32-bit words of each frame's payload; None where frames hold none, or where the file does not say.
+    are the 32-bit words of each frame's payload; None where frames hold none, or where the file does not say. `before`:
+    of some chunks of an array (`of_chunks`), how many chunks the array has before it.
     """
 
     spec: ArraySpec
@@ -80,6 +81,7 @@ class Frames:
     checksums: NDArray[np.uint64]
     limit: int | None
     payload_words: NDArray[np.int64] | None = None
+    before: int = 0
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -99,7 +101,22 @@ class Frames:
     def name(self, chunk: int) -> str:
         """Say which chunk of which file this is, for messages."""
         file = self.open_files[int(self.shard[chunk])].path
-        return f"chunk {chunk} of {self.spec.path} in {file} (offset {int(self.offsets[chunk])})"
+        return f"chunk {self.before + chunk} of {self.spec.path} in {file} (offset {int(self.offsets[chunk])})"
+
+    def of_chunks(self, first: int, last: int) -> Frames:
+        """The frames of chunks first..last-1, as those of an array that has no others."""
+        size, here = self.spec.chunk_items, slice(first, last)
+        items = max(0, min(last * size, self.spec.items) - first * size)
+        return replace(
+            self,
+            spec=replace(self.spec, items=items),
+            shard=self.shard[here],
+            offsets=self.offsets[here],
+            lengths=self.lengths[here],
+            checksums=self.checksums[here],
+            payload_words=None if self.payload_words is None else self.payload_words[here],
+            before=self.before + first,
+        )
 
     def decode(self, chunk: int, frame: Any, decoder: Decoder, out: NDArray[Any]) -> None:
         """Verify and decode one frame into ``out``, its items. Raises RunError naming the chunk."""

@@ -5,7 +5,7 @@ arrays. reader.py fetches the chunks into the caller's slabs. The in-edges' fiel
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,31 @@ class Adjacency:
             assert self.degrees is not None, "a graph in memory is made with its index"
             self._index = read_index(self.degrees, self.direction, self.edges, threads or cores())
         return self._index
+
+    def of_rows(self, v0: int, v1: int) -> "Adjacency":
+        """Return the chunks that hold the edges of rows v0..v1-1, as an adjacency in which other rows are empty.
+
+        At both ends its chunks may hold edges that are in no row of it; it has one chunk at least, if there is any.
+        """
+        index, step = self.index(), self.chunk_edges
+        e0, e1 = (int(index.starts(row, row + 1)[0]) for row in (v0, v1))
+        first = min(e0 // step, max(0, self.chunks - 1))
+        last = min(max(-(-e1 // step), first + 1), self.chunks)
+        edges = slice(first * step, min(last * step, self.edges))
+        arrays = None
+        if self.arrays is not None:
+            neighbors, weights = self.arrays
+            arrays = neighbors[edges], None if weights is None else weights[edges]
+        return replace(
+            self,
+            edges=edges.stop - edges.start,
+            arrays=arrays,
+            neighbors=None if self.neighbors is None else self.neighbors.of_chunks(first, last),
+            weights=None if self.weights is None else self.weights.of_chunks(first, last),
+            degrees=None,
+            _index=index.of_rows(v0, v1, edges.start),
+            _packed={},
+        )
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
@@ -315,6 +340,10 @@ class Graph:
             original=original,
             weight_range=rows.weight_range(),
         )
+
+    def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
+        """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""
+        return replace(self, out=out, into=into)
 
     @property
     def vertex_dtype(self) -> np.dtype[Any]:

@@ -56,7 +56,7 @@ def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> Non
 def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None:
     for i in range(len(edges)):
         low = 0
-        high = len(offsets) - 1
+        high = max(0, len(offsets) - 2)
         while low < high:  # the last row whose start is not past the edge
             middle = (low + high + 1) >> 1
             if bases[middle >> shift] + np.int64(offsets[middle]) <= edges[i]:
@@ -172,12 +172,28 @@ class Index:
         _ended(found, int(bases[-1]))
         return found
 
+    def of_rows(self, v0: int, v1: int, origin: int) -> "Index":
+        """Return the index of as many rows of which all but v0..v1-1 are empty; edge `origin` is number 0 there.
+
+        No edge of these rows is before `origin`. Memory of other rows' offsets is not touched.
+        """
+        shift = self.shift
+        (start,), (end,) = self.starts(v0, v0 + 1), self.starts(v1, v1 + 1)
+        first, last = v0 >> shift, v1 >> shift
+        bases, offsets = self.bases - origin, np.zeros_like(self.offsets)
+        offsets[v0 : v1 + 1] = self.offsets[v0 : v1 + 1]
+        bases[: first + 1], bases[last + 1 :] = start - origin, end - origin
+        inside = slice(v0, min(v1 + 1, (first + 1) << shift))
+        offsets[inside] = (self.starts(inside.start, inside.stop) - start).astype(np.uint32)
+        offsets[v1 : (last + 1) << shift] = end - origin - bases[last]
+        return Index(bases, offsets, shift)
+
     def row_of(self, edge: int) -> int:
         """Return the row that holds an edge, 0 <= edge < edges."""
         return int(self.rows_of(np.array([edge], np.int64))[0])
 
     def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the row of each edge number, int64 of the same shape."""
+        """Return the row of each edge number, int64 of the same shape; of edges in no row (`of_rows`) one beside."""
         out = np.empty(len(edges), np.int64)
         _rows_of(self.bases, self.offsets, self.shift, edges, out)
         return out

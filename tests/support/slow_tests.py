@@ -18,6 +18,8 @@ SLOW_FILES = (
     "engine/execution/*",
     "engine/kernels/*",
     "engine/programs/*",
+    "engine/ranks/test_device_exchange.py",
+    "engine/ranks/test_device_ranks.py",
     "engine/ranks/test_ranks_programs.py",
     "engine/resources/test_device_resources.py",
     "engine/resources/test_host_memory_growth.py",

@@ -31,7 +31,7 @@ SIZES = {
 }
 """Variables that say how many processes were started together, and by what."""
 LAUNCHED = "PENSTOCK_LAUNCHED"
-"""Set in ranks that `penstock run --devices` started: it is told which process is which rank."""
+"""Set in ranks that `penstock run --devices` started: their devices; and it is told which process is which rank."""
 MARK = "\x1epenstock-rank"
 """Begins the line on stderr that tells it."""
 NUMBERS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK")
@@ -43,10 +43,15 @@ FIRST_SECONDS = 1.0
 
 @dataclass
 class Joined:
-    """Several ranks, of which this process is one. local: how many of them are on this host."""
+    """Several ranks, of which this process is one. mates: those that are on this host, this one too, ascending."""
 
     communicator: Communicator
-    local: int
+    mates: tuple[int, ...]
+
+    @property
+    def local(self) -> int:
+        """How many ranks are on this host."""
+        return len(self.mates)
 
     @property
     def name(self) -> str:
@@ -89,7 +94,7 @@ def join() -> Joined | None:
             "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices; "
             f"where this process is to run alone, unset {', '.join(one for one in SIZES if one in os.environ)}"
         )
-    _Known.joined = Joined(communicator, communicator.local_size())
+    _Known.joined = Joined(communicator, communicator.local_ranks())
     if os.environ.get(LAUNCHED):
         os.write(2, f"{MARK} {communicator.rank} {os.getpid()}\n".encode())
     if communicator.rank:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from penstock.tools.base.options import ANY, Titled, console_options, option_gro
 from penstock.tools.base.output import Console
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
+from penstock.tools.run.auto_devices import auto_devices
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
+from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, host_ranks
 from penstock.tools.run.run_options import parameters, wanting
 
 
@@ -61,6 +64,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run my_program.py:MyProgram web.h5 --set depth=3
       penstock run wcc web.h5 --dry-run
       penstock run wcc web.h5 --dry-run --ranks 1,2,4
+      penstock run pagerank web.h5 --devices cuda:0,cuda:1
       penstock run wcc web.h5 --run-dir components
       penstock run components/job.toml --run-dir again
     """
@@ -74,7 +78,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
-    ranks = _ranks(job, context)
+    job, ranks = _ranks(job, context, console.note)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -85,28 +89,27 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         execute(job, console, process_start() if context.find_root().obj else None, ranks)
 
 
-def _ranks(job: Job, context: click.Context) -> Joined | None:
-    """The ranks that this process is one of; where --devices asks for ranks, start them, and end with their code.
+def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tuple[Job, Joined | None]:
+    """The job as this process runs it, and the ranks that it is one of.
 
-    Raises InputError for what ranks cannot do.
+    Where --devices asks for ranks, start them, and end with their code. Raises InputError for what ranks cannot do.
     """
-    joined, devices = join(), job.execution.devices
-    if job.keeping.dry_run and joined is not None:
-        raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
-    if job.keeping.dry_run:
-        return None
+    joined, execution = join(), job.execution
     if joined is not None:
-        size = joined.communicator.size
-        if devices and len(devices) != size:
-            raise InputError(f"--devices names {len(devices)} devices, and there are {size} ranks: name one for each")
-        return joined
-    if not devices:
-        return None
+        if job.keeping.dry_run:
+            raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
+        own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
+        return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
+    if execution.devices in ((ALL,), (AUTO,)):
+        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, note))
+        job = replace(job, execution=execution)
+    if job.keeping.dry_run or not execution.devices:
+        return job, None
     if not context.find_root().obj:
         raise InputError("--devices starts processes with this command line: run it as a command of its own")
     from penstock.tools.run.launch_ranks import launch
 
-    return context.exit(launch(len(devices)))
+    return context.exit(launch(execution.devices))
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

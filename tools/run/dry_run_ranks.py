@@ -1,6 +1,6 @@
 """The dry run for several ranks: what each of so many ranks on this host would take, in a line for each number of them.
 
-Ranks divide the host's memory, threads and disk (`Execution.shared_by`), as those that `--devices` starts.
+Ranks divide the host's memory, threads and disk (`HostRanks`), as those that `--devices` starts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.tools.base.output import seconds, table
 from penstock.tools.run.execute_job import of_all_ranks
+from penstock.tools.run.rank_devices import HostRanks
 
 if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast
@@ -52,7 +53,9 @@ def forecast_ranks(
     options = job.execution.options | used.options()
     if ranks > 1:
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
-        options = job.execution.shared_by(ranks) | {"rates": rates_of_rank(whole, ranks)}
+        named = job.execution.devices or (str(job.execution.options.get("device", "auto")),)
+        devices = named if len(named) == ranks else named[:1] * ranks
+        options = HostRanks(devices, 0).options(job.execution.options) | {"rates": rates_of_rank(whole, ranks)}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)

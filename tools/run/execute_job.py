@@ -113,7 +113,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
             graph = Graph.open(job.graph, stripes=job.execution.stripes)
-            options = job.execution.options if ranks is None else job.execution.shared_by(ranks.local)
+            options = job.execution.options
             used = _rates(job, graph, options, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
         check_folder(job)

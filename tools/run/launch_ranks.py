@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -33,20 +34,20 @@ DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
 CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 
-def launch(ranks: int) -> int:
-    """Run this process' command in so many ranks; return the exit code. Raises InputError where no MPI is installed."""
-    command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
+def launch(devices: Sequence[str]) -> int:
+    """Run this process' command in a rank for each device; return the exit code. Raises InputError without an MPI."""
+    command = [find_mpiexec(), "-n", str(len(devices)), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
     started = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {LAUNCHED: "1"},
+        env=os.environ | {LAUNCHED: ",".join(devices)},
         start_new_session=True,
     )
     with started:
         _pass_signals_to(started)
-        report = Report(ranks)
+        report = Report(len(devices))
         threads = [
             threading.Thread(target=report.pass_on, args=(source, to), name="ranks")
             for source, to in ((started.stdout, sys.stdout), (started.stderr, sys.stderr))

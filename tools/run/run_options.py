@@ -26,6 +26,7 @@ from penstock.tools.base.options import (
     stripe_option,
 )
 from penstock.tools.base.output import short
+from penstock.tools.run.rank_devices import ALL, AUTO, names_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Execution:
     """Where the graph's shards are, which rates to use, and the options of the engine that were given, by name.
 
     rates: a file of them; None for those of this machine, which is measured first if need be and if `measure`. devices:
-    of each rank that is to be started on this host; none: it is one process, or others have started the ranks.
+    of each rank of this host, or what stands for them; none: it is one process, or ranks find their devices themselves.
     """
 
     stripes: tuple[Path, ...] = ()
@@ -104,30 +105,18 @@ class Execution:
     def of(
         cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, devices: str | None, **given: Any
     ) -> Execution:
-        """Of the options' values. Raises InputError for devices of which there are no ranks yet."""
+        """Of the options' values. Raises InputError for what names no devices."""
         options = {name: value for name, value in given.items() if value is not None}
-        named = () if devices is None else tuple(name.strip() for name in devices.split(","))
+        named = () if devices is None else names_of(devices)
         if named and options.get("device", "auto") not in ("auto", named[0]):
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
-        for name in named:
-            if len(named) > 1 and name != "cpu":
-                raise InputError(
-                    f"--devices {devices}: ranks compute on CPU cores only so far; name cpu for each rank, as in "
-                    "--devices cpu,cpu, or one device with --device"
-                )
-        if named:
-            options["device"] = named[0]
-        return cls(stripes, rates, not no_calibrate, options, named if len(named) > 1 else ())
+        if named and named[0] not in (ALL, AUTO):
+            options["device"], named = named[0], named if len(named) > 1 else ()
+        return cls(stripes, rates, not no_calibrate, options, named)
 
-    def shared_by(self, ranks: int) -> dict[str, Any]:
-        """The options of one of so many ranks on a host, which divide its threads and its memory."""
-        from penstock.engine.resources.config import Config
-
-        config = Config.of(**self.options)
-        return self.options | {
-            "threads": max(1, config.thread_count // ranks),
-            "host_memory": config.memory_bytes // ranks,
-        }
+    def on(self, devices: tuple[str, ...]) -> Execution:
+        """The same with these devices instead of `all` or `auto`: one for each rank, or the one of this process."""
+        return replace(self, options=self.options | {"device": devices[0]}, devices=devices if len(devices) > 1 else ())
 
 
 execution = option_group(
@@ -153,7 +142,8 @@ execution = option_group(
     option(
         "--devices",
         metavar="DEVICE,DEVICE...",
-        help="Start a rank for each on this host; they share the edges, memory and threads. cpu,cpu so far.",
+        help="Start a rank for each on this host (cuda:0,cuda:1 or cuda:0,cpu or cpu,cpu): they share the edges, "
+        "memory and threads. all: every GPU here; auto: these, and the cores where they make it faster.",
     ),
     DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),

@@ -36,6 +36,16 @@ def count() -> int:
         return 0
 
 
+def addresses() -> tuple[str, ...]:
+    """Where on the bus each CUDA device is that this process sees, by number; none where there are none."""
+    found = range(count())
+    if not found:
+        return ()
+    import cupy
+
+    return tuple(str(cupy.cuda.runtime.deviceGetPCIBusId(number)) for number in found)
+
+
 def number_of(name: str) -> int:
     """The number in `cuda:N` (0 for plain `cuda`). Raises InputError where there is no such device."""
     _, _, text = name.partition(":")
@@ -88,6 +98,11 @@ class CudaDevice:
         """Bytes that our pool holds on the device, freed arrays included until `close`."""
         return int(self._pool.total_bytes())
 
+    @property
+    def address(self) -> str:
+        """Where it is on the bus: the same for two processes only if they share it, on one host."""
+        return str(self._cupy.cuda.runtime.deviceGetPCIBusId(self._device.id))
+
     def facts(self) -> dict[str, Any]:
         """Return the GPU's name, memory, driver, and the best link between it and the host."""
         runtime = self._cupy.cuda.runtime
@@ -99,7 +114,7 @@ class CudaDevice:
             "name": name,
             "memory_bytes": int(found["totalGlobalMem"]),
             "driver": hardware_info.module_version("nvidia") or f"CUDA {cuda // 1000}.{cuda % 1000 // 10}",
-            "link": hardware_info.bus_link(str(runtime.deviceGetPCIBusId(self._device.id))),
+            "link": hardware_info.bus_link(self.address),
         }
 
     def host_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:

@@ -44,7 +44,11 @@ def balance(costs: Floats, allowed: Bools) -> Ints:
     count = costs.shape[1]
     if count == 0 or np.all(allowed.sum(axis=0) == 1):
         return routes
-    totals = costs[routes, np.arange(count)].sum(axis=0)
+    chosen = costs[routes, np.arange(count)]
+    totals = chosen.sum(axis=0)
+    busiest = int(totals.argmax())
+    if not np.any(np.where(allowed, costs[:, :, busiest], np.inf) < chosen[:, busiest]):
+        return routes  # no other route takes less of it: nothing to move
     while _relieve_many(costs, allowed, routes, totals):
         pass
     while count <= FEW:
@@ -75,12 +79,18 @@ def _relieve_many(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -
 def _relieve(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -> None:
     """Try every move off the busiest resource one by one, best first, and keep those that shorten it; in place."""
     score = _scores(costs, allowed, routes, totals)[0].ravel()
-    for move in np.argsort(-score, kind="stable")[: np.count_nonzero(score)]:
-        route, number = divmod(int(move), costs.shape[1])
-        moved = totals + costs[route, number] - costs[routes[number], number]
-        if moved.max() < totals.max():
-            totals[:] = moved
-            routes[number] = route
+    moves = np.argsort(-score, kind="stable")[: np.count_nonzero(score)]
+    flat, count = costs.reshape(-1, costs.shape[2]), costs.shape[1]
+    while len(moves):
+        numbers = moves % count
+        moved = totals + flat[moves] - costs[routes[numbers], numbers]
+        better = moved.max(axis=1) < totals.max()
+        first = int(better.argmax())
+        if not better[first]:
+            break
+        totals[:] = moved[first]
+        routes[numbers[first]] = moves[first] // count
+        moves = moves[first + 1 :]
 
 
 def _scores(costs: Floats, allowed: Bools, routes: Ints, totals: Floats) -> tuple[Floats, Floats]:

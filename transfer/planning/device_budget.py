@@ -111,8 +111,12 @@ def _too_small(edge_memory: int, least: int, wish: DeviceBudgetRequest) -> Input
 def staging_bytes(edge_memory: int, wish: DeviceBudgetRequest, chunk_bytes: int) -> int:
     """What of a budget goes to slabs, where edges may stay as well: a quarter, or as much as good copies need."""
     copies = SLABS[0] * min(COPY_BYTES, wish.combine * wish.partition_bytes)
-    good = max(int(edge_memory * SLAB_SHARE), min(edge_memory, copies))
-    return max(good, min(edge_memory, SLABS[-1] * chunk_bytes))
+    return max(min(edge_memory, copies), least_staging_bytes(edge_memory, chunk_bytes))
+
+
+def least_staging_bytes(edge_memory: int, chunk_bytes: int) -> int:
+    """What of a budget is left to slabs where row prefixes may take the rest: searches that have them copy little."""
+    return max(int(edge_memory * SLAB_SHARE), min(edge_memory, SLABS[-1] * chunk_bytes))
 
 
 def _shrinking(combine: int, steps: int, chunk: int) -> Iterator[tuple[int, int, int]]:

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
+from penstock.transfer.planning.gain import pays
 from penstock.transfer.values.cost import (
     DECODE,
     DISK,
+    GATHER,
     KERNEL,
     LINK,
     RESOURCES,
@@ -26,7 +28,7 @@ from penstock.transfer.values.cost import (
     published_routes,
 )
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import TASK_SECONDS, Rates
+from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.residency import DENSE, Residency
 from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
@@ -39,6 +41,12 @@ in one task; by whether all edges of partitions are wanted. A task for each part
 with a frontier's), of which the model knows only a part."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
+
+
+def routes_of(options: TransferOptions) -> tuple[str, ...]:
+    """Return the routes that partitions may take: the forced one, by which they then travel, or all that serve."""
+    forced = options.route not in ("auto", "resident")
+    return (CARRIERS.get(options.route, options.route),) if forced else options.routes
 
 
 def make_plan(
@@ -101,7 +109,7 @@ def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints,
     routes = routes.copy()
     for first, last in bounds.tolist():
         tasks = 1 + np.count_nonzero((changes > first) & (changes < last)) + (first > 0 and last < len(routes))
-        if saved[first:last].sum() < tasks * TASK_SECONDS:
+        if not pays(float(saved[first:last].sum()), tasks, counted=True):
             routes[first:last] = "zero-copy"
     return routes
 
@@ -170,7 +178,7 @@ def _routes(
     counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
-        chosen = np.full(len(resident), CARRIERS.get(options.route, options.route))
+        chosen = np.full(len(resident), *routes_of(options))
     elif len(carried) == 1:
         chosen = np.full(len(resident), carried[0])
     elif options.model == "published":
@@ -229,12 +237,25 @@ def _balanced(
         at, places = carried.index("zero-copy"), np.arange(len(resident))
         plain, packed = seconds[at].sum(axis=0).max(), seconds[without, places].sum(axis=0).max()
         return np.array(carried)[without if packed < UNPACK_GAIN[whole] * plain else np.full(len(resident), at)]
-    if not (any(gathers) and packable.any()):
+    places = np.arange(len(resident))
+    if not (any(gathers) and packable.any() and _may_gather(seconds, without, gathers.index(True))):
         return np.array(carried)[without]
     allowed[gathers] = packable
-    with_it, places = balance(seconds, allowed), np.arange(len(resident))
+    with_it = balance(seconds, allowed)
     before, after = (seconds[routes, places].sum(axis=0).max() for routes in (without, with_it))
     return np.array(carried)[with_it if after < GATHER_GAIN * before else without]
+
+
+def _may_gather(seconds: Floats, without: Ints, compaction: int) -> bool:
+    """Whether gathering could bring an iteration below GATHER_GAIN of its time: a bound that costs little to know.
+
+    What is gathered must save more than 1 - GATHER_GAIN of that time on the busiest resource, and take less than
+    GATHER_GAIN of it to gather: so must the seconds of at least one partition, in proportion.
+    """
+    chosen = seconds[without, np.arange(len(without))]
+    busiest = int(chosen.sum(axis=0).argmax())
+    saved = chosen[:, busiest] - seconds[compaction, :, busiest]
+    return bool(np.any(saved > (1 / GATHER_GAIN - 1) * seconds[compaction, :, GATHER]))
 
 
 def _words(demand: Demand, table: PartitionTable, numbers: Ints) -> Ints:

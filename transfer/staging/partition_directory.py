@@ -36,6 +36,8 @@ ALL = slice(None)
 BLOCKS = "blocks"
 """The route whose bytes over the link are those of wanted blocks, not known from a copy."""
 
+NO_CHUNKS = np.zeros(0, dtype=np.int64)
+
 _log = logging.getLogger("penstock.transfer.staging.partition_directory")
 
 
@@ -163,6 +165,16 @@ class PartitionDirectory:
         first, last = task.partitions[0], task.partitions[-1]
         chunks = self.wanted(demand, first, last)
         return self.request(first, last, chunks, demand.with_weights, self.record(task, demand))
+
+    @cached_property
+    def all_rows(self) -> tuple[int, int]:
+        """The first row of all edges, and the one after the last."""
+        return (int(self.table.v0[0]), int(self.table.v1[-1])) if len(self.table) else (0, 0)
+
+    def whole_request(self, with_weights: bool, record: TaskRecord) -> EdgeRequest:
+        """Return the request for all edges, which are in page-locked host memory: of no chunk in particular."""
+        where = 0, len(self.table) - 1, 0, self.table.edges, *self.all_rows
+        return EdgeRequest(self.adjacency, *where, False, NO_CHUNKS, with_weights, record)
 
     def hits(self, demand: Demand) -> int:
         """Return how many chunks a demand finds in the cache when the adjacency is `whole`."""

@@ -202,12 +202,18 @@ class Task:
 class Plan:
     """The ordered tasks of one iteration over one adjacency.
 
-    `whole`: its one task is the entire adjacency, resident in one array (the pipeline's short cut).
+    `whole`: its one task is the entire adjacency, in one array: resident, or read in place over the link, where no
+    partition is looked at (the pipeline's short cut).
     """
 
     direction: Direction
     tasks: tuple[Task, ...]
     whole: bool = False
+
+    @property
+    def resident(self) -> bool:
+        """Whether all it needs is one array that is resident."""
+        return self.whole and self.tasks[0].route == "resident"
 
 
 @dataclass(slots=True)

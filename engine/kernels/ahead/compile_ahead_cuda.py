@@ -100,7 +100,7 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     if "push" in job["directions"] and sparse:
         yield lambda: kernels.count_active(state, index, sizes, table, chunks)
     if "pull" in job["directions"] and author.early_exit:
-        heads = RowPrefixCache(1, index, np.zeros(1, dtype))
+        heads = RowPrefixCache(1, index, np.zeros(1, dtype), (0, index.vertices))
         yield lambda: kernels.cache_row_prefixes(view, index, heads)
     if sparse:
         yield lambda: kernels.mark(state, np.zeros(1, np.int64))

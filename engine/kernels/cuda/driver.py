@@ -10,6 +10,7 @@ clearly that there is none.
 from __future__ import annotations
 
 import re
+import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -42,6 +43,8 @@ _kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
 """The name of the device that kernels are launched on."""
 _loads = [0]
+_simulating = threading.Lock()
+"""Held while the simulator runs a kernel, for which it changes names of modules: threads take turns."""
 _namespaces: list[dict[str, Any]] = [globals()]
 """Globals of the modules whose device code uses `cuda.`; the simulator puts its own there during a launch."""
 
@@ -161,9 +164,10 @@ def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, .
     """
     from numba.cuda.simulator.kernelapi import FakeCUDAModule
 
-    outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
-    inside._shared = Shared()
     with ExitStack() as stack:
+        stack.enter_context(_simulating)
+        outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
+        inside._shared = Shared()
         for names in _namespaces:
             if names.get("cuda") is outside:
                 names["cuda"] = inside

@@ -51,6 +51,7 @@ from penstock.transfer.values.rates import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.interface import ExchangeKernels
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
@@ -111,6 +112,12 @@ class CudaKernels:
         """Let go of everything on the device."""
         self._buffers.clear()
         forget()
+
+    def exchange_kernels(self) -> ExchangeKernels:
+        """Kernels by which ranks merge what they have found."""
+        from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+
+        return CudaExchangeKernels(self.device, self.author.combine)
 
     def placed(self, index: Index) -> DeviceIndex:
         """The index on the device, copied at its first use."""

@@ -48,7 +48,7 @@ class CudaRowKernels(CudaKernels):
         vertex = author_function(program, "vertex")
         self._sorts = vertex is not None and "sort" in vertex.__code__.co_names
         self._open: Any = None  # the Globals' shares while an iteration adds them up
-        self._long: dict[tuple[int, ...], tuple[NDArray[np.int64], ...]] = {}
+        self._long: dict[tuple[int, ...], tuple[tuple[Index, ...], tuple[NDArray[np.int64], ...]]] = {}
 
     def close(self) -> None:
         """Let go of everything on the device; what is needed again comes anew."""
@@ -71,7 +71,7 @@ class CudaRowKernels(CudaKernels):
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals are added up.
 
-        After the last block, which ends where the state does, the sums are in `state.partial`.
+        The sums of the blocks so far are in `state.partial`.
         """
         if self._sorts:
             self._sort(block, buffer)
@@ -79,12 +79,12 @@ class CudaRowKernels(CudaKernels):
             "apply_rows", blocks_for(block.last - block.first), self._layout(block), self.placed(out).arrays,
             state.arrays, following, scalars, np.uint64(state.first), buffer, self._open,
         )  # fmt: skip
-        if block.last == state.last:
-            self._fold(state, self._open)
+        self._fold(state, self._open)
 
     def clear_partial(self, state: DeviceState) -> None:
         """Set the Globals' shares to what changes nothing."""
         self._open = self._shares()
+        self._fold(state, self._open)
 
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
@@ -214,8 +214,9 @@ class CudaRowKernels(CudaKernels):
                 lengths = np.diff(starts)
                 long = np.flatnonzero(lengths > sort.SHORT)
                 found.append((first + long, starts[long], lengths[long]))
-            self._long[key] = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
-        return self._long[key]
+            arrays = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+            self._long[key] = indexes, arrays  # as long as they are here no other index has their ids
+        return self._long[key][1]
 
     def _make(self, name: str) -> DeviceKernel:
         if name in _SHARED:

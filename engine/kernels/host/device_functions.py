@@ -18,15 +18,18 @@ CACHED = 1 << 18
 
 @inline
 def mark(words, summary, v):  # type: ignore[no-untyped-def]
-    """Set the bit of `v` (uint64, already less base), atomically; cheap when it is set already."""
+    """Set the bit of `v` (uint64, already less base) and its word's, atomically; cheap when they are set already.
+
+    The bit of the word is set also where that of `v` was: it says that `v` has changed (`due.py`).
+    """
     word = v >> SIX
     bit = ONE << (v & LOW)
     if words[word] & bit == 0:
         atomic_or(words, word, bit)
-        over = word >> SIX
-        upper = ONE << (word & LOW)
-        if summary[over] & upper == 0:
-            atomic_or(summary, over, upper)
+    over = word >> SIX
+    upper = ONE << (word & LOW)
+    if summary[over] & upper == 0:
+        atomic_or(summary, over, upper)
 
 
 @inline

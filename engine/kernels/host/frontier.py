@@ -3,11 +3,6 @@
 Owns marking (atomic), selection of the next frontier from what is pending, and enumeration in
 ascending order. A word's summary bit may be set while the word is zero, never the other way round.
 Work is cut into pieces of whole summary words (4096 vertices), so no two threads write one word.
-
-While iterations are fused, vertices that are not due wait in a bitmap that says where to look: there may be many, and
-for long. Every word, and every span of 64 words, has a lower bound of its vertices' priorities, so that what cannot be
-due is passed over. That is the far pile of Davidson et al. (IPDPS 2014), in place. A bound may be that of a vertex that
-has left since; the next look at its word corrects it.
 """
 
 from __future__ import annotations
@@ -17,8 +12,8 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.host.atomics import atomic_add, lowest_bit, pop_count
 from penstock.engine.kernels.host.demand import count_row
-from penstock.engine.kernels.host.device_functions import LOW, NONE, ONE, SIX, degree_of, is_marked, put, row_start
-from penstock.engine.kernels.host.jit import inline, loop_kernel
+from penstock.engine.kernels.host.device_functions import ONE, SIX, degree_of, row_start
+from penstock.engine.kernels.host.jit import loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
@@ -206,88 +201,3 @@ def make_select_ready(author: Author, key: str) -> Any:
                 pending[word] &= ~chosen
 
     return select_ready
-
-
-@inline
-def wait(marks, at, priority):  # type: ignore[no-untyped-def]
-    """Put a vertex (uint64, less base) into the pile of those that are not due."""
-    pending, summary, word_lows, span_lows = marks
-    word, over = at >> SIX, at >> (SIX + SIX)
-    if pending[word] == NONE or priority < word_lows[word]:
-        word_lows[word] = priority
-    if summary[over] == NONE or priority < span_lows[over]:
-        span_lows[over] = priority
-    put(pending, summary, at)
-
-
-def make_is_due(author: Author) -> Any:
-    """Inlined: whether a vertex that is active next is due; else it waits in the pile. Without a priority it is."""
-    priority, has_priority = author.calls["priority"], author.has_priority
-
-    @inline
-    def is_due(index, marks, limit, v, fields, scalars, base):  # type: ignore[no-untyped-def]
-        if not has_priority:
-            return True
-        pending = marks[0]
-        at = v - base
-        p = np.float64(priority(fields, scalars, v, degree_of(index, v), base))
-        if p >= limit:
-            wait(marks, at, p)
-            return False
-        if is_marked(pending, at):
-            pending[at >> SIX] &= ~(ONE << (at & LOW))
-        return True
-
-    return is_due
-
-
-def make_take_due(author: Author) -> Any:
-    """Inlined: move vertices that are due from the pile to a list, ascending, while it has room.
-
-    fresh: nothing is known of the bounds yet. listed: where the list begins in `lists`. Returns how many, and the
-    lowest bound of the rest.
-    """
-    priority = author.calls["priority"]
-
-    @inline
-    def take_due(index, marks, fresh, limit, lists, listed, room, fields, scalars, base):  # type: ignore[no-untyped-def]
-        pending, summary, word_lows, span_lows = marks
-        number, rest = np.uint64(0), np.inf
-        for over in range(summary.shape[0]):
-            upper = summary[over]
-            if upper == NONE:
-                continue
-            if not fresh and span_lows[over] >= limit:
-                rest = min(rest, span_lows[over])
-                continue
-            kept, span_low = upper, np.inf
-            while upper != NONE:
-                bit = upper & (~upper + ONE)
-                word = (np.uint64(over) << SIX) | lowest_bit(upper)
-                upper &= upper - ONE
-                if not fresh and pending[word] != NONE and word_lows[word] >= limit:
-                    span_low = min(span_low, word_lows[word])
-                    continue
-                left, stays, low = pending[word], NONE, np.inf
-                while left != NONE:
-                    one = left & (~left + ONE)
-                    v = ((word << SIX) | lowest_bit(left)) + base
-                    left &= left - ONE
-                    p = np.float64(priority(fields, scalars, v, degree_of(index, v), base))
-                    if p >= limit or number == room:
-                        stays |= one
-                        low = min(low, p)
-                    else:
-                        lists[listed + number] = v
-                        number += ONE
-                pending[word] = stays
-                if stays == NONE:
-                    kept &= ~bit
-                word_lows[word] = low
-                span_low = min(span_low, low)
-            summary[over] = kept
-            span_lows[over] = span_low
-            rest = min(rest, span_low)
-        return number, rest
-
-    return take_due

@@ -27,10 +27,9 @@ from penstock.engine.kernels.host.device_functions import (
     CACHED,
     NONE,
     mark_listed,
-    put,
     unmark_listed,
 )
-from penstock.engine.kernels.host.frontier import make_take_due
+from penstock.engine.kernels.host.due import is_steady, make_take_due, make_wait_again
 from penstock.engine.kernels.host.fused_steps import (
     make_ahead,
     make_renew,
@@ -42,7 +41,7 @@ from penstock.engine.kernels.host.fused_steps import (
 from penstock.engine.kernels.host.jit import JitKernel, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
-from penstock.engine.program.program import Program, arguments, author_function
+from penstock.engine.program.program import Program
 
 if TYPE_CHECKING:
     from penstock.engine.state.fused_limits import FusedLimits
@@ -56,10 +55,8 @@ PATIENCE = 32
 
 def fits(program: Program, author: Author) -> bool:
     """Whether all that changes between two iterations is the frontier, the iteration's number and the limit."""
-    priority = author_function(program, "priority")
-    steady = priority is None or not {"iteration", "due"} & set(arguments(priority))
     return (
-        steady
+        (not author.has_priority or is_steady(program, author))
         and not (author.totals or author.everywhere or author.combine in ("union", "all"))
         and type(program).done is Program.done
     )
@@ -73,8 +70,9 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
 
     lists: `State.lists`; the first frontier is the first `count` of `begun`, and is run whatever its size. bounds
     (see `fused_limits.py`): int64 (iterations, edges, alpha, unexplored, before, unvisited) and float64 (limit, bucket,
-    per_row). marks: words and summary of who is pending, room for the bounds of their priorities (float64, one a word
-    and one a span). active: words and summary. arrays: VertexArrays. readback: int64[iterations, 2], vertices and edges
+    per_row). marks: of who is pending the words, a bit for each word, and the bounds of their priorities (float64, one
+    a word and one a span); with priorities, all have been looked at (`due.py`). active: words and summary. arrays:
+    VertexArrays. readback: int64[iterations, 2], vertices and edges
     of every iteration. Returns how many, and the limit.
     """
     spread, renew, take_due = (
@@ -83,6 +81,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
         make_take_due(author),
     )
     ahead, send_all, survey = make_ahead(author), make_send_all(author), make_survey(both)
+    wait_again = make_wait_again(author)
     has_priority, has_send, uses_activity = author.has_priority, author.has_send, apart and author.uses_activity
 
     @kernel(f"{key}{apart}{both}")
@@ -99,7 +98,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
             np.uint64(lists.shape[0] >> 1),
             np.uint64(max(1, min(lists.shape[0] >> 1, most_edges))),
         )
-        number, done, going, fresh = np.uint64(count), 0, True, True
+        number, done, going = np.uint64(count), 0, True
         ways, far = ((view, index), (other, other_index)), index[1].shape[0] > CACHED
         lists[: np.int64(number)] = begun[: np.int64(number)]
         edges, reach = survey(view, index, other, other_index, lists, here, number)
@@ -131,8 +130,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
             if not apart:
                 edges, reach = survey(view, index, other, other_index, lists, here, number)
             while has_priority and number == NONE and going:
-                number, rest = take_due(index, marks, fresh, limit, lists, here, room, fields, now, base)
-                fresh = False
+                number, rest = take_due(index, marks, limit, lists, here, room, fields, now, base)
                 edges, reach = survey(view, index, other, other_index, lists, here, number)
                 if number == NONE:
                     going = rest < np.inf and bucket > 0.0
@@ -141,8 +139,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
             grown = alpha > 0 and np.int64(number) > before and edges > unexplored // alpha
             pulled = per_row > 0.0 and edges > per_row * unvisited
             going = not (number == NONE or number >= room or done == most or reach > most_edges or grown or pulled)
-        for i in range(here, here + number):
-            put(marks[0], marks[1], np.uint64(lists[i]) - base)
+        wait_again(index, marks, lists, here, number, fields, ahead(scalars, done, limit), base)
         return done, limit
 
     return fused_iterations

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
-from penstock.engine.kernels.host.device_functions import CACHED, LOW, NONE, ONE, SIX, put, row_start, unmark_listed
-from penstock.engine.kernels.host.frontier import make_take_due, wait
+from penstock.engine.kernels.host.device_functions import CACHED, LOW, NONE, ONE, SIX, row_start, unmark_listed
+from penstock.engine.kernels.host.due import make_take_due, make_wait_again, wait
 from penstock.engine.kernels.host.fused_steps import in_order, make_ahead, make_relax_listed, make_survey, next_limit
 from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
@@ -79,7 +79,7 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
     edges.
     """
     relax, take_due, ahead = make_relax_listed(author, weighted, False), make_take_due(author), make_ahead(author)
-    survey, keep_due = make_survey(both), make_keep_due(author, both)
+    survey, keep_due, wait_again = make_survey(both), make_keep_due(author, both), make_wait_again(author)
 
     @kernel(f"{key}{both}")
     def fused_buckets(  # type: ignore[no-untyped-def]
@@ -91,7 +91,7 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
         base, half = arrays.base, lists.shape[0] >> 1
         most_edges = min(most_edges, half - 1)  # a vertex is listed as often as it is changed
         here, there, room = NONE, np.uint64(half), np.uint64(max(1, most_edges))
-        number, done, total, going, fresh = np.uint64(count), 0, np.int64(0), True, True
+        number, done, total, going = np.uint64(count), 0, np.int64(0), True
         words, offsets, far = active[0], index[1], index[1].shape[0] > CACHED
         lists[: np.int64(number)] = begun[: np.int64(number)]
         edges, reach = survey(view, index, other, other_index, lists, here, number)
@@ -125,15 +125,13 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
             if done == most or total >= MOST_WORK:
                 going = False
             while number == NONE and going:
-                number, rest = take_due(index, marks, fresh, limit, lists, here, room, fields, now, base)
-                fresh = False
+                number, rest = take_due(index, marks, limit, lists, here, room, fields, now, base)
                 edges, reach = survey(view, index, other, other_index, lists, here, number)
                 if number == NONE:
                     going = rest < np.inf and bucket > 0.0
                     if going:
                         limit = next_limit(rest, bucket)
-        for i in range(here, here + number):
-            put(marks[0], marks[1], np.uint64(lists[i]) - base)
+        wait_again(index, marks, lists, here, number, fields, ahead(scalars, done, limit), base)
         return done, limit
 
     return fused_buckets

@@ -26,7 +26,7 @@ from penstock.engine.kernels.host.device_functions import (
     take_marked,
     unmark_listed,
 )
-from penstock.engine.kernels.host.frontier import make_is_due
+from penstock.engine.kernels.host.due import make_is_due
 from penstock.engine.kernels.host.jit import compile_vertex, inline
 from penstock.engine.program.bindings import Author
 

@@ -32,6 +32,8 @@ from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
 from penstock.storage.encoding import payload, simd, unpack, vectors
 
+SHARES = 8
+"""Parts of a loop for each thread: its steps differ in work, and a core that others use too is slow."""
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
 
@@ -134,7 +136,7 @@ class LoopKernel(JitKernel):
 
     def __call__(self, threads: int, steps: int, *arguments: Any) -> None:
         """Run all steps on so many threads; 1: on the caller's."""
-        grain = self._grain or -(-steps // threads)
+        grain = self._grain or (-(-steps // (threads * SHARES)) if threads > 1 else steps)
         self._compiled(threads, steps, grain, arguments)
 
     def _given(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -162,9 +164,9 @@ def loop_kernel(
 ) -> Callable[[Callable[..., Any]], LoopKernel]:
     """Make a kernel whose steps threads share.
 
-    grain: so many steps a thread takes at once, until none is left; None: each thread an equal part. counted: the
-    kernel makes arrays, or takes some that an author's function made, so that Numba counts references. distinct: no two
-    of its arrays share memory, unless both are only read.
+    grain: so many steps a thread takes at once, until none is left; None: so many that each thread takes SHARES times,
+    if all are equally fast. counted: the kernel makes arrays, or takes some that an author's function made, so that
+    Numba counts references. distinct: no two of its arrays share memory, unless both are only read.
     """
     return lambda function: LoopKernel(function, key, grain=grain, counted=counted, distinct=distinct)
 

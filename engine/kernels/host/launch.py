@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from penstock.engine.kernels.host import demand as demand_kernels
+from penstock.engine.kernels.host import due as due_kernels
 from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 LARGEST_BLOCK = 65536
 SMALLEST_BLOCK = 2048
 SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
+PIECES = 8  # of a selection, for each thread
+FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
 SPAN = int(demand_kernels.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 
@@ -82,6 +85,7 @@ class HostKernels:
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self.all_threads = all_threads or self.threads
         self._fusable = fused_kernels.fits(program, self.author)
+        self._steady = due_kernels.is_steady(program, self.author)
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._key = f"{self.author.fingerprint}{weighted}"
         self._made = _MADE.setdefault(self._key, {})
@@ -94,15 +98,17 @@ class HostKernels:
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
         pending, active = state.pending, state.active
-        small = state.walked < SMALL
-        pieces = 1 if small else min(self.threads * 4, len(pending.summary))
+        small = state.walked < SMALL and (limit == state.selected_below or len(pending.words) < FEW_WORDS)
+        state.selected_below = limit
+        pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
         counts = np.zeros((pieces, 2), dtype=np.int64)
         rest = np.empty(pieces, dtype=np.float64)
         base = np.uint64(state.first)
         arrays = kernel_index(index)
         values = (state.arrays, scalars) if self.author.has_priority else ((), ())
+        name, lows = ("select_due", (state.lows,)) if self._steady else ("select", ())
         self._call(
-            "select", small, pieces, pending.words, pending.summary, active.words, active.summary, arrays,
+            name, small, pieces, pending.words, pending.summary, active.words, active.summary, *lows, arrays,
             *values, limit, base, counts, rest,
         )  # fmt: skip
         vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
@@ -136,11 +142,16 @@ class HostKernels:
         number, limit = self._call_alone(
             name, self._edges_of(view), kernel_index(index), (self._edges_of(other), kernel_index(other_index)),
             state.vertices, frontier.vertices, state.lists, fused_kernels.numbers_of(bounds, len(readback)),
-            (*_bitmap(state.pending), *state.lows), _bitmap(state.active), state.arrays, scalars, state.identity,
+            self._marks(state), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
         )  # fmt: skip
         state.walked = int(readback[number - 1].sum()) if number else state.walked
         return FusedIterations(readback[:number].copy(), limit)
+
+    def _marks(self, state: State) -> tuple[Any, ...]:
+        """Who is pending, as fused iterations have it: where none waits, those are marked that go on."""
+        waiting, *lows = state.lows
+        return state.pending.words, waiting if self._steady else state.pending.summary, *lows
 
     def close(self) -> None:
         """Do nothing: host kernels hold nothing that must be freed."""
@@ -230,8 +241,9 @@ class HostKernels:
         pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
         seen = np.zeros(len(ready.chunks), np.uint8)
         small = len(pending.words) + state.walked < SMALL
+        summary = pending.summary | state.lows[0] if self._steady else pending.summary
         self._call(
-            "select_ready", small, len(pending.summary), pending.words, pending.summary, state.resend_bitmap,
+            "select_ready", small, len(pending.summary), pending.words, summary, state.resend_bitmap,
             kernel_index(index), ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit),
             np.uint64(state.first),
         )  # fmt: skip
@@ -527,6 +539,7 @@ _BY_EDGE = {
 _BY_VERTEX: dict[str, Any] = {
     "pull_unmatched": early_pull.make_pull_unmatched,
     "select": frontier_kernels.make_select,
+    "select_due": due_kernels.make_select_due,
     "send": vertex_kernels.make_send,
     "apply": vertex_kernels.make_apply,
     "reduce": vertex_kernels.make_reduce,

@@ -43,8 +43,7 @@ def test_what_differs_is_named(what: str, configs: list[dict[str, str]], graphs:
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"device": "emulated"}, "device is emulated, and ranks compute on CPU cores only so far: add --device cpu"),
-        ({"device": "cuda:1"}, "device is cuda:1, and ranks"),
+        ({"device": "emulated", "route": "cel"}, "route is 'cel', which sends along edges that other ranks have"),
         ({"device": "cpu", "local_rounds": 1}, "local_rounds is 1, and marks"),
     ],
 )

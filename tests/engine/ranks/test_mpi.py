@@ -56,7 +56,7 @@ import numpy as np
 from penstock.engine.ranks.mpi import MpiCommunicator
 world = MpiCommunicator()
 rank, size = world.rank, world.size
-assert size == world.local_size() == 3
+assert (size, world.local_ranks()) == (3, (0, 1, 2))
 assert world.gather_numbers(np.array([rank, 7])).tolist() == [[0, 7], [1, 7], [2, 7]]
 part = np.full((rank, 2), rank, np.float32)
 assert world.gather_parts(part, np.arange(3)).tolist() == [[1, 1], [2, 2], [2, 2]]

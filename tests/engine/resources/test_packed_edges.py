@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan, packed_edges
+from penstock.engine.resources import device_memory_plan
 from penstock.engine.resources.host_resources import host_division
 from penstock.engine.resources.packed_edges import packing_pays
 from penstock.engine.session import Session
@@ -243,7 +243,7 @@ def test_frontiers_are_served_plain_edges_where_the_host_has_room(
 def test_a_union_that_finds_too_few_edges_at_hand_is_served_packed_ones(
     at_hand: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed_edges, "AT_HAND", at_hand)
+    monkeypatch.setattr(device_memory_plan, "AT_HAND", at_hand)
     graph = on_disk(EdgeList(300, *skewed(300, 8_000, 3), None, False), tmp_path / "graph.h5", chunk_edges=256)
     with Session(graph, device="emulated", device_edge_memory=16_000) as session:
         session.run(program_of("wcc", tangle(directed=False)))

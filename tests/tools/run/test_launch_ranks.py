@@ -92,8 +92,8 @@ def test_a_budget_is_that_of_all_ranks() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--devices", "cuda:0,cuda:1"], "ranks compute on CPU cores only so far"),
-        (["--devices", "all"], "device"),
+        (["--devices", "cuda:0,gpu"], "'gpu' is no device"),
+        (["--devices", "all,cpu"], "all stands alone"),
         (["--devices", "cpu,cpu", "--device", "cuda:0"], "give one of them"),
         (["--devices", "cpu,cpu"], "run it as a command of its own"),
     ],

@@ -1,0 +1,61 @@
+"""The direction rule of several ranks: each says what it sees, and all of them look at the same.
+
+Ranks whose edges come over a link predict the seconds of their own part; the slowest one's count, since all wait for
+it. Ranks on cores, and those whose edges are on their device already, have no say in that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.resources.direction import Situation
+from penstock.engine.resources.direction_cost import Progress, own_part, pull_seconds, push_seconds
+
+if TYPE_CHECKING:
+    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.frontier import Frontier
+
+WORTH = 2
+"""Numbers of a rank's own view of a direction: seconds of a push and of a pull."""
+
+
+def seen_by_all(found: Situation, seconds: tuple[float, float], ranks: Communicator) -> Situation:
+    """What all ranks see, from what each of them does; seconds: of a push and a pull here, NaN where not weighed."""
+    kept = math.nan if found.kept is None else found.kept
+    ours = np.array([kept, found.from_disk, found.linked, found.on_cores, *found.fetched, *seconds], dtype=np.float64)
+    numbers = ranks.gather_numbers(ours)
+    all_kept, from_disk, linked, on_cores, *fetched = numbers[:, :-WORTH].T
+    weighed = numbers[~np.isnan(numbers[:, -1]), -WORTH:]
+    return replace(
+        found,
+        kept=None if np.isnan(all_kept).any() else int(all_kept.sum()),
+        from_disk=bool(from_disk.any()),
+        linked=bool(linked.any()),
+        on_cores=bool(on_cores.all()),
+        fetched=(float(fetched[0].sum()), float(fetched[1].sum())),
+        seconds=(float(weighed[:, 0].max()), float(weighed[:, 1].max())) if len(weighed) else None,
+    )
+
+
+def own_seconds(
+    situation: Situation, streams: tuple[EdgeStream, EdgeStream], frontier: Frontier
+) -> tuple[float, float]:
+    """What a push and a pull would take this rank, NaN where its link was not weighed; streams: of the two."""
+    link = situation.link
+    if link is None:
+        return math.nan, math.nan
+    push, pull = (progress_of(situation, stream, frontier) for stream in streams)
+    return push_seconds(link, *push), pull_seconds(link, *pull)
+
+
+def progress_of(situation: Situation, stream: EdgeStream, frontier: Frontier) -> tuple[Progress, Frontier]:
+    """How far a search has come in the rows that a stream has, and the frontier's part of them."""
+    known = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)
+    if stream.owned is None or stream.index.edges == situation.edges:
+        return known, frontier
+    rows = (stream.owned.v1 - stream.owned.v0) / max(1, situation.vertices)
+    return own_part(known, frontier, rows, stream.index.edges / max(1, situation.edges))

@@ -1,0 +1,101 @@
+"""Merging the states of ranks on devices, as `rank_exchange.py` does those in host memory.
+
+The same forms, chosen by the same numbers and exchanged in the same order, so that ranks of both kinds can be in one
+run. Marks and messages stay on the device; only how many there are comes to the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.ranks.rank_exchange import LISTED_SHARE, MARKED_SHARE, SLICED_SHARE, Ints
+
+if TYPE_CHECKING:
+    from penstock.engine.kernels.interface import ExchangeKernels
+    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.state.device_state import DeviceState
+
+
+class DeviceExchange:
+    """Between this rank's state on a device and those of the others, which hold the same vertices.
+
+    ranks: for counts, which are the host's. devices: for arrays.
+    """
+
+    def __init__(
+        self, state: DeviceState, kernels: ExchangeKernels, ranks: Communicator, devices: DeviceCommunicator
+    ) -> None:
+        self.state, self.kernels, self.ranks, self.devices = state, kernels, ranks, devices
+
+    def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
+        """Give all ranks the same accumulators and marks; see `RankExchange`."""
+        state, rank = self.state, self.ranks.rank
+        if everything:
+            self._share_values(bounds)
+            return
+        own = (0, state.last) if bounds is None else (int(bounds[rank]), int(bounds[rank + 1]))
+        count = self.kernels.count(state.touched.words, own)
+        counts = self.ranks.gather_numbers(np.array([count], dtype=np.int64)).ravel()
+        if counts.sum() == 0:
+            pass
+        elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * state.last:
+            self._share_values(bounds)
+            self._combine_slices(state.touched.words, "or")
+        else:
+            self._share_listed(own, counts, bounds)
+        if state.incoming is None and state.touched is not state.pending:
+            self.kernels.move_marks(state.touched.words, state.pending.words)
+
+    def _share_values(self, bounds: Ints | None) -> None:
+        if bounds is None:
+            self._combine_slices(self.state.target, None)
+        else:
+            self.devices.gather_slices(self.state.target, bounds)
+
+    def _share_listed(self, own: tuple[int, int], counts: Ints, bounds: Ints | None) -> None:
+        """Exchange messages with their ids, or with a bitmap in their place."""
+        state, kernels, rank = self.state, self.kernels, self.ranks.rank
+        starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        target, kind = state.target, state.vertices.dtype
+        ids = kernels.buffer("ids", starts[-1], kind)
+        values = kernels.buffer("values", starts[-1], target.dtype)
+        ours, sent = ids[starts[rank] : starts[rank + 1]], kernels.buffer("sent", int(counts[rank]), target.dtype)
+        kernels.listed(state.touched.words, own, len(ours), target, ours, sent)
+        self.devices.gather_parts(sent, counts, values)
+        if starts[-1] <= LISTED_SHARE * state.last:
+            mine = kernels.buffer("mine", len(ours), kind)
+            if len(ours):
+                state.device.copy_within(mine, ours, None)
+            self.devices.gather_parts(mine, counts, ids)
+        else:
+            self._list_marked(own, ids, starts)
+        merged = bounds is None and state.incoming is not None
+        if merged:  # from nothing on, in the order of ranks: the same bits everywhere
+            kernels.reset(ours, target, state.identity)
+        for other in range(self.ranks.size):
+            if other != rank or merged:
+                part = slice(starts[other], starts[other + 1])
+                kernels.merge(ids[part], values[part], target, state.touched.words, instead=bounds is not None)
+
+    def _list_marked(self, own: tuple[int, int], ids: Any, starts: list[int]) -> None:
+        """List in `ids` what all ranks have marked, by their bitmaps."""
+        words, size = self.state.touched.words, self.ranks.size
+        marks = self.kernels.buffer("marks", len(words), words.dtype)
+        self.kernels.copy_marks(words, own, marks)
+        found = self.kernels.buffer("bitmaps", size * len(words), words.dtype)
+        self.devices.gather_equal(marks, found.reshape(size, len(words)))
+        for rank in range(size):
+            if rank != self.ranks.rank:
+                bitmap = found[rank * len(words) : (rank + 1) * len(words)]
+                self.kernels.enumerated(bitmap, (0, self.state.last), ids[starts[rank] : starts[rank + 1]])
+
+    def _combine_slices(self, whole: Any, combiner: str | None) -> None:
+        """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
+        size, rank = self.ranks.size, self.ranks.rank
+        bounds = np.linspace(0, len(whole), size + 1).astype(np.int64)
+        ours = whole[int(bounds[rank]) : int(bounds[rank + 1])]
+        found = self.kernels.buffer("slices", size * len(ours), whole.dtype)
+        self.devices.exchange_slices(whole, bounds, found.reshape(size, len(ours)))
+        self.kernels.combine(found, ours, combiner)
+        self.devices.gather_slices(whole, bounds)

@@ -1,0 +1,186 @@
+"""Ranks that have a GPU each, over NCCL: what they say to each other passes from GPU to GPU.
+
+The only file that imports NCCL, by way of CuPy, which looks for the library of the package nvidia-nccl-cu13, and then
+for that of the system. All is moved as bytes: no verb adds up, so that answers do not depend on NCCL's order of sums.
+Everything runs on the default stream, in order with kernels, and holds no memory of Penstock's; NCCL keeps buffers of
+its own, some 10 MiB to a few 100 MiB a GPU, outside the ceiling of the device.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import RunError
+from penstock.storage.encoding.codec import checksum
+from penstock.transfer.devices.cuda import CudaDevice
+
+if TYPE_CHECKING:
+    from penstock.engine.ranks.communicator import Communicator
+    from penstock.transfer.devices.device import Device, DeviceArray
+
+INSTALL = 'pip install "nvidia-nccl-cu13>=2.27.7,<3"'
+OLDEST = 2_07_00
+"""NCCL's number of its version 2.7, the first with `send` and `recv`."""
+DEFAULT_STREAM = 0
+Ints = NDArray[np.int64]
+
+
+def unusable(ranks: Communicator, device: Device | None) -> str | None:
+    """Why these ranks cannot use NCCL, the same sentence in all of them; None where they can.
+
+    All ranks call it. device: the one that this rank computes on, None for the cores of the host.
+    """
+    gpu = device if isinstance(device, CudaDevice) else None
+    where = 0 if gpu is None else checksum(np.frombuffer(f"{platform.node()} {gpu.address}".encode(), dtype=np.uint8))
+    found = gpu is not None and _library() is not None
+    every = ranks.gather_numbers(np.array([gpu is not None, found, where], dtype=np.uint64))
+    for rank, (on_gpu, has_nccl, place) in enumerate(every.tolist()):
+        if not on_gpu:
+            return f"rank {rank} computes on CPU cores"
+        if not has_nccl:
+            return f"rank {rank} finds no NCCL: {INSTALL}"
+        first = every[:, 2].tolist().index(place)
+        if first != rank:
+            return f"ranks {first} and {rank} share one GPU"
+    return None
+
+
+def _library() -> Any:
+    """CuPy's module of NCCL; None where there is no NCCL, or an old one."""
+    if importlib.util.find_spec("cupy") is None:
+        return None
+    with warnings.catch_warnings():  # CuPy's own, of a library that it does not find
+        warnings.simplefilter("ignore")
+        from cupy.cuda import nccl
+    return nccl if getattr(nccl, "available", False) and nccl.get_version() >= OLDEST else None
+
+
+class NcclCommunicator:
+    """The verbs of `DeviceCommunicator` between GPUs, of which no two ranks have the same.
+
+    Parameters
+    ----------
+    ranks : Communicator
+        Hands out what NCCL needs to meet. All its ranks make such a communicator, where `unusable` is None.
+    device : CudaDevice
+        This rank's GPU.
+    """
+
+    def __init__(self, ranks: Communicator, device: CudaDevice) -> None:
+        self.rank, self.size = ranks.rank, ranks.size
+        self._device, self._nccl = device, _library()
+        self._world: Any = None
+        device.use()
+        with self._errors_named():
+            here = self._nccl.get_unique_id()  # rank 0's counts: bytes, before CuPy 14 a tuple of signed numbers
+            meeting = np.frombuffer(bytes(number & 255 for number in here), dtype=np.uint8).copy()
+            ranks.broadcast(meeting, 0)
+            word = meeting.tobytes() if isinstance(here, bytes) else tuple(meeting.view(np.int8).tolist())
+            self._world = self._nccl.NcclCommunicator(self.size, word, self.rank)
+        self._connect()
+
+    def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:
+        """Fill `found`, shape (size, *part.shape), with every rank's part, which are of one shape."""
+        with self._errors_named():
+            self._world.allGather(_at(part), _at(found), part.nbytes, self._nccl.NCCL_UINT8, DEFAULT_STREAM)
+
+    def gather_parts(self, part: DeviceArray, lengths: Ints, found: DeviceArray) -> None:
+        """Fill `found` with all ranks' parts, one after another; lengths: of each rank's part, int64 (size,)."""
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        if len(part):
+            self._device.copy_within(found[int(bounds[self.rank]) : int(bounds[self.rank + 1])], part, None)
+        self.gather_slices(found, bounds)
+
+    def gather_slices(self, whole: DeviceArray, bounds: Ints) -> None:
+        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
+        at, size = _at(whole) + bounds * _item_bytes(whole), np.diff(bounds) * _item_bytes(whole)
+        own, nbytes = int(at[self.rank]), int(size[self.rank])
+        if (size == nbytes).all():
+            with self._errors_named():
+                self._world.allGather(own, int(at[0]), nbytes, self._nccl.NCCL_UINT8, DEFAULT_STREAM)
+            return
+        self._swap([(own, nbytes)] * self.size, [*zip(at[:-1].tolist(), size.tolist(), strict=True)])
+
+    def exchange_slices(self, whole: DeviceArray, bounds: Ints, found: DeviceArray) -> None:
+        """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
+        at, size = _at(whole) + bounds * _item_bytes(whole), np.diff(bounds) * _item_bytes(whole)
+        own = int(size[self.rank])
+        if own:
+            mine = whole[int(bounds[self.rank]) : int(bounds[self.rank + 1])]
+            self._device.copy_within(found[self.rank : self.rank + 1], mine, None)
+        places = [(_at(found) + rank * own, own) for rank in range(self.size)]
+        self._swap([*zip(at[:-1].tolist(), size.tolist(), strict=True)], places)
+
+    def broadcast(self, array: DeviceArray, root: int) -> None:
+        """Fill `array` with that of rank `root`."""
+        with self._errors_named():
+            self._world.broadcast(_at(array), _at(array), array.nbytes, self._nccl.NCCL_UINT8, root, DEFAULT_STREAM)
+
+    def close(self) -> None:
+        """Leave NCCL, after what runs on the device; again: no effect."""
+        world, self._world = self._world, None
+        if world is not None:
+            self._device.finish()
+            with self._errors_named():
+                world.destroy()
+
+    def _connect(self) -> None:
+        """Let NCCL connect every pair of GPUs now: it does so when they first meet, which takes it 0.1 s and more."""
+        first, last = (self._device.array(self.size, np.uint64) for _ in range(2))
+        self.gather_equal(first[self.rank : self.rank + 1], last)
+        self.exchange_slices(last, np.arange(self.size + 1), first)
+        self._device.finish()
+
+    def _swap(self, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]) -> None:
+        """Exchange bytes with every other rank at once: for each, where those lie that it gets, and where its go."""
+        with self._errors_named(), _grouped(self._nccl.groupStart, self._nccl.groupEnd):
+            for step in range(1, self.size):
+                to, of = (self.rank + step) % self.size, (self.rank - step) % self.size
+                for say, (at, nbytes), other in (
+                    (self._world.send, sent[to], to),
+                    (self._world.recv, received[of], of),
+                ):
+                    if nbytes:
+                        say(at, nbytes, self._nccl.NCCL_UINT8, other, DEFAULT_STREAM)
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        """Raise RunError that names rank and device where NCCL fails; CuPy has no words for its newest codes."""
+        try:
+            yield
+        except (self._nccl.NcclError, KeyError) as error:
+            if self._world is not None:
+                self._world.abort()  # kernels that wait for others would hold up the end of this process
+                self._world = None
+            cause = f"error code {error}" if isinstance(error, KeyError) else str(error)
+            raise RunError(
+                f"rank {self.rank} on {self._device.name}: NCCL failed: {cause}; set NCCL_DEBUG=INFO to make it "
+                "say more, or run on one GPU, with --device"
+            ) from error
+
+
+@contextmanager
+def _grouped(start: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    """Calls that NCCL begins together, so that none waits for another."""
+    start()
+    try:
+        yield
+    finally:
+        end()
+
+
+def _at(array: DeviceArray) -> int:
+    """Where an array begins in the memory of the device."""
+    return int(array.data.ptr)
+
+
+def _item_bytes(array: DeviceArray) -> int:
+    """Bytes of an item along the first axis."""
+    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))

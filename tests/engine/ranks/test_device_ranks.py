@@ -1,0 +1,130 @@
+"""Every program gives its answer where ranks compute behind links, on simulated GPUs, or some so and some on cores."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, Result
+from penstock.engine.kernels.cuda import driver
+from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.ranks.rank_devices import RankDevices
+from penstock.engine.session import Session
+from penstock.transfer.devices.emulated import EmulatedDevice
+from support import thread_ranks
+from support.graphs import in_memory, on_disk, shape
+from support.oracles import EdgeList
+from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
+from support.thread_ranks import ThreadRanks, on_ranks
+
+LINKED: dict[str, Any] = {"device": "emulated", "kernels": "reference"}
+SIMULATED: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
+ON_CORES: dict[str, Any] = {"device": "cpu", "kernels": "reference"}
+simulator = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give simulated kernels their time."""
+    monkeypatch.setattr(thread_ranks, "PATIENCE_SECONDS", 60)
+
+
+def _small(directed: bool) -> EdgeList:
+    return tangle(directed=directed, core=24, tail=6, count=70)
+
+
+@cache
+def _graph(directed: bool) -> Graph:
+    return in_memory(_small(directed))
+
+
+def _run(make: Any, graph: Graph, *each: dict[str, Any], **options: Any) -> list[Result]:
+    def work(ranks: ThreadRanks) -> Result:
+        with Session(graph, ranks=ranks, threads=1, **each[ranks.rank], **options) as session:
+            return session.run(make())
+
+    return on_ranks(len(each), work)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_program_on_two_ranks_behind_links(name: str) -> None:
+    make, right = CASES[name]
+    for result in _run(make, _graph(True), LINKED, LINKED):
+        right(_small(True), result.fields)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_some_programs_on_one_and_on_three(name: str, size: int) -> None:
+    edges = _small(False)
+    for result in _run(lambda: program_of(name, edges), _graph(False), *[LINKED] * size):
+        check(name, edges, result.fields)
+
+
+@pytest.mark.parametrize("route", ["filter", "compaction", "zero-copy"])
+@pytest.mark.parametrize(("name", "direction"), [("sweeps", "pull"), ("pagerank", "push"), ("bfs", "auto")])
+def test_edges_that_come_over_links_and_from_disk(tmp_path: Path, route: str, name: str, direction: str) -> None:
+    edges = shape("skewed")
+    graph = on_disk(edges, tmp_path / "skewed.h5", chunk_edges=32)
+    options = {"route": route, "direction": direction, "partition_bytes": 300, "device_edge_memory": 3000}
+    for result in _run(lambda: program_of(name, edges), graph, LINKED, LINKED, **options):
+        check(name, edges, result.fields)
+
+
+@simulator
+@pytest.mark.parametrize("name", ["bfs", "pagerank", "cdlp", "triangles", "coreness", "betweenness"])
+def test_programs_on_two_simulated_gpus(name: str) -> None:
+    make, right = CASES[name]
+    for result in _run(make, _graph(True), SIMULATED, SIMULATED):
+        right(_small(True), result.fields)
+
+
+@simulator
+@pytest.mark.parametrize("name", ["wcc", "sssp", "pagerank"])
+def test_cores_beside_gpus(name: str) -> None:
+    edges = _small(True)
+    for result in _run(lambda: program_of(name, edges), _graph(True), ON_CORES, SIMULATED, LINKED):
+        check(name, edges, result.fields)
+
+
+@simulator
+def test_vectors_are_summed_by_the_owners_of_their_rows() -> None:
+    def make() -> CollaborativeFiltering:
+        return CollaborativeFiltering(rank=2, max_iter=2, rate=0.1)
+
+    (alone,) = _run(make, _graph(True), ON_CORES)
+    for result in _run(make, _graph(True), SIMULATED, ON_CORES):
+        np.testing.assert_allclose(result.fields["vector"], alone.fields["vector"], rtol=1e-5)
+
+
+def test_every_rank_brings_its_own_edges_only(tmp_path: Path) -> None:
+    edges = shape("wide")
+    graph = on_disk(edges, tmp_path / "wide.h5", chunk_edges=512)
+    room = graph.edges * 4 * 6 // 10
+
+    def work(ranks: ThreadRanks) -> tuple[int, int, bool]:
+        with Session(graph, ranks=ranks, threads=1, device_edge_memory=room, **LINKED) as session:
+            check("sweeps", edges, session.run(program_of("sweeps", edges)).fields)
+            held = session.holdings
+            assert held is not None
+            assert isinstance(session.device, EmulatedDevice)
+            return session.device.bytes_in, held.device, held.edges == held.device
+
+    for brought, held, whole in on_ranks(2, work):
+        assert whole
+        assert brought == held < room
+
+
+@simulator
+def test_ranks_know_of_each_others_devices() -> None:
+    device = EmulatedDevice()
+
+    def work(ranks: ThreadRanks) -> tuple[bool, bool, bool, bool]:
+        here = None if ranks.rank == 0 else device
+        found = RankDevices.of(ranks, here, state_there=here is not None)
+        return found.linked, found.on_devices, found.alike, found.communicator is None
+
+    assert on_ranks(2, work) == [(True, True, False, True), (True, True, False, False)]
