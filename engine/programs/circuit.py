@@ -41,7 +41,7 @@ class Circuit(Program):
     """`potential` (float64). fixed: original id -> potential that is held, or an array of a number for every vertex, in
     the order of `Result.ids` and NaN where none is held.
 
-    max_iter: iterations at most (10,000). tol: stop when the currents that do not add up to 0, divided by the roots of
+    max_iter: iterations at most (100,000). tol: stop when the currents that do not add up to 0, divided by the roots of
     G, are below this part of the first ones (L2 norm; 1e-8). floating: whether nodes without a path to a fixed
     potential are left without an answer (-infinity in `fields`); else they are refused. dtype: float64 or float32.
     weight: whether weights are the conductances (False or None: each edge conducts 1). `residual`: that part after the
@@ -60,7 +60,7 @@ class Circuit(Program):
     def __init__(
         self,
         fixed: Given,
-        max_iter: Count = 10_000,
+        max_iter: Count = 100_000,
         tol: NonNegative = 1e-8,
         floating: bool = False,
         dtype: str = "float64",

@@ -20,7 +20,7 @@ Made = TypeVar("Made", bound=Program)
 def float_type(dtype: Any) -> str:
     """The name of a type of TYPES, given as a name, a NumPy type or dtype. Raises InputError for another one."""
     try:
-        name = np.dtype(dtype).name
+        name: str = np.dtype(dtype).name
     except TypeError:
         name = ""
     if dtype is None or name not in TYPES:
@@ -44,7 +44,7 @@ def in_type(kind: type[Kind], dtype: str) -> type[Kind]:
 
 def instance_in_type(program: Made, dtype: str) -> Made:
     """A program with the same attributes, and its fields in a type of TYPES."""
-    form = in_type(type(program), dtype)
-    made = form.__new__(form)
+    form: Any = in_type(type(program), dtype)  # type: ignore[arg-type]  # mypy takes the hash of instances
+    made: Made = form.__new__(form)
     vars(made).update(vars(program))
     return made
