@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import own_seconds, progress_of, seen_by_all
+from penstock.engine.execution.worker import Worker
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, fields_of, globals_of, words_of
@@ -40,11 +42,8 @@ from penstock.transfer.values.task import Demand, TaskRecord
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.cuda.launch import CudaKernels
-    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.resources.ownership import Ownership
-    from penstock.engine.state.device_state import VertexState
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Event
@@ -63,36 +62,11 @@ LOADED = ("filter", "resident")
 
 
 @dataclass
-class Worker:
-    """One device: its state, its kernels, and its edge streams for push and for pull.
-
-    against: streams of a second walk in each iteration, for programs that send along the edges of a directed graph and
-    against them (`along = "both"`). ownership: of a run of several ranks, which vertices are whose.
-    """
-
-    state: VertexState
-    kernels: Kernels[Any]
-    streams: dict[Direction, EdgeStream]
-    against: dict[Direction, EdgeStream] = field(default_factory=dict)
-    ownership: Ownership | None = None
-
-    @property
-    def row_kernels(self) -> WholeRowKernels[Any]:
-        """The kernels, of a program on whole rows."""
-        return cast("WholeRowKernels[Any]", self.kernels)
-
-    @property
-    def keeping_kernels(self) -> KeepingKernels[Any]:
-        """The kernels, where the state has room for unmatched rows."""
-        return cast("KeepingKernels[Any]", self.kernels)
-
-
-@dataclass
 class Loop:
     """One run of `program`.
 
     out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
-    devices: where they compute.
+    devices: where they compute; rebalance: what moves the bounds between them, None where they stay.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -116,6 +90,7 @@ class Loop:
     local_rounds: int = 0
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
+    rebalance: Rebalance | None = None
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -202,6 +177,8 @@ class Loop:
             self._walk(self.direction, frontier, record, rows)
             record.walk_seconds = time.perf_counter() - walking
             self._exchange(frontier, record, settled=rows is not None)
+            if self.rebalance is not None:
+                self.rebalance.after_walk(self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges

@@ -92,16 +92,30 @@ class Execution:
 
     @classmethod
     def of(
-        cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, devices: str | None, **given: Any
+        cls,
+        stripes: tuple[Path, ...],
+        rates: Path | None,
+        no_calibrate: bool,
+        devices: str | None,
+        no_repartition: bool,
+        **given: Any,
     ) -> Execution:
         """Of the options' values. Raises InputError for what names no devices."""
         options = {name: value for name, value in given.items() if value is not None}
+        if no_repartition:
+            options["repartition"] = False
         named = () if devices is None else names_of(devices)
         if named and options.get("device", "auto") not in ("auto", named[0]):
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
         if named and named[0] not in (ALL, AUTO):
             options["device"], named = named[0], named if len(named) > 1 else ()
         return cls(stripes, rates, not no_calibrate, options, named)
+
+    def forecast_options(self, ranks: int) -> dict[str, Any]:
+        """The options of the engine for a forecast of so many ranks: shares are of another number of them, or count."""
+        shares = self.options.get("shares")
+        kept = shares is None or (ranks > 1 and len(shares.split(",")) == ranks)
+        return {name: value for name, value in self.options.items() if kept or name != "shares"}
 
     def on(self, devices: tuple[str, ...]) -> Execution:
         """The same with these devices instead of `all` or `auto`: one for each rank, or the one of this process."""
@@ -134,6 +148,12 @@ execution = option_group(
         help="Start a rank for each on this host (cuda:0,cuda:1 or cuda:0,cpu or cpu,cpu): they share the edges, "
         "memory and threads. all: every GPU here; auto: these, and the cores where they make it faster.",
     ),
+    option(
+        "--shares",
+        metavar="N,N...",
+        help="Relative speeds of the ranks, by which they get edges at the start. By default their threads.",
+    ),
+    option("--no-repartition", is_flag=True, help="Never move edges between ranks while a program runs."),
     DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(

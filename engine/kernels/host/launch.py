@@ -184,14 +184,21 @@ class HostKernels:
         return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
 
     def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
-        """Put messages together where that pays, when edges are first swept that are all there."""
+        """Put messages together where that pays, when edges are first swept that are all there.
+
+        Edges of which some were grouped earlier are those of a rank that has got more of them.
+        """
         groups = state.groups
-        if groups is None or groups.neighbors is not None or not groups.serves(view):
+        if groups is None or not groups.serves(view):
             return
+        whole, placed = view.neighbors, groups.neighbors is not None
         if view.owned is not None:  # others' edges are not here
             view = view.part(view.owned.e0 - LARGEST_BLOCK, view.owned.e1 + LARGEST_BLOCK)
-        group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
-        if groups.neighbors is not None:
+        if placed:
+            group_sources.widen(groups, whole, (view.e0, view.e1), self.threads)
+        else:
+            group_sources.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
+        if groups.neighbors is not None and not placed:
             self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
 
     def ungroup(self, groups: GroupedSources) -> None:
