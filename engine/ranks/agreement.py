@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock import __version__
+from penstock.engine.ranks.own_device import AUTO, devices_of_host
 from penstock.engine.ranks.repartition import starting_shares
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
@@ -34,7 +35,7 @@ OWN = (
 
 
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
-    """The options with the smallest memory budget of all ranks, and how many threads all ranks have together.
+    """The options with the smallest memory budget of all ranks and this rank's device, and the threads of all ranks.
 
     Raises InputError where ranks cannot run together.
     """
@@ -63,7 +64,10 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
             f"shares is {config.shares}, and there are {ranks.size} ranks: give a number for each, or leave it out"
         )
     budgets = ranks.gather_numbers(np.array([config.memory_bytes, config.thread_count], dtype=np.int64))
-    return replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count), int(budgets[:, 1].sum())
+    devices, own = devices_of_host(ranks, "cpu" if config.kernels == "reference" else config.device)
+    device = devices[own] if config.device == AUTO else config.device
+    agreed = replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count, device=device)
+    return agreed, int(budgets[:, 1].sum())
 
 
 def with_shares(config: Config, ability: tuple[float, float, float], edges: int, ranks: Communicator) -> Config:

@@ -414,7 +414,8 @@ class EdgeStream:
         assert own is not None, "all rows are this device's"
         noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
-            if view.rows is not None:  # gathered: only owned rows are
+            inside = own.e0 <= view.e0 and view.e1 <= own.e1 and not self._on_cores
+            if inside or view.rows is not None:  # gathered rows are owned ones
                 yield view
             elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)
