@@ -54,10 +54,11 @@ class EdgeStream:
 
     direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph). mine:
     which partitions are this device's, bool (partitions,), None for all of them. owned: of a run of several ranks, the
-    rows that are this one's; only their edges are walked. part: a rank's share of all edges, where it has an adjacency of
-    its own rows. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which walk other
-    rows too. heads: the first edges of every row, kept on the device; only the edges after them travel. degrees: of the
-    adjacency's rows, None on a device that reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
+    rows that are this one's; only their edges are walked. part: a rank's share of all edges, where it has an adjacency
+    of its own rows. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which walk
+    other rows too. heads: the first edges of every row, kept on the device; only the edges after them travel. degrees:
+    of the adjacency's rows, None on a device that reads host memory. side: how often the caches had changed, and where
+    the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline
