@@ -10,7 +10,7 @@ import logging
 import time
 import weakref
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import reduce
 from types import TracebackType
@@ -34,8 +34,10 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
+from penstock.engine.program.program_description import source_of
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
+from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -49,6 +51,7 @@ from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.companion.process import end, expect
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
@@ -240,7 +243,15 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            return (yield from self._formed(program, checkpoints, each))
+            self._expect(program)
+            try:
+                result = yield from self._formed(program, checkpoints, each)
+            finally:
+                end()
+            if self._ranks is None:
+                return result
+            device = "cpu" if self._device is None else self._device.name
+            return replace(result, ranks=gather_reports(self._ranks, device, result.records))
 
     def _formed(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -277,6 +288,7 @@ class Session:
         """
         with stage("imports"):
             for one in programs:
+                self._expect(one)
                 self._kernel_class(needs_rows(one))
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
@@ -386,7 +398,6 @@ class Session:
                 nan_check.check_nan_now(program, first, len(records))
                 look = 2 * len(records)
             yield record
-        self._end_companions()
         if self._device is not None:
             self._device.finish()
         if self._equipment is not None:
@@ -477,7 +488,8 @@ class Session:
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
         how = asynchronous, forced, rounds
-        return Loop(program, self.graph, sent.index(), workers, *how, self._ranks, self._rank_devices, moves)
+        shared = self._ranks, self._rank_devices, moves, self._timeline
+        return Loop(program, self.graph, sent.index(), workers, *how, *shared)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -496,11 +508,12 @@ class Session:
         job = KernelJob(asks.program, *run, capability, packed)
         announce(job, self.config.memory_bytes)
 
-    @staticmethod
-    def _end_companions() -> None:
-        from penstock.storage.companion.process import end
-
-        end()
+    def _expect(self, program: Program) -> None:
+        """Let a companion start while this process imports the compiler, if the program has not run before."""
+        if self.config.kernels != "reference":
+            facts = self.graph.vertex_dtype, self.graph.weight_dtype, self._has_host_kernels, needs_rows(program)
+            with suppress(TypeError):  # which no companion could compile
+                expect(f"{source_of(program)} {facts}")
 
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype

@@ -37,6 +37,7 @@ from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, Fu
 from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import State
+from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Event
@@ -66,7 +68,8 @@ class Loop:
     """One run of `program`.
 
     out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
-    devices: where they compute; rebalance: what moves the bounds between them, None where they stay.
+    devices: where they compute; rebalance: what moves the bounds between them, None where they stay. timeline: where
+    exchanges are stamped, if anywhere.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -91,6 +94,7 @@ class Loop:
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
     rebalance: Rebalance | None = None
+    timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -209,22 +213,29 @@ class Loop:
         ours = np.array(numbers, dtype=np.float64)
         return ours[None] if self.ranks is None else self.ranks.gather_numbers(ours)
 
+    @contextmanager
+    def exchanging(self, record: IterationRecord) -> Iterator[None]:
+        """Exchange between ranks within; the only place where that is timed."""
+        began = time.perf_counter()
+        with during(self.timeline, "exchange", "exchange"):
+            yield
+        record.exchange_seconds += time.perf_counter() - began
+
     def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> None:
         """Give all devices, and all ranks, the same messages; settled: after a walk of unsettled rows."""
         if self.ranks is None:
             self.exchange.share_messages(frontier.everything)
             return
-        began = time.perf_counter()
         worker = self.workers[0]
         self._walked = worker.streams[self.direction].pipeline.device.event(None)
         walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
         ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
-        if settled and isinstance(self.exchange, DeviceExchange):
-            assert worker.ownership is not None, "ranks own rows"
-            self.exchange.share_settled(worker.ownership.bounds)
-        else:
-            self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
-        record.exchange_seconds = time.perf_counter() - began
+        with self.exchanging(record):
+            if settled and isinstance(self.exchange, DeviceExchange):
+                assert worker.ownership is not None, "ranks own rows"
+                self.exchange.share_settled(worker.ownership.bounds)
+            else:
+                self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
 
     def _note_bucket_size(self, frontier: Frontier) -> None:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""

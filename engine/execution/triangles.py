@@ -176,9 +176,8 @@ class RowBlocks:
     def end_strip(self) -> None:
         """Give all ranks what they have counted together."""
         if self.loop.ranks is not None:
-            began = time.perf_counter()
-            self.loop.exchange.share_messages(True)
-            self.record.exchange_seconds += time.perf_counter() - began
+            with self.loop.exchanging(self.record):
+                self.loop.exchange.share_messages(True)
 
     def dealt(self, kept: Any, neighbors: NDArray[np.int64]) -> Iterator[Any]:
         """The tiles of these rows that this rank intersects with; without ranks all rows."""

@@ -160,7 +160,8 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     scratch.following = state.swap(scratch.following)
     share_rows(loop, [state.fields[name] for name in scratch.following], record)
     if loop.ranks is not None and loop.totals_declared:
-        _share_partial(loop, loop.ranks)
+        with loop.exchanging(record):
+            _share_partial(loop, loop.ranks)
         return
     loop.total()
 
@@ -171,10 +172,9 @@ def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> No
     ranks = loop.array_ranks
     if ranks is None or ownership is None:
         return
-    began = time.perf_counter()
-    for array in arrays:
-        ranks.gather_slices(array, ownership.bounds)
-    record.exchange_seconds += time.perf_counter() - began
+    with loop.exchanging(record):
+        for array in arrays:
+            ranks.gather_slices(array, ownership.bounds)
 
 
 def _share_partial(loop: Loop, ranks: Communicator) -> None:
