@@ -152,6 +152,8 @@ def test_every_rank_brings_its_own_edges_only(tmp_path: Path) -> None:
             held = session.holdings
             assert held is not None
             assert isinstance(session.device, EmulatedDevice)
+            foreseen = session.forecast(program_of("sweeps", edges)).first
+            assert 4 * foreseen.edges == held.edges
             return session.device.bytes_in, held.device, held.edges == held.device
 
     for brought, held, whole in on_ranks(2, work):
