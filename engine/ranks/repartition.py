@@ -63,6 +63,23 @@ class RankLoads:
     before: Measured | None = None
 
 
+def starting_shares(abilities: Floats, edges: int) -> tuple[float, ...] | None:
+    """Return the edges with which all ranks are predicted to be busy for equally long, None for equal parts.
+
+    abilities: of each rank, edges a second of its kernels, edges a second that reach it over a link (inf without one),
+    and edges that stay on its device, float64 (size, 3). Kernels work while edges travel.
+    """
+    if not edges or (abilities == abilities[0]).all():
+        return None
+    kernels, links, room = abilities.T
+    low, high = 0.0, edges / float(np.minimum(kernels, links).max())
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        enough = np.minimum(middle * kernels, room + middle * links).sum() >= edges
+        low, high = (low, middle) if enough else (middle, high)
+    return tuple(np.minimum(high * kernels, room + high * links).tolist())
+
+
 def new_bounds(bounds: Ints, indexes: Sequence[Index], loads: RankLoads, reach: Ints) -> Ints | None:
     """Return the bounds that the ranks should have, None where they should stay.
 
