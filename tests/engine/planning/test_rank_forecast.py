@@ -23,9 +23,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.resources.config import Config
 from penstock.engine.resources.direction import Direction
-from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
@@ -118,12 +116,6 @@ def test_an_exchange_may_limit(graph: Graph) -> None:
     fast = Rates(disk_bytes=1e15, decode_bytes=1e15, kernel_edges=1e15, kernel_latency=0.0)
     with Session(graph, ranks=PaperRanks(2), host_memory="64MiB", threads=1, rates=fast) as session:
         assert session.forecast(PageRank()).later.limit == "exchange"
-
-
-def test_ranks_refuse_what_their_run_refuses(graph: Graph) -> None:
-    with pytest.raises(InputError, match="ranks compute on CPU cores only so far"):
-        Session(graph, ranks=PaperRanks(2), device="emulated")
-    assert Config.of(device="emulated").device == "emulated"
 
 
 def test_nobody_else_is_there(tmp_path: Path) -> None:
