@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.direction import Situation
-from penstock.engine.resources.direction_cost import Progress, own_part, pull_seconds, push_seconds
+from penstock.engine.resources.direction_cost import (
+    Progress,
+    least_pull_seconds,
+    own_part,
+    pull_seconds,
+    push_seconds,
+)
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
@@ -44,12 +50,17 @@ def seen_by_all(found: Situation, seconds: tuple[float, float], ranks: Communica
 def own_seconds(
     situation: Situation, streams: tuple[EdgeStream, EdgeStream], frontier: Frontier
 ) -> tuple[float, float]:
-    """What a push and a pull would take this rank, NaN where its link was not weighed; streams: of the two."""
+    """What a push and a pull would take this rank, NaN where its link was not weighed; streams: of the two.
+
+    A pull that cannot be shorter than the push counts with the least that it may take.
+    """
     link = situation.link
     if link is None:
         return math.nan, math.nan
-    push, pull = (progress_of(situation, stream, frontier) for stream in streams)
-    return push_seconds(link, *push), pull_seconds(link, *pull)
+    push = push_seconds(link, *progress_of(situation, streams[0], frontier))
+    known, part = progress_of(situation, streams[1], frontier)
+    least = least_pull_seconds(link, known)
+    return push, pull_seconds(link, known, part) if least < push else least
 
 
 def progress_of(situation: Situation, stream: EdgeStream, frontier: Frontier) -> tuple[Progress, Frontier]:

@@ -23,7 +23,8 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.loop import Loop, Worker
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.worker import Worker
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View

@@ -129,7 +129,7 @@ def forecast(
     rank: of several that share the edges, the number of this one, and how many there are; they have no device.
     Raises InputError where a budget cannot work, as the run would.
     """
-    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank)
+    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
     if device is None or asks is None:
         paper = on_host(graph, config, needs_of_rank(needs, own))
     else:

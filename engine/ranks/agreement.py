@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock import __version__
+from penstock.engine.ranks.own_device import AUTO, devices_of_host
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
@@ -33,7 +34,7 @@ OWN = (
 
 
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
-    """The options with the smallest memory budget of all ranks, and how many threads all ranks have together.
+    """The options with the smallest memory budget of all ranks and this rank's device, and the threads of all ranks.
 
     Raises InputError where ranks cannot run together.
     """
@@ -57,8 +58,21 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
                 f"rank {int(others[0])} has another {what} than rank 0: start all ranks with the same command, on the "
                 "same graph file or copies of it"
             )
+    if config.shares is not None and len(config.shares) != ranks.size:
+        raise InputError(
+            f"shares is {config.shares}, and there are {ranks.size} ranks: give a number for each, or leave it out"
+        )
     budgets = ranks.gather_numbers(np.array([config.memory_bytes, config.thread_count], dtype=np.int64))
-    return replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count), int(budgets[:, 1].sum())
+    devices, own = devices_of_host(ranks, "cpu" if config.kernels == "reference" else config.device)
+    device = devices[own] if config.device == AUTO else config.device
+    agreed = replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count, device=device)
+    return agreed, int(budgets[:, 1].sum())
+
+
+def with_shares(config: Config, edges_per_second: float, ranks: Communicator) -> Config:
+    """The options with the share of the edges that each rank begins with: by their speeds, if no others are given."""
+    speeds = tuple(ranks.gather_numbers(np.array([edges_per_second])).ravel().tolist())
+    return replace(config, shares=speeds) if config.shares is None and len(set(speeds)) > 1 else config
 
 
 def check_combines(program: Program, *, asynchronous: bool) -> None:

@@ -59,5 +59,6 @@ def device_communicator(ranks: Communicator, device: Device | None) -> DeviceCom
         reason = unusable(ranks, device)
         if reason is None:
             return NcclCommunicator(ranks, cast(CudaDevice, device))
-        _log.warning("GPUs exchange by way of host memory: %s", reason)
+        if ranks.rank == 0:
+            _log.warning("GPUs exchange by way of host memory: %s", reason)
     return None if device is None else StagedCommunicator(ranks, device)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -81,6 +82,14 @@ class EdgeStream:
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
+
+    def own(self, ownership: Ownership) -> None:
+        """Walk the rows that this rank owns from now on; between two walks."""
+        self.release()
+        self.owned, self.side = ownership.rows(self.index), None
+        if self._on_cores:
+            table, (first, last) = self.directory.table, ownership.read(self.index)
+            self.mine = (table.e0 < last) & (table.e1 > first)
 
     @property
     def resident(self) -> bool:
@@ -405,7 +414,8 @@ class EdgeStream:
         assert own is not None, "all rows are this device's"
         noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
-            if view.rows is not None:  # gathered: only owned rows are
+            inside = own.e0 <= view.e0 and view.e1 <= own.e1 and not self._on_cores
+            if inside or view.rows is not None:  # gathered rows are owned ones
                 yield view
             elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)

@@ -163,8 +163,8 @@ class Result:
         name, values = next(iter(self.fields.items()))
         if values.ndim > 1 or values.dtype.kind == "T":
             return []
-        nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
         absent = self.absent(name)
+        nearest = absent not in (None, -np.inf) and self.program.combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 
         def keys_of(first: int, last: int) -> Keys:

@@ -12,20 +12,25 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from benchmarks import graphs
-from penstock.engine import Graph, Program, Session
+from penstock.engine import Graph, Program, Result, Session
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.ranks.device_exchange import DeviceExchange
+from penstock.engine.ranks.mpi import MpiCommunicator
+from penstock.engine.ranks.rank_exchange import RankExchange
+from penstock.engine.ranks.staged import StagedCommunicator
 from penstock.storage.ingest.synthetic import rmat
 from support.program_cases import CASES as CATALOGUE
 from support.program_cases import SOURCE
@@ -99,16 +104,22 @@ def verbs(ranks: Any, device: str, told: Told) -> None:
             ("exchange", partial(world.exchange_slices, whole, bounds, found)),
         ):
             told.add(verb=f"{call} 256 MiB, {name}", seconds=min(_seconds(gpu, ranks, act) for _ in range(5)))
+    for nbytes in (64, 1 << 14, 1 << 16, 1 << 17, 1 << 20, 1 << 24):
+        bounds = np.linspace(0, nbytes, size + 1).astype(np.int64)
+        act = partial(world.gather_slices, whole, bounds)
+        told.add(verb=f"gather {nbytes} B", seconds=min(_seconds(gpu, ranks, act, 20) for _ in range(5)) / 20)
+    told.add(verb="numbers of the host", seconds=_seconds(gpu, ranks, partial(ranks.gather_numbers, bounds), 100) / 100)
     world.close()
     gpu.close()
 
 
-def _seconds(gpu: Any, ranks: Any, act: Callable[[], None]) -> float:
+def _seconds(gpu: Any, ranks: Any, act: Callable[[], Any], times: int = 1) -> float:
     ranks.wait()
     gpu.finish()
     began = time.perf_counter()
-    act()
-    gpu.finish()
+    for _ in range(times):
+        act()
+        gpu.finish()
     return float(ranks.gather_numbers(np.array([time.perf_counter() - began])).max())
 
 
@@ -152,6 +163,7 @@ def reach(ranks: Any, device: str, told: Told, scale: str, edge_memory: str, sec
     options = {"device": device, "device_edge_memory": edge_memory, "threads": max(1, os.cpu_count() // ranks.size)}
     if device == "cpu":
         del options["device_edge_memory"]
+    profile = Profile(device)
     for name, more, make, by_iteration in REACH:
         more = {} if device == "cpu" else more
         ranks.wait()
@@ -162,9 +174,11 @@ def reach(ranks: Any, device: str, told: Told, scale: str, edge_memory: str, sec
         if ranks.rank == 0:
             with Session(graph, **options, **more) as session:
                 told.add(figure=name, ranks=1, **_timed(session, made, by_iteration, None))
+                told.add(profile=f"{name}, one", figure="profile", **profile.of(partial(session.run, made[0])))
         ranks.wait()
         with Session(graph, ranks=ranks, **options, **more) as session:
             told.add(figure=name, ranks=ranks.size, **_timed(session, made, by_iteration, ranks))
+            told.add(profile=name, figure="profile", **profile.of(partial(session.run, made[0])))
 
 
 def _timed(session: Session, made: Sequence[Program], by_iteration: bool, ranks: Any) -> dict[str, Any]:
@@ -203,14 +217,62 @@ def _graph(scale: int, device: str) -> Graph:
     return Graph.from_arrays(offsets, v.astype(np.uint32), weights, directed=False)
 
 
+class Profile:
+    """Seconds of the methods by which ranks exchange, each waited for before and after; it makes a run slower."""
+
+    def __init__(self, device: str) -> None:
+        self._on, self.seconds, self.calls = False, Counter[str](), Counter[str]()
+        kinds: list[type] = [MpiCommunicator, RankExchange, DeviceExchange, StagedCommunicator]
+        self._finish: Callable[[], None] = lambda: None
+        if device.startswith("cuda"):
+            import cupy
+            from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+            from penstock.engine.ranks.nccl import NcclCommunicator
+
+            kinds += [CudaExchangeKernels, NcclCommunicator]
+            self._finish = cupy.cuda.Stream.null.synchronize
+        for kind in kinds:
+            for name, method in list(vars(kind).items()):
+                if callable(method) and not name.startswith("__"):
+                    setattr(kind, name, self._timed(f"{kind.__name__}.{name}", method))
+
+    def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(*arguments: Any, **named: Any) -> Any:
+            if not self._on:
+                return method(*arguments, **named)
+            self._finish()
+            began = time.perf_counter()
+            found = method(*arguments, **named)
+            self._finish()
+            self.seconds[name] += time.perf_counter() - began
+            self.calls[name] += 1
+            return found
+
+        return call
+
+    def of(self, run: Callable[[], Result]) -> dict[str, Any]:
+        """What a run says of its iterations and of its exchange."""
+        self._on = True
+        self.seconds.clear()
+        self.calls.clear()
+        records = run().records
+        self._on = False
+        iterations = [
+            f"{one.direction} {one.vertices:,} vertices {one.edges:,} edges {one.seconds * 1e3:.2f} ms, "
+            f"exchange {one.exchange_seconds * 1e3:.2f}, link {one.summary()['bytes_link'] / 1e6:.1f} MB"
+            for one in records[:20]
+        ]
+        parts = [f"{name} {self.calls[name]} x, {took * 1e3:.2f} ms" for name, took in self.seconds.most_common()]
+        return {"iterations": iterations, "parts": parts}
+
+
 STAGES: dict[str, Callable[..., None]] = {"verbs": verbs, "programs": programs, "reach": reach}
 
 
 def _ranks(alone: bool) -> Any:
     if alone:
         return None
-    from penstock.engine.ranks.mpi import MpiCommunicator
-
     return MpiCommunicator()
 
 

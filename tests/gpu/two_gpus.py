@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "gpu")]
 
 import numpy as np  # noqa: E402 - after the path
+import psutil  # noqa: E402
 from rank_stages import CASES, WAYS  # noqa: E402
+from stages import Stages, found_in, last_of  # noqa: E402
 from support.graphs import on_disk, skewed, weighed  # noqa: E402
 from support.oracles import EdgeList  # noqa: E402
 
@@ -37,72 +35,12 @@ PROMISES = {"sweep, streamed": 1.9, "sweep, caches": 2.0, "sssp, caches": 2.0, "
 """How many times as fast two GPUs are to be."""
 
 
-class Stages:
-    """Starts stages, and says what has gone wrong. `table`: lines to print last."""
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        self._folder, self._end = folder, time.monotonic() + seconds
-        self._began = time.monotonic()
-        self._count = 0
-        self.table: list[str] = []
-        self.wrong = 0
-
-    @property
-    def left(self) -> float:
-        """Seconds until the script has to end."""
-        return self._end - time.monotonic()
-
-    def say(self, text: str) -> None:
-        print(f"{time.monotonic() - self._began:6.1f}s {text}", flush=True)
-
-    def tell(self, line: str, *, good: bool = True) -> None:
-        """A line of the table."""
-        self.table.append(f"{line}{'' if good else '   WRONG'}")
-        self.wrong += not good
-        self.say(self.table[-1])
-
-    def start(self, *command: object) -> subprocess.Popen[str]:
-        """Start a process in a group of its own."""
-        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-        return subprocess.Popen(
-            [str(word) for word in command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONPATH": path},
-            start_new_session=True,
-        )
-
-    def stage(self, name: str, devices: str, *more: object) -> tuple[subprocess.Popen[str], Path]:
-        """Start a stage of `rank_stages.py` in a rank for each device: the process, and the file of what it finds."""
-        self._count += 1
-        file = self._folder / f"{self._count}.jsonl"
-        file.touch()
-        ranks = len(devices.split(","))
-        words = [sys.executable, TESTS / "gpu" / "rank_stages.py", name, devices, file, *more]
-        return self.start(*([] if ranks == 1 else ["mpiexec", "-n", ranks]), *words), file
-
-    def ended(self, process: subprocess.Popen[str], seconds: float) -> tuple[int, str]:
-        """Its exit code and what it printed; it is killed with all that it started where it takes longer."""
-        try:
-            text, _ = process.communicate(timeout=max(1.0, min(seconds, self.left)))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            text, _ = process.communicate()
-            text += "\nended: it took too long"
-        return process.returncode, text
-
-
-def found_in(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
 def verbs(stages: Stages, devices: str) -> None:
     """The stage of NCCL itself."""
     process, file = stages.stage("verbs", devices)
     code, text = stages.ended(process, 60)
     for one in found_in(file):
-        took = f"{one['seconds'] * 1e3:8.2f} ms" if "seconds" in one else "right" if not one["wrong"] else one["wrong"]
+        took = f"{one['seconds'] * 1e3:9.3f} ms" if "seconds" in one else "right" if not one["wrong"] else one["wrong"]
         rate = f", {268.4 / one['seconds'] / 1e3:.0f} GB/s" if "MiB" in one["verb"] else ""
         stages.tell(f"nccl {one['verb']:<32} {took}{rate}", good=not one.get("wrong"))
     if code:
@@ -166,6 +104,8 @@ def reach(stages: Stages, devices: str, scale: int, edge_memory: str, seconds: f
             stages.tell(
                 f"R-MAT {scale}, {one['entries']:,} entries, made in {one['seconds']:.1f} s; {edge_memory} a GPU"
             )
+        if one["figure"] == "profile":
+            stages.say("\n    ".join([f"{one['profile']}, every call waited for:", *one["iterations"], *one["parts"]]))
     ranks = len(devices.split(","))
     for name, promise in PROMISES.items():
         of = {one["ranks"]: one for one in facts if one["figure"] == name and "ranks" in one}
@@ -206,10 +146,59 @@ def commands(stages: Stages, folder: Path, devices: str) -> None:
         stages.tell(f"penstock run {name:<28} {tops[name]}", good=tops[name] is not None and tops[name] == tops["cpu"])
 
 
-def last_of(text: str) -> str:
-    """The last line that says something."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+def killed(stages: Stages, folder: Path, devices: str) -> None:
+    """A rank that is killed amid iterations ends the job, in words."""
+    metrics = folder / "killed.jsonl"
+    words = ["run", "pagerank", folder / "graph.h5", "--tol", 0, "--max-iter", 10_000_000, "--no-calibrate"]
+    process = stages.start(
+        sys.executable, "-m", "penstock.tools.main", *words, "--metrics", metrics, "--devices", devices
+    )
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and (not metrics.exists() or metrics.stat().st_size < 10_000):
+        time.sleep(0.1)
+    below = psutil.Process(process.pid).children(recursive=True)
+    ranks = [one for one in below if "penstock.tools.main" in one.cmdline() and one.environ().get("PMI_RANK") == "1"]
+    began = time.monotonic()
+    for one in ranks:
+        one.kill()
+    code, text = stages.ended(process, 30)
+    took = time.monotonic() - began
+    good = len(ranks) == 1 and code == 1 and "rank 1 of" in text and "SIGKILL" in text
+    stages.tell(f"rank 1 killed: exit code {code} after {took:.1f} s: {last_of(text)[:90]}", good=good)
+
+
+FAILING = """
+import os
+from numpy import float64
+from penstock.engine import Field, Program
+
+class Failing(Program):
+    value = Field(float64, fill=1.0)
+    combine, everywhere, max_iter = "sum", True, 100
+
+    def send(value, degree): return value / max(degree, 1)
+    def edge(sent): return sent
+    def vertex(incoming): return incoming
+
+    def done(self, iteration, totals):
+        if iteration == 20 and os.environ["PMI_RANK"] == "1":
+            raise ValueError("of rank 1 alone")
+        return False
+"""
+
+
+def failing(stages: Stages, folder: Path, devices: str) -> None:
+    """An error in one rank, for which the other does not wait on its GPU for ever."""
+    file = folder / "failing.py"
+    file.write_text(FAILING)
+    words = ["run", f"{file}:Failing", folder / "graph.h5", "--no-calibrate", "--devices", devices]
+    process = stages.start(sys.executable, "-m", "penstock.tools.main", *words)
+    began = time.monotonic()
+    code, text = stages.ended(process, 60)
+    good = code == 1 and "rank 1 of" in text and "of rank 1 alone" in text
+    stages.tell(
+        f"rank 1 fails: exit code {code} after {time.monotonic() - began:.1f} s: {last_of(text)[:90]}", good=good
+    )
 
 
 def main() -> int:
@@ -232,6 +221,8 @@ def main() -> int:
             verbs(stages, asked.devices)
         if "commands" in only:
             commands(stages, folder, asked.devices)
+            killed(stages, folder, asked.devices)
+            failing(stages, folder, asked.devices)
         if "reach" in only:
             seconds = stages.left - (PROGRAM_SECONDS if "programs" in only else 5)
             reach(stages, asked.devices, asked.scale, asked.edge_memory, seconds)

@@ -50,6 +50,9 @@ class FakeIndex:
     def rows_of(self, edges):
         return np.searchsorted(self.offsets, edges, side="right").astype(np.int64) - 1
 
+    def arrays(self):
+        return np.zeros(1, np.int64), self.offsets, 32
+
 
 class FakeAdjacency:
     def __init__(self, offsets, direction="out", in_memory=False):

@@ -48,8 +48,7 @@ def command(
     """Predict memory, seconds a sweep, what limits it, and the price of a run, for a graph that need not exist.
 
     For programs that walk every edge in every iteration. Every rank has all of the vertex state and an equal share of
-    the edges, on its device, in host memory or on disk, as far as there is room. GPUs in several ranks are a
-    prediction only: today ranks run on CPU cores (penstock run --devices cpu,cpu).
+    the edges, on its device, in host memory or on disk, as far as there is room.
 
     \b
     Examples:

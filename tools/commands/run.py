@@ -35,8 +35,8 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    pagerank personalized_pagerank katz hits php adsorption cf); the first line of the answer says so, and
-    --no-weight counts each edge as 1.
+    pagerank personalized_pagerank katz hits php adsorption cf heat circuit neural); the first line of the answer
+    says so, and --no-weight counts each edge as 1.
 
     \b
     paths       bfs sssp reachability widest betweenness
@@ -44,6 +44,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     components  wcc scc cdlp
     structure   degrees coreness kcore triangles lcc mis coloring
     ratings     cf
+    simulation  heat circuit neural
 
     JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
     what was read. Options given beside it override its own, but for those of a program.
@@ -57,6 +58,9 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
+      penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
+      penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
+      penstock run neural net.h5 --inputs image.csv --set function=tanh --set dtype=float32
       penstock run my_program.py:MyProgram web.h5 --set depth=3
       penstock run wcc web.h5 --dry-run
       penstock run wcc web.h5 --dry-run --ranks 1,2,4

@@ -50,16 +50,27 @@ def forecast_ranks(
     from penstock.engine.session import Session
     from penstock.transfer.values.rates import Rates
 
-    options = job.execution.options | used.options()
+    options = job.execution.forecast_options(ranks) | used.options()
     if ranks > 1:
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
-        named = job.execution.devices or (str(job.execution.options.get("device", "auto")),)
-        devices = named if len(named) == ranks else named[:1] * ranks
-        options = HostRanks(devices, 0).options(job.execution.options) | {"rates": rates_of_rank(whole, ranks)}
+        devices = _devices(job, ranks)
+        asked = HostRanks(devices, 0).options(job.execution.forecast_options(ranks))
+        options = asked | {"rates": rates_of_rank(whole, ranks)}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)
         return [_forecast(session, program, ranks, keeps) for program in programs]
+
+
+def _devices(job: Job, ranks: int) -> tuple[str, ...]:
+    """Those that the job names for so many ranks, else so many of its first."""
+    from penstock.transfer.devices import cuda
+
+    named = job.execution.devices or (str(job.execution.options.get("device", "auto")),)
+    if len(named) == ranks:
+        return named
+    first = named[0] if named[0] != "auto" else "cuda:0" if cuda.count() else "cpu"
+    return (first,) * ranks
 
 
 def _forecast(session: Any, program: Program, ranks: int, keeps: bool) -> RankForecast:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import LAUNCHED
 
@@ -90,50 +87,13 @@ def threads_of(threads: int, devices: Sequence[str]) -> list[int]:
 def host_ranks(joined: Joined, devices: tuple[str, ...], device: str) -> HostRanks:
     """Which devices the ranks of this host compute on. Raises InputError where there are too few GPUs.
 
-    devices: as `--devices` names them, none without it; device: as `--device` does. All ranks call it: those of a host
-    tell each other which of its GPUs they see, which a batch system may decide.
+    devices: as `--devices` names them, none without it; device: as `--device` does. All ranks call it.
     """
+    from penstock.engine.ranks.own_device import devices_of_host
+
     launched = os.environ.get(LAUNCHED)
     names = names_of(launched) if launched else () if devices == (AUTO,) else devices
-    name = _named(names, joined) if names else device
-    seen: tuple[str, ...] = ()
-    if name == AUTO:
-        from penstock.transfer.devices import cuda
-
-        seen = cuda.addresses()
-    kind, _, number = name.partition(":")
-    view = zlib.crc32(" ".join(seen).encode())
-    every = joined.communicator.gather_numbers(np.array([_KINDS.index(kind), int(number or 0), view, len(seen)]))
-    return HostRanks(chosen(every[list(joined.mates)].tolist()), joined.mates.index(joined.communicator.rank))
-
-
-def chosen(told: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """The devices of the ranks of a host, by what each tells the others.
-
-    That is: the number of the kind of device that it asks for, which one, a number for the GPUs that it sees, and how
-    many these are. Of ranks that see the same GPUs and leave the choice, the first takes the first, and so on; where
-    a rank sees none, it takes the cores. Raises InputError where there are fewer GPUs than ranks that see them.
-    """
-    taken: Counter[int] = Counter()
-    found = []
-    for kind, number, view, count in told:
-        name = _KINDS[kind]
-        if name == AUTO:
-            name, number = ("cuda", taken[view]) if count else ("cpu", 0)
-            taken[view] += 1
-        found.append(f"cuda:{number}" if name == "cuda" else name)
-    for *_, view, count in told:
-        ranks = taken[view]
-        if ranks > count > 0:
-            names = ",".join([*(f"cuda:{at}" for at in range(count)), *["cpu"] * (ranks - count)])
-            raise InputError(
-                f"{ranks} ranks of this host see {count} GPU{'s' * (count > 1)}: start one for each (mpiexec -n "
-                f"{count}, srun --ntasks-per-node {count}), or name all their devices, as in --devices {names}"
-            )
-    return tuple(found)
-
-
-_KINDS = ("cpu", "cuda", "emulated", AUTO)
+    return HostRanks(*devices_of_host(joined.communicator, _named(names, joined) if names else device))
 
 
 def _is_gpu(name: str) -> bool:

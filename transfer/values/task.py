@@ -124,6 +124,13 @@ class PartitionTable:
         return tuple(range(len(self)))
 
 
+def _in_rows(index: RowIndex) -> tuple[int, int]:
+    """The first and the last edge that is in a row: of one rank's rows, chunks at both ends hold others' edges, too."""
+    bases, offsets, shift = index.arrays()
+    rows = len(offsets) - 1
+    return int(bases[0]) + int(offsets[0]), int(bases[rows >> shift]) + int(offsets[rows]) - 1
+
+
 def partitions(
     index: RowIndex,
     direction: Direction,
@@ -131,7 +138,10 @@ def partitions(
     partition_edges: int,
     chunk_edges: int = CHUNK_EDGES,
 ) -> PartitionTable:
-    """Cut an adjacency of `edges` edges into partitions of `partition_edges` (whole chunks)."""
+    """Cut an adjacency of `edges` edges into partitions of `partition_edges` (whole chunks).
+
+    What is in no row at its ends counts with the nearest row.
+    """
     if partition_edges <= 0 or partition_edges % chunk_edges:
         raise InputError(
             f"a partition of {partition_edges} edges is not a whole number of chunks of "
@@ -139,7 +149,9 @@ def partitions(
         )
     e0 = np.arange(0, edges, partition_edges, dtype=np.int64)
     e1 = np.minimum(e0 + partition_edges, edges)
-    v0, v1 = index.rows_of(e0), index.rows_of(e1 - 1) + 1
+    first, last = _in_rows(index)
+    v0, v1 = (index.rows_of(np.clip(at, first, max(first, last))) for at in (e0, e1 - 1))
+    v1 += 1
     return PartitionTable(direction, partition_edges, e0, e1, v0, v1)
 
 

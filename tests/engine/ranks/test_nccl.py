@@ -199,18 +199,22 @@ def test_ranks_meet_by_what_this_release_of_cupy_gives(loopback: Callable[[int],
     assert communicators(2, lambda world: world.size) == [2, 2]
 
 
-def test_equal_slices_are_one_call_and_unequal_ones_a_group(loopback: Callable[[int], Loopback]) -> None:
-    seen = loopback(2)
+def test_small_equal_slices_are_one_call_and_others_a_group(loopback: Callable[[int], Loopback]) -> None:
+    seen, large = loopback(2), nccl.MOST_AT_ONCE
 
     def work(world: NcclCommunicator) -> None:
         whole = on_gpu(np.zeros(6, dtype=np.uint32))
         world.gather_slices(whole, np.array([0, 3, 6]))
         world.gather_slices(whole, np.array([0, 2, 6]))
         world.gather_slices(whole, np.array([0, 0, 0]))
+        world.gather_slices(on_gpu(np.zeros(2 * large, dtype=np.uint32)), np.array([0, large, 2 * large]))
 
     communicators(2, work)
     of_first = [call for call in seen.calls if call[1] == 0][3:]  # those before connect the GPUs
-    assert of_first == [("all", 0, 12), ("send", 0, 1, 8), ("recv", 0, 1, 16), ("all", 0, 0)]
+    assert of_first == [
+        *[("all", 0, 12), ("send", 0, 1, 8), ("recv", 0, 1, 16), ("all", 0, 0)],
+        *[("send", 0, 1, 4 * large), ("recv", 0, 1, 4 * large)],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -119,3 +119,13 @@ def test_clipped_rows_equal_rows_of_smaller_degrees(vertices: int, widest: int) 
 def test_a_wrong_number_of_degrees_is_refused(vertices: int) -> None:
     with pytest.raises(ValueError, match="degrees"):
         from_degrees(vertices, lambda: [np.ones(3, np.uint8)])
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=70), st.integers(0, 6), st.data())
+def test_other_rows_of_a_part_are_empty(degrees: list[int], widest: int, data: st.DataObject) -> None:
+    index, offsets = index_of(degrees, widest), offsets_of(degrees)
+    v0, v1 = sorted(data.draw(st.tuples(*[st.integers(0, len(degrees))] * 2)))
+    origin = data.draw(st.integers(0, int(offsets[v0])))
+    part = index.of_rows(v0, v1, origin)
+    assert np.array_equal(part.starts(0, len(degrees) + 1), np.clip(offsets, offsets[v0], offsets[v1]) - origin)
+    assert part.edges == offsets[v1] - origin

@@ -85,15 +85,18 @@ def test_two_ranks_print_and_write_what_one_does(tmp_path: Path) -> None:
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
     common = ("bfs", graph, "--source", 1, "--json", "--top", 3)
     answers = []
-    for name, device in (("one", ("--device", "cpu")), ("two", ("--devices", "cpu,cpu"))):
+    uneven = ("--devices", "cpu,cpu", "--shares", "1,3", "--no-repartition")
+    ways = {"one": ("--device", "cpu"), "two": uneven, "mixed": ("--devices", "cpu,emulated")}
+    for name, device in ways.items():
         code, out, err = ended(started(tmp_path, *common, *device, "--run-dir", name, "--output", "levels.csv"))
         assert (code, err) == (0, "")
         answers.append(json.loads(out))
-    assert answers[0]["top"] == answers[1]["top"]
-    assert (tmp_path / "one/levels.csv").read_text() == (tmp_path / "two/levels.csv").read_text()
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted(
-        path.name for path in (tmp_path / "two").iterdir()
-    )
+    assert answers[0]["top"] == answers[1]["top"] == answers[2]["top"]
+    for other in ("two", "mixed"):
+        assert (tmp_path / "one/levels.csv").read_text() == (tmp_path / other / "levels.csv").read_text()
+        assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted(
+            path.name for path in (tmp_path / other).iterdir()
+        )
 
 
 @needs_mpi

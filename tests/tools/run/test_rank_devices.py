@@ -10,12 +10,10 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import LAUNCHED
 from penstock.tools.run import rank_devices
-from penstock.tools.run.rank_devices import HostRanks, chosen, host_ranks, names_of, threads_of
+from penstock.tools.run.rank_devices import HostRanks, host_ranks, names_of, threads_of
 from penstock.tools.run.run_options import Execution
 from penstock.transfer.devices import cuda
 from support.thread_ranks import ThreadRanks, on_ranks
-
-CPU, CUDA, AUTO = (rank_devices._KINDS.index(name) for name in ("cpu", "cuda", "auto"))
 
 
 def given(devices: str | None, **options: Any) -> Execution:
@@ -44,25 +42,6 @@ def test_names_of_devices() -> None:
 )
 def test_threads_of_a_host_are_divided(threads: int, devices: tuple[str, ...], each: list[int]) -> None:
     assert threads_of(threads, devices) == each
-
-
-@pytest.mark.parametrize(
-    ("told", "devices"),
-    [
-        ([(CPU, 0, 0, 0), (CPU, 0, 0, 0)], ("cpu", "cpu")),
-        ([(AUTO, 0, 7, 2), (AUTO, 0, 7, 2)], ("cuda:0", "cuda:1")),
-        ([(AUTO, 0, 7, 1), (AUTO, 0, 8, 1)], ("cuda:0", "cuda:0")),  # a batch system shows each one GPU
-        ([(AUTO, 0, 0, 0), (AUTO, 0, 0, 0)], ("cpu", "cpu")),
-        ([(CUDA, 3, 0, 0), (CPU, 0, 0, 0)], ("cuda:3", "cpu")),
-    ],
-)
-def test_ranks_of_a_host_take_its_gpus_in_turn(told: list[tuple[int, ...]], devices: tuple[str, ...]) -> None:
-    assert chosen(told) == devices
-
-
-def test_more_ranks_than_gpus_are_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match=r"3 ranks of this host see 2 GPUs.*mpiexec -n 2.*--devices cuda:0,cuda:1,cpu"):
-        chosen([(AUTO, 0, 7, 2)] * 3)
 
 
 def _on(size: int, execution: Execution) -> list[HostRanks]:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
+from penstock.storage.format.index import from_offsets
 from penstock.transfer.values.task import partitions, whole_demand
 from support.fakes import CHUNK, FakeIndex
 
@@ -49,3 +50,10 @@ def test_whole_demand_wants_all():
     assert demand.lines.tolist() == [1, 1, 1]
     assert demand.active_vertices.tolist() == [2, 1, 2]
     assert demand.wanted.all()
+
+
+def test_edges_of_no_row_count_with_the_nearest_row():
+    index = from_offsets(np.array([0, 3, 9, 30, 40, 50])).of_rows(2, 4, 4)
+    table = partitions(index, "out", 40, 8, CHUNK)
+    assert table.v0.tolist() == [2, 2, 2, 2, 3]
+    assert table.v1.tolist() == [3, 3, 3, 4, 4]
