@@ -487,9 +487,10 @@ class Session:
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
-        how = asynchronous, forced, rounds
-        shared = self._ranks, self._rank_devices, moves, self._timeline
-        return Loop(program, self.graph, sent.index(), workers, *how, *shared)
+        ranks, devices = self._ranks, self._rank_devices
+        loop = Loop(program, self.graph, sent.index(), workers, asynchronous, forced, rounds, ranks, devices)
+        loop.rebalance, loop.timeline = moves, self._timeline
+        return loop
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
