@@ -24,7 +24,6 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.direction import Direction
-from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
