@@ -11,6 +11,7 @@ from penstock.engine import Graph, Session
 from penstock.engine.planning.forecast import Sweep
 from penstock.engine.planning.paper_ranks import PaperRanks
 from penstock.engine.planning.rank_forecast import (
+from penstock.storage.base.errors import InputError
     PACKED,
     SCATTERED,
     RankLink,
