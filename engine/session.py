@@ -493,9 +493,8 @@ class Session:
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
-        how = asynchronous, forced, rounds
-        ranks, devices, timeline = self._ranks, self._rank_devices, self._timeline
-        return Loop(program, self.graph, sent.index(), workers, *how, ranks, devices, moves, timeline)
+        how = asynchronous, forced, rounds, self._ranks, self._rank_devices, moves, self._timeline
+        return Loop(program, self.graph, sent.index(), workers, *how)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -550,7 +549,7 @@ class Session:
             return rows.ReferenceRowKernels if whole_rows else vertex.ReferenceKernels
         if not self._has_host_kernels:
             from penstock.engine.kernels.cuda import launch as cuda_launch
-            from penstock.engine.kernels.cuda import launch_rows as cuda_launch_rows
+            from penstock.engine.kernels.cuda.whole_rows import launch_rows as cuda_launch_rows
 
             return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
         if whole_rows:

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Field, Program, run
-from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
+from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP

@@ -21,8 +21,8 @@ from typing import Any
 
 import numba
 from numba.core.typing.typeof import Purpose, typeof
-from penstock.engine.kernels.host.openmp import start_threads
-from penstock.engine.kernels.host.parallel_loop import run_loop
+from penstock.engine.kernels.host.threads.openmp import start_threads
+from penstock.engine.kernels.host.threads.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.engine.state import sweep_sizes
