@@ -50,6 +50,7 @@ class RankExchange:
     def __init__(self, state: State, combiner: str, ranks: Communicator) -> None:
         self.state, self.ranks = state, ranks
         self.combiner = combiner
+        self._few: Listed | None = None
 
     def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
         """Give all ranks the same accumulators and marks.
@@ -93,9 +94,11 @@ class RankExchange:
         state.touched.summarize()
 
     def _room(self, few: int) -> Listed:
-        """Lists of vertices and messages, not filled."""
+        """Lists of vertices and messages, not filled, kept from call to call."""
         target = self.state.target
-        return np.empty(few, self.state.vertices.dtype), np.empty((few, *target.shape[1:]), target.dtype)
+        if self._few is None or len(self._few[0]) != few:
+            self._few = np.empty(few, self.state.vertices.dtype), np.empty((few, *target.shape[1:]), target.dtype)
+        return self._few
 
     def _merge(self, ids: NDArray[np.int64], found: _Found, bounds: Ints | None) -> None:
         """Merge the messages of all ranks; ids: this one's."""
