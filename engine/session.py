@@ -10,7 +10,7 @@ import logging
 import time
 import weakref
 from collections.abc import Generator, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial, reduce
 from types import TracebackType
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
-from penstock.engine.execution.loop import Loop, Worker
+from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.rebalance import Rebalance
+from penstock.engine.execution.worker import Worker
 from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.requirements import (
     RunRequirements,
@@ -32,8 +34,10 @@ from penstock.engine.planning.requirements import (
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.ranks.agreement import agree, check_combines, check_same
+from penstock.engine.program.program_description import source_of
+from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
+from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates, memory_for
 from penstock.engine.resources.device_resources import DeviceResources, device_of
@@ -43,10 +47,11 @@ from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.companion.process import end, expect
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.resources.ownership import Ownership
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -92,10 +98,15 @@ class Session:
         self._all_threads: int | None = None
         if self._ranks is not None:
             self.config, self._all_threads = agree(self.config, graph, self._ranks)
+        elif self.config.shares is not None:
+            raise InputError(
+                f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
+            )
         self._device = device_of(self.config, graph)
         self._rank_devices = RankDevices()
         if self._ranks is not None:
             self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
+            self.config = with_shares(self.config, self._starting_speed, self._ranks)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
@@ -106,6 +117,7 @@ class Session:
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
+        self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
         self._prepared: MemoryRequest | None = None
@@ -138,6 +150,13 @@ class Session:
     def rates(self) -> Rates:
         """The rates with which plans begin, before a run corrects them."""
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
+
+    @property
+    def _starting_speed(self) -> float:
+        """Edges a second that are expected of this rank before anything is measured: streamed to it, on a device."""
+        if self._device is None:
+            return Rates.host(self.config.thread_count).kernel_edges
+        return min(self.rates.kernel_edges, self.rates.copy_bytes / self.graph.out.edge_bytes(with_weights=False))
 
     @property
     def bytes_read(self) -> int:
@@ -224,7 +243,15 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            return (yield from self._formed(program, checkpoints, each))
+            self._expect(program)
+            try:
+                result = yield from self._formed(program, checkpoints, each)
+            finally:
+                end()
+            if self._ranks is None:
+                return result
+            device = "cpu" if self._device is None else self._device.name
+            return replace(result, ranks=gather_reports(self._ranks, device, result.records))
 
     def _formed(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -261,6 +288,7 @@ class Session:
         """
         with stage("imports"):
             for one in programs:
+                self._expect(one)
                 self._kernel_class(needs_rows(one))
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
@@ -370,7 +398,6 @@ class Session:
                 nan_check.check_nan_now(program, first, len(records))
                 look = 2 * len(records)
             yield record
-        self._end_companions()
         if self._device is not None:
             self._device.finish()
         if self._equipment is not None:
@@ -457,9 +484,11 @@ class Session:
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
         sent = sending_adjacency(self.graph, program)
-        return Loop(
-            program, self.graph, sent.index(), workers, asynchronous, forced, rounds, self._ranks, self._rank_devices
-        )
+        moves = None
+        if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
+            moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
+        how = asynchronous, forced, rounds, self._ranks, self._rank_devices, moves, self._timeline
+        return Loop(program, self.graph, sent.index(), workers, *how)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -478,11 +507,12 @@ class Session:
         job = KernelJob(asks.program, *run, capability, packed)
         announce(job, self.config.memory_bytes)
 
-    @staticmethod
-    def _end_companions() -> None:
-        from penstock.storage.companion.process import end
-
-        end()
+    def _expect(self, program: Program) -> None:
+        """Let a companion start while this process imports the compiler, if the program has not run before."""
+        if self.config.kernels != "reference":
+            facts = self.graph.vertex_dtype, self.graph.weight_dtype, self._has_host_kernels, needs_rows(program)
+            with suppress(TypeError):  # which no companion could compile
+                expect(f"{source_of(program)} {facts}")
 
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
@@ -513,7 +543,7 @@ class Session:
             return rows.ReferenceRowKernels if whole_rows else vertex.ReferenceKernels
         if not self._has_host_kernels:
             from penstock.engine.kernels.cuda import launch as cuda_launch
-            from penstock.engine.kernels.cuda import launch_rows as cuda_launch_rows
+            from penstock.engine.kernels.cuda.whole_rows import launch_rows as cuda_launch_rows
 
             return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
         if whole_rows:
@@ -584,10 +614,15 @@ class Session:
         if needs.adjacencies:
             self._equip(needs)
         elif self._equipment is not None and not self._equipment.needs.covers(needs, self._equipment.spare):
-            for index in self._equipment.own_indexes:
-                self._indexes.pop(id(index), None)
-            self._equipment.close()
-            self._held.equipment = None
+            self._drop(self._equipment)
+
+    def _drop(self, equipment: HostResources) -> None:
+        """Close the resources of earlier runs; bounds that they moved hold on, as they do in other ranks."""
+        self._held.equipment = None
+        self._moved = equipment.moved
+        for index in equipment.own_indexes:
+            self._indexes.pop(id(index), None)
+        equipment.close()
 
     def _equip(self, needs: MemoryRequest, program: Program | None = None) -> HostResources:
         """Return what runs share, made anew if this run needs other directions, weights, or more state."""
@@ -598,15 +633,12 @@ class Session:
                 self._check_told(program)
             needs = self._with_others(needs, None if old is None else old.needs)
             if old is not None:
-                self._held.equipment = None
-                for index in old.own_indexes:
-                    self._indexes.pop(id(index), None)
-                old.close()
+                self._drop(old)
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
             if self._device is None:
-                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank)
+                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank, self._moved)
             else:
                 made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made

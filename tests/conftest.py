@@ -34,10 +34,13 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
+    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer.
     """
     from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
+    from penstock.storage.companion import process
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "is_possible", lambda processes: False)
         patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield

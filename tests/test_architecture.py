@@ -43,8 +43,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "matplotlib": ("tools/base/plots.py",),
     "mpi4py": ("engine/ranks/mpi.py",),
-    "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/openmp.py"),
-    "numba.get_num_threads": ("engine/kernels/host/openmp.py",),
+    "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/threads/openmp.py"),
+    "numba.get_num_threads": ("engine/kernels/host/threads/openmp.py",),
     "numba.set_num_threads": ("engine/kernels/host/jit.py",),
     "os.getenv": ("tools/*",),
     "os.putenv": ("tools/*",),
@@ -57,7 +57,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "builtins.input": ("tools/*",),
     "builtins.exit": ("tools/*",),
     "builtins.SystemExit": ("tools/*",),
-    "signal": ("tools/*", "storage/companion/process.py"),  # a companion is a process of its own: storage/README.md
+    "signal": ("tools/*", "storage/companion/*"),  # a companion is a process of its own: storage/README.md
     "logging.StreamHandler": ("tools/*",),
     "logging.FileHandler": ("tools/*",),
     "logging.basicConfig": (),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from benchmarks import busy, command, disk, graphs, history, jobs, measure
+from benchmarks import busy, command, disk, graphs, history, jobs, measure, ranks
 from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
 from benchmarks.runner import Choices, Runner, checkout, machine_name, penstock
@@ -194,6 +194,28 @@ def test_programs_are_measured_beside_busy_processes(tmp_path, monkeypatch) -> N
     ]
     assert parts == ["busy control alone", *waiting_for_nobody, "alone", "alone, CPU", *besides]
     assert not psutil.Process().children()
+
+
+def test_ranks_are_measured_with_even_and_uneven_shares(tmp_path, monkeypatch) -> None:
+    """Moves are no part of a sweep; ranks are even from the first sweep on that takes about as long as even ones."""
+    asked = []
+
+    def ran(*words: object) -> dict[str, object]:
+        asked.append(words[words.index("--shares") + 1 : words.index("--metrics")])
+        taken = [9.0, 9.0, 2.0, 1.05, 1.0, 1.0] if asked[-1] == ("1,3",) else [9.0, 9.0, 1.0, 1.0, 1.0, 1.0]
+        lines = [{"kind": "iteration", "seconds": each} for each in taken]
+        if asked[-1] == ("1,3",):
+            lines[2] |= {"seconds": 5.0, "moved": [0, 1, 2], "move_seconds": 3.0}
+        Path(words[words.index("--metrics") + 1]).write_text("\n".join(map(json.dumps, lines)))
+        return {}
+
+    monkeypatch.setattr(ranks, "penstock", ran)
+    runner = Runner(Choices(repeats=1, graph=str(tmp_path / "any.h5")))
+    ranks.ranks(runner)
+    assert asked[:4] == [("1,1", "--no-repartition"), ("1,1",), ("1,3", "--no-repartition"), ("1,3",)]
+    found = {figure.name.removeprefix("any ranks cpu,cpu "): figure.median for figure in runner.figures}
+    told = [found[f"uneven, moving, {part}"] for part in ("sweep 2", "sweeps until even", "moves", "moving")]
+    assert told == [2.0, 3.0, 1.0, 3.0]
 
 
 def test_two_checkouts_take_turns(tmp_path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from support import catalogue_oracles as v
+from support import simulation_oracles as simulated
 from support.oracles import EdgeList
 
 KINDS = [(seed, directed) for seed in range(3) for directed in (True, False)]
@@ -120,3 +122,22 @@ def test_graphalytics_rules_refuse(rule: str, got: dict[int, str], message: str)
     v.check_graphalytics("epsilon", {1: "infinity"}, {1: "inf"})
     with pytest.raises(AssertionError, match=message):
         v.check_graphalytics(rule, got, right)
+
+
+@pytest.mark.parametrize(("seed", "directed"), KINDS)
+def test_simulations_equal_networkx_and_scipy(seed: int, directed: bool) -> None:
+    edges, graph = simple(seed, directed=directed)
+    if not directed:
+        matrix = nx.laplacian_matrix(graph, nodelist=range(edges.vertices)).toarray()
+        np.testing.assert_array_equal(simulated.laplacian(edges), matrix)
+        heat = expm(-1e-2 * matrix)[:, 0]
+        assert simulated.temperatures(edges, {0: 1.0}, {}, 1e-6, 10_000) == pytest.approx(heat, abs=1e-5)
+        part = sorted(nx.node_connected_component(graph, 0))
+        far = nx.resistance_distance(graph.subgraph(part), 0, part[-1], weight="weight", invert_weight=False)
+        potential = simulated.potentials(edges, {0: 1.0, part[-1]: 0.0})
+        assert float(matrix[0] @ np.where(np.isinf(potential), 0.0, potential)) == pytest.approx(1 / far)
+        assert np.flatnonzero(np.isfinite(potential)).tolist() == part
+    calm = simulated.activations(edges, {0: 1.0}, gain=1e-3, bias=-0.5)
+    arriving = 1e-3 * v.matrix(edges, weighted=True).T @ calm - 0.5
+    assert calm[1:] == pytest.approx((1 / (1 + np.exp(-arriving)))[1:], abs=1e-12)
+    assert simulated.temperatures(edges, {}, {0: 2.0}, 1e-3, 0).tolist() == [2.0] + [0.0] * (edges.vertices - 1)

@@ -144,7 +144,7 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
             click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
         return 2
     except PenstockError as error:
-        _print_error(str(error))
+        _print_error(str(error), common=isinstance(error, InputError))
         return 2 if isinstance(error, InputError) else 1
     except BrokenPipeError:
         raise
@@ -152,7 +152,7 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
         message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
         if message is None:
             raise
-        _print_error(message)
+        _print_error(message, common=False)
         return 1
     return 0
 
@@ -165,10 +165,10 @@ def _system_error(error: Exception) -> str | None:
     return f"{place}{error.strerror or error}"
 
 
-def _print_error(message: str) -> None:
-    """Print a message on stderr, with unprintable characters escaped."""
+def _print_error(message: str, *, common: bool = True) -> None:
+    """Print a message on stderr, with unprintable characters escaped; common: as `joined_ranks.speaker` has it."""
     if not joined_ranks.is_silent():
-        click.echo(f"penstock: {printable(joined_ranks.speaker(message), KEPT)}", err=True)
+        click.echo(f"penstock: {printable(joined_ranks.speaker(message, common=common), KEPT)}", err=True)
 
 
 def _listen() -> None:

@@ -47,6 +47,8 @@ DECODE_SECONDS = 1.0
 """What the decoder may."""
 MOST_VERTICES = 1 << 24
 """Those that a pull reads from: 8 bytes each, more than caches hold."""
+SWEEP_EDGES, SWEEP_VERTICES = 1 << 24, 1 << 22
+"""Those of the sweep that is measured, at most."""
 CHUNKS = 8
 CHUNK_BYTES = 1 << 20
 """Of a decoded chunk."""
@@ -138,7 +140,9 @@ def calibrate(
         _measure_storage(material, effort, found)
     with _probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda") as probes:
         arena = _measure_device(device, probes, effort, found)
-    if not device.reads_host:
+    if device.reads_host:
+        _measure_sweep(HostProbes(threads), effort, found)
+    else:
         _measure_unpacking(device, effort, found, cuda_kernels=cuda_kernels)
     if not device.reads_host:
         _measure_storage(material, effort, found)
@@ -204,6 +208,18 @@ def _measure_device(device: Device, probes: Probes, effort: Effort, found: _Foun
     else:
         found.missing["launch"] = LEFT_OUT
     return arena
+
+
+def _measure_sweep(probes: HostProbes, effort: Effort, found: _Found) -> None:
+    """What sweeps do on edges that stay, with their messages grouped."""
+    edges = min(SWEEP_EDGES, effort.arena_bytes // 16)
+    vertices = min(SWEEP_VERTICES, edges)
+
+    def sweep() -> Samples:
+        arrays = timing.skewed_ids(edges, vertices), np.ones(vertices)
+        return timing.sweep(probes, arrays, effort.each, found.clock)
+
+    found.keep("sweep", COMPILE_SECONDS, sweep)
 
 
 def _measure_unpacking(device: Device, effort: Effort, found: _Found, *, cuda_kernels: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.probes import ROW_EDGES, RUNS, Probes
+from penstock.engine.kernels.host.probes import ROW_EDGES, RUNS, HostProbes, Probes
 from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
@@ -28,7 +28,11 @@ from penstock.transfer.values.task import partitions
 PART_ROWS = 1 << 16
 """Rows of a partition of the gathering probe: 4 MiB of neighbors."""
 
+SKEW = 6.64
+"""Exponent by which half of all ids are in the first hundredth, as on R-MAT graphs (decisions/sweeps.md)."""
 REPEATS = 7
+ROUNDS = 4
+"""Of a sweep, which takes milliseconds."""
 BATCH = 32
 """Launches that are timed together."""
 
@@ -74,6 +78,23 @@ def pull(device: Device, probes: Probes, arrays: tuple[Any, Any], seconds: float
         if not samples or clock.left > 0:
             work = partial(probes.pull, *arrays, edges, threads)
             samples.append(RateSample(threads, edges, best_seconds(device, work, seconds, clock)))
+    return tuple(samples)
+
+
+def skewed_ids(edges: int, vertices: int) -> NDArray[np.uint32]:
+    """Return ids of sources as edges have them where sources are grouped: half are in the first hundredth."""
+    shares = np.random.default_rng(2).random(edges, dtype=np.float32) ** np.float32(SKEW)
+    return (shares * np.float32(vertices - 1)).astype(np.uint32)
+
+
+def sweep(probes: HostProbes, arrays: tuple[Any, Any], seconds: float, clock: TimeBudget) -> Samples:
+    """Edges per second of a sweep over (neighbors, values) that asks for values ahead, by threads of the host's."""
+    host, edges, samples = HostDevice(), len(arrays[0]), list[RateSample]()
+    for threads in doublings(cores()):
+        if not samples or clock.left > 0:
+            work = partial(probes.sweep, *arrays, edges, threads)
+            best = min(best_seconds(host, work, seconds / ROUNDS, clock) for _ in range(ROUNDS))
+            samples.append(RateSample(threads, edges, best))
     return tuple(samples)
 
 

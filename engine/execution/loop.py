@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import own_seconds, progress_of, seen_by_all
+from penstock.engine.execution.worker import Worker
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.program.program import Program, fields_of, globals_of
+from penstock.engine.program.program import Program, fields_of, globals_of, words_of
 from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.ranks.rank_devices import RankDevices
@@ -35,16 +37,15 @@ from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, Fu
 from penstock.engine.state.fused_records import FusedCall
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import State
+from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.cuda.launch import CudaKernels
-    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.resources.ownership import Ownership
-    from penstock.engine.state.device_state import VertexState
+    from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Event
@@ -63,36 +64,12 @@ LOADED = ("filter", "resident")
 
 
 @dataclass
-class Worker:
-    """One device: its state, its kernels, and its edge streams for push and for pull.
-
-    against: streams of a second walk in each iteration, for programs that send along the edges of a directed graph and
-    against them (`along = "both"`). ownership: of a run of several ranks, which vertices are whose.
-    """
-
-    state: VertexState
-    kernels: Kernels[Any]
-    streams: dict[Direction, EdgeStream]
-    against: dict[Direction, EdgeStream] = field(default_factory=dict)
-    ownership: Ownership | None = None
-
-    @property
-    def row_kernels(self) -> WholeRowKernels[Any]:
-        """The kernels, of a program on whole rows."""
-        return cast("WholeRowKernels[Any]", self.kernels)
-
-    @property
-    def keeping_kernels(self) -> KeepingKernels[Any]:
-        """The kernels, where the state has room for unmatched rows."""
-        return cast("KeepingKernels[Any]", self.kernels)
-
-
-@dataclass
 class Loop:
     """One run of `program`.
 
     out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
-    devices: where they compute.
+    devices: where they compute; rebalance: what moves the bounds between them, None where they stay. timeline: where
+    exchanges are stamped, if anywhere.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view.
@@ -116,6 +93,8 @@ class Loop:
     local_rounds: int = 0
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
+    rebalance: Rebalance | None = None
+    timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
     everything: bool = False
@@ -195,11 +174,15 @@ class Loop:
                 continue
             walking = time.perf_counter()
             rows = self._unsettled_rows(frontier)
+            if rows is not None and isinstance(self.exchange, DeviceExchange):
+                self.exchange.begin_settling()
             direction = self.direction if rows is None else "pull"
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
             self._walk(self.direction, frontier, record, rows)
             record.walk_seconds = time.perf_counter() - walking
-            self._exchange(frontier, record)
+            self._exchange(frontier, record, settled=rows is not None)
+            if self.rebalance is not None:
+                self.rebalance.after_walk(self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges
@@ -229,18 +212,29 @@ class Loop:
         ours = np.array(numbers, dtype=np.float64)
         return ours[None] if self.ranks is None else self.ranks.gather_numbers(ours)
 
-    def _exchange(self, frontier: Frontier, record: IterationRecord) -> None:
-        """Give all devices, and all ranks, the same messages."""
+    @contextmanager
+    def exchanging(self, record: IterationRecord) -> Iterator[None]:
+        """Exchange between ranks within; the only place where that is timed."""
+        began = time.perf_counter()
+        with during(self.timeline, "exchange", "exchange"):
+            yield
+        record.exchange_seconds += time.perf_counter() - began
+
+    def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> None:
+        """Give all devices, and all ranks, the same messages; settled: after a walk of unsettled rows."""
         if self.ranks is None:
             self.exchange.share_messages(frontier.everything)
             return
-        began = time.perf_counter()
         worker = self.workers[0]
         self._walked = worker.streams[self.direction].pipeline.device.event(None)
         walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
         ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
-        self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
-        record.exchange_seconds = time.perf_counter() - began
+        with self.exchanging(record):
+            if settled and isinstance(self.exchange, DeviceExchange):
+                assert worker.ownership is not None, "ranks own rows"
+                self.exchange.share_settled(worker.ownership.bounds)
+            else:
+                self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
 
     def _note_bucket_size(self, frontier: Frontier) -> None:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""
@@ -322,7 +316,8 @@ class Loop:
     def can_settle(self) -> bool:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
         worker = self.workers[0]
-        alone = self.alone and not worker.against
+        together = isinstance(self.exchange, DeviceExchange) and self.devices.alike
+        alone = (self.alone or (together and "degree" not in words_of(self.program))) and not worker.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
@@ -418,10 +413,13 @@ class Loop:
         worker = self.workers[0]
         stream = worker.streams.get("push")
         many = frontier.edges * MANY > self.graph.edges and not frontier.everything
-        if not (many and self.can_settle) or stream is None or not stream.linked or stream.mine is not None:
+        if not (many and self.can_settle) or stream is None or stream.mine is not None:
             return None
-        rows = stream.unsettled(worker.kernels, worker.state, self.scalars())
-        if int(rows.active_edges.sum()) * self._rows_weight >= frontier.edges:
+        rows = stream.unsettled(worker.kernels, worker.state, self.scalars()) if stream.linked else None
+        if self.ranks is None and rows is None:
+            return None
+        edges = math.inf if rows is None else int(rows.active_edges.sum())
+        if float(self.gathered(edges).sum()) * self._rows_weight >= frontier.edges:
             return None
         self._rows_weight = AGAIN
         return rows

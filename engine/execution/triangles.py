@@ -16,12 +16,12 @@ import numpy as np
 from penstock.engine.execution.whole_rows import (
     activate_all,
     edge_streams_of,
+    frontier_of_all,
     owned_blocks,
     owned_vertices,
     share_rows,
     visit_views,
 )
-from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.oriented_rows import oriented_rows
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
 
@@ -66,7 +66,7 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
 
 def _finish(loop: Loop) -> None:
     """Turn the messages into values."""
-    worker, all_vertices = loop.workers[0], Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    worker, all_vertices = loop.workers[0], frontier_of_all(loop)
     worker.kernels.apply(worker.state, all_vertices, loop.out, loop.scalars())
     loop.agree_on_floats()
     loop.total()
@@ -176,9 +176,8 @@ class RowBlocks:
     def end_strip(self) -> None:
         """Give all ranks what they have counted together."""
         if self.loop.ranks is not None:
-            began = time.perf_counter()
-            self.loop.exchange.share_messages(True)
-            self.record.exchange_seconds += time.perf_counter() - began
+            with self.loop.exchanging(self.record):
+                self.loop.exchange.share_messages(True)
 
     def dealt(self, kept: Any, neighbors: NDArray[np.int64]) -> Iterator[Any]:
         """The tiles of these rows that this rank intersects with; without ranks all rows."""

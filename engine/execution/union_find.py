@@ -23,7 +23,8 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.loop import Loop, Worker
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.worker import Worker
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View
@@ -172,7 +173,8 @@ def _pass(
     for other in loop.workers[1:]:
         first.kernels.join_forests(first.state, other.state)
     if loop.array_ranks is not None:
-        _join_ranks(loop, loop.array_ranks, record)
+        with loop.exchanging(record):
+            _join_ranks(loop, loop.array_ranks)
     first.kernels.compress(first.state)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = first.state.arrays[0]
@@ -181,12 +183,11 @@ def _pass(
     return record
 
 
-def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator, record: IterationRecord) -> None:
+def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator) -> None:
     """Join the forests of all ranks in each of them.
 
     A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
     """
-    began = time.perf_counter()
     kernels, state = loop.workers[0].kernels, loop.workers[0].state
     name, ours = next(iter(state.fields.items()))
     others = [copy(state), copy(state)]
@@ -198,4 +199,3 @@ def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator, record: It
             ranks.broadcast(ours if rank == ranks.rank else others[rank % 2].fields[name], rank)
         if rank and rank - 1 != ranks.rank:
             kernels.join_forests(state, others[(rank - 1) % 2])
-    record.exchange_seconds += time.perf_counter() - began

@@ -48,12 +48,20 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
             began = time.perf_counter()
             record = activate_all(loop)
             work(record)
+            if loop.rebalance is not None:
+                seconds, whole = time.perf_counter() - began - record.exchange_seconds, frontier_of_all(loop)
+                loop.rebalance.after_walk("pull", whole, record, seconds)
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
             loop.end_iteration(record.number)
             yield record
     finally:
         loop.workers[0].kernels.close()
+
+
+def frontier_of_all(loop: Loop) -> Frontier:
+    """Every vertex."""
+    return Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
 
 
 def activate_all(loop: Loop) -> IterationRecord:
@@ -98,7 +106,7 @@ def visit_views(
 ) -> None:
     """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows)."""
     worker = loop.workers[0]
-    whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    whole = frontier_of_all(loop)
     worker.kernels.use()
     for walk, stream in enumerate(streams):
         only = None
@@ -152,7 +160,8 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     scratch.following = state.swap(scratch.following)
     share_rows(loop, [state.fields[name] for name in scratch.following], record)
     if loop.ranks is not None and loop.totals_declared:
-        _share_partial(loop, loop.ranks)
+        with loop.exchanging(record):
+            _share_partial(loop, loop.ranks)
         return
     loop.total()
 
@@ -163,10 +172,9 @@ def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> No
     ranks = loop.array_ranks
     if ranks is None or ownership is None:
         return
-    began = time.perf_counter()
-    for array in arrays:
-        ranks.gather_slices(array, ownership.bounds)
-    record.exchange_seconds += time.perf_counter() - began
+    with loop.exchanging(record):
+        for array in arrays:
+            ranks.gather_slices(array, ownership.bounds)
 
 
 def _share_partial(loop: Loop, ranks: Communicator) -> None:
@@ -187,7 +195,7 @@ def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
     kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
     streams = edge_streams_of(loop) if loop.ranks is None else tuple(_streams(loop))
-    whole = Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+    whole = frontier_of_all(loop)
 
     def add(view: View, walk: int) -> None:
         kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)

@@ -17,6 +17,9 @@ import numba
 import numpy as np
 from numba.np.numpy_support import as_dtype
 
+TURN = threading.Lock()
+"""Held while a kernel runs, for which names of modules are changed: threads take turns."""
+
 
 class Shared:
     """The shared arrays of the block that runs: `arrays`, one for every line that asks for one."""

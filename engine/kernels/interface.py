@@ -158,6 +158,9 @@ class ExchangeKernels(Protocol):
     def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
         """Combine the slices of all ranks, one after another in `found`, in their order; None: as the program does."""
 
+    def settle(self, found: Any, rank: int, ours: Any, marks: Any, pending: Any, first: int) -> None:
+        """Combine slices that begin with vertex `first`; mark as pending who has a mark, or another value than here."""
+
     def buffer(self, name: str, count: int, dtype: Any) -> Any:
         """Return scratch of the device, kept from call to call, not filled."""
 

@@ -1,9 +1,9 @@
 """Plain Python functions that the compilers of the host and of a GPU both compile.
 
 `sort_in_place` is what an author's `incoming.sort()` is on a GPU, for one thread: numba-cuda has no sort. The rows of a
-program that sorts them have been sorted by all threads before (`cuda/sort.py`), so a look whether they are in order is
-all that is left, unless the author changed them. Heapsort (Williams, CACM 1964) needs neither recursion nor memory.
-NaNs come last, as NumPy has it.
+program that sorts them have been sorted by all threads before (`cuda/whole_rows/sort.py`), so a look whether they are
+in order is all that is left, unless the author changed them. Heapsort (Williams, CACM 1964) needs neither recursion nor
+memory. NaNs come last, as NumPy has it.
 """
 
 from __future__ import annotations

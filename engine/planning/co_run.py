@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.planning.rank_forecast import HOST_MPI, RankLink, exchange_seconds
+from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds
 
 if TYPE_CHECKING:
     from penstock.transfer.values.rates import Rates
@@ -19,7 +19,7 @@ GAIN = 1.05
 """How many times as fast a sweep has to be with the cores."""
 BETWEEN_GPUS = RankLink(bytes_per_second=200e9, latency=3e-5)
 """NCCL between H200s of one host: 128 MiB gathered in 0.34 ms (DESIGN section 1). A slower one changes little here."""
-BY_HOST = RankLink(HOST_MPI.bytes_per_second, latency=1e-4)
+BY_HOST = RankLink((256 << 20) / 0.375, latency=1e-4)
 """Between GPUs and cores: the host's, and for each message a copy out and one in that are waited for."""
 STEPS = 40
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.planning.paper import Memory, PaperEquipment, behind_link, keep, on_host
-from penstock.engine.planning.rank_forecast import HOST_MPI, exchange_seconds, exchanged_bytes
+from penstock.engine.planning.rank_forecast import (
+    HOST_MPI,
+    PACKED,
+    SCATTERED,
+    exchange_seconds,
+    exchanged_bytes,
+    vertex_seconds,
+)
+from penstock.engine.planning.requirements import gathers_ahead
 from penstock.engine.resources.host_resources import needs_of_rank, ownership_of
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.values.rates import Rates
     from penstock.transfer.values.view import OwnedRows
 
 
@@ -35,7 +44,8 @@ class Sweep:
     """One iteration over every edge: seconds that each resource works, bytes read from disk and brought over a link.
 
     disk_bytes: of the chunks alone; reads of whole pages, and over small gaps, bring a little more. routes: how many
-    partitions travel, or stay, by which route. exchange: seconds in which ranks hand out what they found.
+    partitions travel, or stay, by which route. edges: those of the rows that it walks. vertices: seconds in which every
+    vertex sends and gets its value, where that is known. exchange: seconds in which ranks hand out what they found.
     """
 
     cost: Cost
@@ -43,16 +53,28 @@ class Sweep:
     link_bytes: int
     routes: dict[str, int]
     exchange: float = 0.0
+    vertices: float = 0.0
+    edges: int = 0
 
     @property
     def seconds(self) -> float:
-        """Its predicted duration: the busiest resource's seconds, for all work at the same time; then the exchange."""
-        return self.cost.busiest + self.exchange
+        """Its predicted duration: the busiest resource's seconds, for all work at the same time; then what follows."""
+        return self.cost.busiest + self.vertices + self.exchange
 
     @property
     def limit(self) -> str:
         """The busiest resource, or the exchange between ranks where that takes longer."""
         return "exchange" if self.exchange > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
+
+    def on_cores(self, rates: Rates, vertices: float, *, packed: bool) -> Sweep:
+        """The same of kernels that ask for messages ahead, on cores that decode edges besides; packed: kernels do.
+
+        Edges that stay have their messages grouped.
+        """
+        stay = set(self.routes) <= {"resident"}
+        share = PACKED if packed else 1.0 if stay else SCATTERED
+        kernel = self.edges / (rates.sweep_edges * share) + self.cost.decode
+        return replace(self, cost=self.cost._replace(kernel=kernel), vertices=vertices)
 
 
 @dataclass(frozen=True)
@@ -107,7 +129,7 @@ def forecast(
     rank: of several that share the edges, the number of this one, and how many there are; they have no device.
     Raises InputError where a budget cannot work, as the run would.
     """
-    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank)
+    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
     if device is None or asks is None:
         paper = on_host(graph, config, needs_of_rank(needs, own))
     else:
@@ -121,6 +143,10 @@ def forecast(
     keep(paper.used(first.routes), needs.weighted)
     later = _sweep(paper, keys, weighted, owned)
     size = 1 if rank is None else rank[1]
+    sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
+    if sweeps and device is None:
+        vertices = vertex_seconds(graph.vertices, config.thread_count)
+        first, later = (one.on_cores(paper.rates, vertices, packed=paper.packed) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
         handed = exchanged_bytes(asks.program, direction, graph.vertices, width, size)
@@ -151,7 +177,7 @@ def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:
 
 def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[str, OwnedRows] | None) -> Sweep:
     """A walk over every edge as things are now; owned: over those of one rank, by adjacency."""
-    seconds, disk, link = np.zeros(len(RESOURCES)), 0, 0
+    seconds, disk, link, edges = np.zeros(len(RESOURCES)), 0, 0, 0
     routes: Counter[str] = Counter()
     for key in keys:
         pipeline = paper.pipeline
@@ -163,6 +189,7 @@ def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[s
             rows, table = owned[directory.adjacency.direction], directory.table
             mine = np.minimum(table.e1, rows.e1) - np.maximum(table.e0, rows.e0)
             demand = replace(demand, active_edges=np.maximum(mine, 0), whole=False)
+        edges += int(demand.active_edges.sum())
         residency = pipeline.residency(demand)
         copied = residency.lacking_bytes
         if copied is None:
@@ -178,4 +205,4 @@ def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[s
                 moved = by_route.get(task.route)
                 moved = copied if moved is None else moved
                 link += int(moved[list(task.partitions)].sum())
-    return Sweep(Cost(*seconds.tolist()), disk, link, dict(routes))
+    return Sweep(Cost(*seconds.tolist()), disk, link, dict(routes), edges=edges)

@@ -65,7 +65,7 @@ class PaperEquipment:
     """A pipeline that plans and cannot read, and what it would hold.
 
     caches: of the device and of the host. loading: bytes from disk and over the link before the first iteration. plain:
-    the host's cache of plain edges beside packed ones.
+    the host's cache of plain edges beside packed ones. packed: whether the cores' kernels decode edges.
     """
 
     host: Memory
@@ -75,6 +75,7 @@ class PaperEquipment:
     placement: Memory | None = None
     loading: tuple[int, int] = (0, 0)
     plain: Cache | None = None
+    packed: bool = False
 
     def used(self, routes: Collection[str]) -> tuple[Cache | None, ...]:
         """Return the caches that fill when edges come by these routes: that of plain edges beside packed ones apart."""
@@ -103,7 +104,8 @@ def on_host(graph: Graph, config: Config, needs: MemoryRequest) -> PaperEquipmen
     kept = _held("cache", cache)
     if needs.owned_edges is not None and host.whole:  # of a rank: it touches no other part of its cache
         kept["cache"] = min(kept["cache"], needs.owned_edges * graph.out.edge_bytes(needs.weighted))
-    return PaperEquipment(replace(host, parts=host.parts | kept), pipeline, host_rates(config), (cache,))
+    host, rates = replace(host, parts=host.parts | kept), host_rates(config)
+    return PaperEquipment(host, pipeline, rates, (cache,), packed=packed is not None)
 
 
 def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Device, *, later: bool) -> PaperEquipment:

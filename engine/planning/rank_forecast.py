@@ -25,8 +25,18 @@ class RankLink:
     latency: float
 
 
-HOST_MPI = RankLink(bytes_per_second=(256 << 20) / 0.375, latency=3e-6)
-"""Between CPU ranks of one host: 256 MiB in 0.30 to 0.45 s with MPICH, 64 B in 2 to 3.5 us (DESIGN section 1)."""
+HOST_MPI = RankLink(bytes_per_second=4.4e9, latency=3e-6)
+"""Between CPU ranks of one host, slices of arrays of 2 to 128 MiB with MPICH: 4.3 to 5.0 GB/s, 64 B in 2 to 3.5 us."""
+VERTEX_RATE = 2.6e8
+"""Vertices a second and thread for which a sweep computes a message and a value: 16 ms for 4.2 M (PageRank)."""
+SCATTERED, PACKED = 0.68, 0.38
+"""Of the edges that a sweep walks in a second over grouped messages: those over messages as ids have them (0.075 and
+0.110 s), and those that the kernel decodes, too (0.2 s; decisions/sweeps.md)."""
+
+
+def vertex_seconds(vertices: int, threads: int) -> float:
+    """Seconds in which a sweep computes messages and values of all vertices, as every rank does."""
+    return vertices / (VERTEX_RATE * max(1, threads))
 
 
 def rates_of_rank(rates: Rates, ranks: int) -> Rates:
@@ -38,6 +48,7 @@ def rates_of_rank(rates: Rates, ranks: int) -> Rates:
         gather_bytes=rates.gather_bytes / ranks,
         kernel_edges=rates.kernel_edges / ranks,
         kernel_rows=rates.kernel_rows / ranks,
+        sweep_edges=rates.sweep_edges / ranks,
     )
 
 

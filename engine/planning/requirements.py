@@ -226,14 +226,15 @@ def requirements_of(
 
 
 def _decodes(program: Program, setting: RunSetting, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:
-    """Whether a program's kernels decode the edges that they read (`kernels/host/packed_sweep.py`): of sweeps on cores.
+    """Whether a program's kernels decode the edges that they read (`kernels/host/packed_sweep.py`): sweeps on cores."""
+    return setting.device_bytes is None and gathers_ahead(program, setting.config, directions)
 
-    A sweep is what `Author.sweeps` says, along one adjacency.
-    """
-    on_cores = setting.device_bytes is None and setting.config.kernels != "reference"
+
+def gathers_ahead(program: Program, config: Config, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:
+    """Whether the cores' kernels ask for a program's messages ahead: sweeps (`Author.sweeps`) along one adjacency."""
     one_way = list(directions) == ["pull"] and len(directions["pull"]) == 1
     gathers = author_function(program, "send") is not None and not (program.early_exit or needs_rows(program))
-    return on_cores and one_way and gathers
+    return config.kernels != "reference" and one_way and gathers
 
 
 def _unmatched_bytes(

@@ -59,6 +59,9 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "mis": "independent_set:MaximalIndependentSet",
         "coloring": "coloring:Coloring",
         "cf": "collaborative:CollaborativeFiltering",
+        "heat": "heat:Heat",
+        "circuit": "circuit:Circuit",
+        "neural": "neural:Neural",
     }
 )
 

@@ -58,11 +58,21 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
                 f"rank {int(others[0])} has another {what} than rank 0: start all ranks with the same command, on the "
                 "same graph file or copies of it"
             )
+    if config.shares is not None and len(config.shares) != ranks.size:
+        raise InputError(
+            f"shares is {config.shares}, and there are {ranks.size} ranks: give a number for each, or leave it out"
+        )
     budgets = ranks.gather_numbers(np.array([config.memory_bytes, config.thread_count], dtype=np.int64))
     devices, own = devices_of_host(ranks, "cpu" if config.kernels == "reference" else config.device)
     device = devices[own] if config.device == AUTO else config.device
     agreed = replace(config, host_memory=int(budgets[:, 0].min()), threads=config.thread_count, device=device)
     return agreed, int(budgets[:, 1].sum())
+
+
+def with_shares(config: Config, edges_per_second: float, ranks: Communicator) -> Config:
+    """The options with the share of the edges that each rank begins with: by their speeds, if no others are given."""
+    speeds = tuple(ranks.gather_numbers(np.array([edges_per_second])).ravel().tolist())
+    return replace(config, shares=speeds) if config.shares is None and len(set(speeds)) > 1 else config
 
 
 def check_combines(program: Program, *, asynchronous: bool) -> None:

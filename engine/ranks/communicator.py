@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from penstock.transfer.devices.device import DeviceArray
 
@@ -73,3 +74,11 @@ class DeviceCommunicator(Protocol):
 
     def close(self) -> None:
         """Give back what the communicator holds on the device; no rank calls it again."""
+
+
+def gather_bytes(ranks: Communicator, ours: bytes) -> list[bytes]:
+    """Return what each rank has, of any length; collective."""
+    lengths = ranks.gather_numbers(np.array([len(ours)], dtype=np.int64)).ravel()
+    whole = ranks.gather_parts(np.frombuffer(ours, dtype=np.uint8), lengths).tobytes()
+    ends = np.cumsum(lengths).tolist()
+    return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]

@@ -47,6 +47,26 @@ class DeviceExchange:
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched.words, state.pending.words)
 
+    def begin_settling(self) -> None:
+        """Let a walk of unsettled rows take, and give back, the marks of all pending vertices."""
+        self.kernels.move_marks(self.state.pending.words, self.state.touched.words)
+
+    def share_settled(self, bounds: Ints) -> None:
+        """Give all ranks the same values and pending vertices after a walk of unsettled rows.
+
+        Who has sent what it has along its row is pending no more, says the rank that owns the row; unless another rank
+        has found a better value for it.
+        """
+        state, rank, size = self.state, self.ranks.rank, self.ranks.size
+        first, last = int(bounds[rank]), int(bounds[rank + 1])
+        target, ours = state.target, state.target[first:last]
+        found = self.kernels.buffer("slices", size * len(ours), target.dtype)
+        self.devices.exchange_slices(target, bounds, found.reshape(size, len(ours)))
+        self.kernels.settle(found, rank, ours, state.touched.words, state.pending.words, first)
+        self.devices.gather_slices(target, bounds)
+        self._combine_slices(state.pending.words, "or")
+        state.touched.clear()
+
     def _share_values(self, bounds: Ints | None) -> None:
         if bounds is None:
             self._combine_slices(self.state.target, None)

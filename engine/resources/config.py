@@ -65,6 +65,10 @@ class Config:
         Whether edges that a device cannot all hold travel to it, and stay there, packed, or never.
     rates : Rates, optional
         What this machine moves per second; None: built-in figures.
+    repartition : bool
+        Of several ranks: whether rows move between them while a run goes on, where some are busy for longer.
+    shares : tuple of float, optional
+        Of several ranks: their relative speeds, by which they get edges at the start; None: by their threads.
 
     Raises
     ------
@@ -93,6 +97,8 @@ class Config:
     residency: Literal["value", "none"] = "value"
     packed: Literal["auto", "never"] = "auto"
     rates: Rates | None = None
+    repartition: bool = True
+    shares: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(Config).items():
@@ -103,6 +109,8 @@ class Config:
             value, least = getattr(self, name), 0 if name == "local_rounds" else 1
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}; it must be at least {least}")
+        if self.shares is not None and not all(0 < share < float("inf") for share in self.shares):
+            raise InputError(f"shares is {self.shares}; give a number above zero for each rank, as in 1,3")
 
     @classmethod
     def of(cls, **options: Any) -> Config:
@@ -114,6 +122,14 @@ class Config:
         for name in ("host_memory", "partition_bytes", "device_memory", "device_edge_memory"):
             if isinstance(options.get(name), str):
                 options[name] = parse_bytes(options[name])
+        shares = options.get("shares")
+        if isinstance(shares, str):
+            try:
+                options["shares"] = tuple(float(share) for share in shares.split(","))
+            except ValueError:
+                raise InputError(f"shares is {shares!r}; give a number above zero for each rank, as in 1,3") from None
+        elif shares is not None:
+            options["shares"] = tuple(shares)
         return cls(**options)
 
     def check_used(self, kind: str) -> None:

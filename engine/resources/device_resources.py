@@ -91,7 +91,8 @@ class DeviceResources(HostResources):
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
     ) -> None:
-        self.needs, self.ownership = needs, None if rank is None else ownership_of(graph, needs, rank)
+        self.needs, self.moved = needs, None
+        self.ownership = None if rank is None else ownership_of(graph, needs, rank, config.shares)
         graph, needs = own_rows(graph, needs, self.ownership)
         self.graph, self.config, self._own_needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -81,6 +82,14 @@ class EdgeStream:
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
+
+    def own(self, ownership: Ownership) -> None:
+        """Walk the rows that this rank owns from now on; between two walks."""
+        self.release()
+        self.owned, self.side = ownership.rows(self.index), None
+        if self._on_cores:
+            table, (first, last) = self.directory.table, ownership.read(self.index)
+            self.mine = (table.e0 < last) & (table.e1 > first)
 
     @property
     def resident(self) -> bool:

@@ -8,12 +8,15 @@ budget that cannot work.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.ownership import Ownership, owners
+from penstock.engine.resources.left_out import LeftOut
+from penstock.engine.resources.ownership import MARGIN, Ownership, owners, seconds_for_edge
 from penstock.engine.resources.packed_sweeps import PackedSweeps, plan_packed_sweeps
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
@@ -42,7 +45,7 @@ from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.bindings import Author
@@ -73,7 +76,8 @@ class HeldBytes:
 class HostResources:
     """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
 
-    rank: of a run of several ranks, the number of this one, and how many there are.
+    rank: of a run of several ranks, the number of this one, and how many there are. moved: which vertices each rank
+    owns, where these were moved in earlier runs.
     """
 
     def __init__(
@@ -83,9 +87,13 @@ class HostResources:
         needs: MemoryRequest,
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
+        moved: Ownership | None = None,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
-        self.ownership = None if rank is None else ownership_of(graph, needs, rank)
+        self.moved = self.ownership = moved
+        if rank is not None and moved is None:
+            self.ownership = ownership_of(graph, needs, rank, config.shares)
+        self._left_out: LeftOut | None = None
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
         self.pipelines: list[Pipeline] = []
@@ -95,7 +103,8 @@ class HostResources:
         self.groups: dict[str, GroupedSources] = {}
         cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided)
         if cache is not None and cache.whole and needs.owned_edges is not None and self.ownership is not None:
-            _leave_out(cache, self.ownership, needs)
+            self._left_out = LeftOut(cache, needs)
+            self._left_out.own(self.ownership)
         try:
             if divided is not None:
                 self.reader = open_reader(graph, config, divided, timeline)
@@ -152,13 +161,39 @@ class HostResources:
             adjacency.edge_bytes(weighted),
         )
         if self.ownership is not None:
-            stream.owned = self.ownership.rows(stream.index)
-            if pipeline.device.reads_host:
-                table, (first, last) = stream.directory.table, self.ownership.read(stream.index)
-                stream.mine = (table.e0 < last) & (table.e1 > first)
+            stream.own(self.ownership)
         elif len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
+
+    def own(self, ownership: Ownership, streams: Iterable[EdgeStream]) -> None:
+        """Let this rank own other vertices from now on, between two walks; streams: those of the run."""
+        self.moved = self.ownership = ownership
+        if self._left_out is not None:
+            before = self._left_out.edges
+            self._left_out.own(ownership)
+            taken = (self._left_out.edges - before) * self.graph.out.edge_bytes(self.needs.weighted)
+            self.spare, self.host_spare = self.spare - taken, self.host_spare - taken
+        for stream in streams:
+            stream.own(ownership)
+
+    @property
+    def most_edges(self) -> float:
+        """Edges of owned rows, now or earlier, that this rank has room for; inf where it may own any."""
+        if self._left_out is None:
+            return math.inf
+        room = self._left_out.edges + max(0, self.spare) // self.graph.out.edge_bytes(self.needs.weighted)
+        return room - 2 * len(self.needs.adjacencies) * (MARGIN + self.chunk_edges)
+
+    @cached_property
+    def edge_seconds(self) -> float:
+        """Seconds until an edge that this rank gets is where its kernels read it."""
+        weighted, adjacencies = self.needs.weighted, self.needs.adjacencies
+        edges, stored = sum(one.edges for one in adjacencies), 0
+        if self.graph.out.arrays is None:
+            stored = sum(int(one.chunk_bytes(weighted).sum()) for one in adjacencies)
+        each, on_cores = self.graph.out.edge_bytes(weighted), self.pipelines[0].device.reads_host
+        return seconds_for_edge(stored / max(1, edges), each, self.feedback.given, over_link=not on_cores)
 
     def group_sources(
         self, program: Program, author: Author, streams: Mapping[Direction, EdgeStream]
@@ -245,9 +280,11 @@ class HostResources:
             self.reader.close()
 
 
-def ownership_of(graph: Graph, needs: MemoryRequest, rank: tuple[int, int]) -> Ownership:
-    """Which vertices each rank owns in runs that read these edges."""
-    return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, *rank)
+def ownership_of(
+    graph: Graph, needs: MemoryRequest, rank: tuple[int, int], shares: tuple[float, ...] | None = None
+) -> Ownership:
+    """Which vertices each rank owns at the start of runs that read these edges; shares: the ranks' relative speeds."""
+    return Ownership.of([one.index() for one in needs.adjacencies], graph.vertices, *rank, shares)
 
 
 def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRequest:
@@ -256,15 +293,6 @@ def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRe
         return needs
     read = (ownership.read(one.index()) for one in needs.adjacencies)
     return replace(needs, owned_edges=sum(last - first for first, last in read))
-
-
-def _leave_out(cache: HostCache, ownership: Ownership, needs: MemoryRequest) -> None:
-    """Note chunks that this rank never reads as held, so that edges are resident once its own are."""
-    for one in needs.adjacencies:
-        (first, last), each = ownership.read(one.index()), one.chunk_edges
-        others = np.ones(-(-one.edges // each), dtype=np.bool_)
-        others[first // each : -(-last // each)] = False
-        cache.mark(one.direction, np.flatnonzero(others), needs.weighted)
 
 
 def spare_of(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
+    from penstock.transfer.values.rates import Rates
 
 MARGIN = 1 << 16
 """Edges before and after the owned ones that a kernel may read: at least a block of a pull."""
@@ -47,15 +48,19 @@ class Ownership:
     rank: int
 
     @classmethod
-    def of(cls, indexes: Sequence[Index], vertices: int, rank: int, size: int) -> Ownership:
+    def of(
+        cls, indexes: Sequence[Index], vertices: int, rank: int, size: int, shares: Sequence[float] | None = None
+    ) -> Ownership:
         """Ranges of vertices whose rows in these adjacencies together have equal numbers of edges, row by row.
 
-        Without an index ranges have equal numbers of vertices.
+        Without an index ranges have equal numbers of vertices. shares: relative speed of each rank, positive; a rank
+        gets edges in proportion to it.
         """
-        bounds = np.linspace(0, vertices, size + 1).astype(np.int64)
+        parts = np.arange(1, size) / size if shares is None else np.cumsum(shares)[:-1] / np.sum(shares)
+        bounds = np.concatenate([[0], parts * vertices, [vertices]]).astype(np.int64)
         edges = sum(index.edges for index in indexes)
         if edges:
-            bounds[1:-1] = [_row_behind(indexes, vertices, edges * part / size) for part in range(1, size)]
+            bounds[1:-1] = [_row_behind(indexes, vertices, edges * part) for part in parts.tolist()]
         return cls(bounds, rank)
 
     @property
@@ -74,6 +79,16 @@ class Ownership:
         if rows.e0 == rows.e1:
             return rows.e0, rows.e0
         return max(0, rows.e0 - MARGIN), min(index.edges, rows.e1 + MARGIN)
+
+
+def seconds_for_edge(stored: float, decoded: float, rates: Rates, *, over_link: bool) -> float:
+    """Seconds to read an edge of so many bytes on disk, decode it to so many, and copy it; and to walk it once.
+
+    Kernels then find it in no cache. stored: 0 if it is in memory.
+    """
+    copied = decoded / rates.copy_bytes if over_link else 0.0
+    decoding = decoded / rates.decode_bytes if stored else 0.0
+    return stored / rates.disk_bytes + decoding + copied + 1 / rates.kernel_edges
 
 
 def own_rows(graph: Graph, needs: MemoryRequest, ownership: Ownership | None) -> tuple[Graph, MemoryRequest]:

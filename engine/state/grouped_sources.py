@@ -29,13 +29,15 @@ class GroupedSources:
     """The places of the messages that are sent along an adjacency, and the edges in which they stand for ids.
 
     edges: of the adjacency. places: of the ids' dtype, shape (vertices,); None until they are known. neighbors: the
-    cached edges, shape (edges,), while they hold places. pays: False once it is known that grouping would not pay.
+    cached edges that hold places, None where none do. span: the first and past the last of these edges. pays: False
+    once it is known that grouping would not pay.
     mixed: some edges may hold places and others ids, because writing them was interrupted; nothing may read them.
     """
 
     edges: int
     places: NDArray[Any] | None = None
     neighbors: NDArray[Any] | None = None
+    span: tuple[int, int] = (0, 0)
     pays: bool = True
     mixed: bool = False
 

@@ -60,7 +60,7 @@ class OrientedRows:
 
 
 class DeviceOrientedRows:
-    """The same on a device; rows in two ascending parts, the second from middles[row] on (`kernels/cuda/triangles.py`).
+    """The same on a device; rows in two ascending parts, the second from middles[row] on (see `triangles.py`).
 
     starts int64 (rows + 1,), middles int64 (rows,), targets (edges,), arcs uint8; filled int64 (1,): edges so far.
     """

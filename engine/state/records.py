@@ -43,7 +43,10 @@ class IterationRecord:
     elsewhere. walk_seconds: from the first partition asked for to the last kernel over edges, where the execution
     measures it; the rest goes to vertices and frontier. plan_seconds: of that, until it was decided what travels how.
     exchange_seconds: until all ranks had the same messages; what faster ranks wait for slower ones is in it.
-    filling: tasks that brought every edge to keep row prefixes of them on the device, before the iteration's own.
+    rank_seconds: of every rank, without waiting for others, where they were compared. moved: the bounds that ranks
+    have from the next iteration on, where these have changed; move_seconds: what that took this rank.
+    filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
+    what a rank has got of another.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     """
 
@@ -59,6 +62,9 @@ class IterationRecord:
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
     exchange_seconds: float = 0.0
+    rank_seconds: tuple[float, ...] = ()
+    moved: tuple[int, ...] = ()
+    move_seconds: float = 0.0
     checkpoint: CheckpointRecord | None = None
 
     @property
@@ -124,6 +130,8 @@ class IterationRecord:
             "checkpoint_seconds": 0.0 if self.checkpoint is None else self.checkpoint.seconds,
             "plan_seconds": self.plan_seconds,
             **({"exchange_seconds": self.exchange_seconds} if self.exchange_seconds else {}),
+            **({"rank_seconds": list(self.rank_seconds)} if self.rank_seconds else {}),
+            **({"moved": list(self.moved), "move_seconds": self.move_seconds} if self.moved else {}),
             "bytes_disk": self.bytes_disk,
             "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),

@@ -25,6 +25,7 @@ from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.rank_report import RankReport
     from penstock.engine.state.records import IterationRecord
     from penstock.storage.format.graph import Graph
     from penstock.storage.results.columns import Columns, Part
@@ -51,6 +52,8 @@ class Result:
         Whether the run ended by itself, not at `max_iter`.
     before : int
         Iterations that had run before the run was resumed.
+    ranks : tuple of RankReport
+        What each rank read, moved and computed; empty for one process. `records` are this rank's.
     """
 
     program: Program
@@ -60,6 +63,7 @@ class Result:
     seconds: float
     converged: bool
     before: int = 0
+    ranks: tuple[RankReport, ...] = ()
 
     def __repr__(self) -> str:
         """One line: program, number of vertices, fields, iterations."""
@@ -91,7 +95,9 @@ class Result:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read from disk."""
+        """Bytes read from disk, by all ranks."""
+        if self.ranks:
+            return sum(one.bytes_disk for one in self.ranks)
         return sum(record.bytes_disk for record in self.records)
 
     @property
@@ -157,8 +163,8 @@ class Result:
         name, values = next(iter(self.fields.items()))
         if values.ndim > 1 or values.dtype.kind == "T":
             return []
-        nearest = fields_of(self.program)[name].unreached is not None and self.program.combine != "max"
         absent = self.absent(name)
+        nearest = absent not in (None, -np.inf) and self.program.combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 
         def keys_of(first: int, last: int) -> Keys:

@@ -5,6 +5,7 @@ once. Numba is imported at the first call of a kernel: it takes longer than open
 """
 
 import functools
+import importlib
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -37,7 +38,12 @@ class JitFunction:
         import numba
         from penstock.storage.base.kernel_cache import kept
 
-        return kept(numba.njit(nogil=True)(self.py_func))
+        return kept(numba.njit(nogil=True)(self.py_func), origin=self._origin)
+
+    def _origin(self) -> dict[str, Any]:
+        """Describe it to another process, which finds it in its module (`footprint/missing_code.py`)."""
+        function = [self.py_func.__module__, self.py_func.__qualname__]
+        return {"target": [__name__, compile_function.__name__], "function": function}
 
     @property
     def _numba_type_(self) -> Any:
@@ -80,3 +86,11 @@ def jit_part(function: F) -> F:
 def jit_inlined(function: F) -> F:
     """Compile a function that only kernels call, inlined in each of them; it must not make arrays."""
     return cast(F, _InlinedPart(function))
+
+
+def compile_function(request: dict[str, Any]) -> None:
+    """Compile and keep what another process asks for: a function for arguments of some types."""
+    from penstock.storage.footprint.argument_types import signature_of
+
+    module, name = request["function"]
+    getattr(importlib.import_module(module), name).compiled.compile(signature_of(request["types"]))

@@ -30,6 +30,7 @@ from penstock.storage.base.kernel_loading import load
 from penstock.storage.base.user_cache import kernel_folder
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.footprint.library_pages import give_back_library_pages
+from penstock.storage.footprint.missing_code import Origin, compiled_elsewhere, tell_missing
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
@@ -117,7 +118,7 @@ def _unkept(reason: str) -> None:
     _log.warning("compiled kernels are not kept, each process compiles its own (%s); set XDG_CACHE_HOME", reason)
 
 
-def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
+def kept(compiled: Any, key: Callable[[], str] | None = None, origin: Origin | None = None) -> Any:
     """Let a function that Numba compiles be loaded where an earlier process compiled it; return the function.
 
     Parameters
@@ -126,8 +127,10 @@ def kept(compiled: Any, key: Callable[[], str] | None = None) -> Any:
         What `numba.njit` returned, for arguments of Numba's own types.
     key : callable, optional
         Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
+    origin : callable, optional
+        Describes the function to another process, which may then compile it for this one (`missing_code.py`).
     """
-    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled))
+    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled), origin)
     compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
 
@@ -196,24 +199,6 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
 
 
-class _Missing:
-    """What is called when code is missing."""
-
-    call: Callable[[], None] | None = None
-
-
-def tell_missing() -> None:
-    """Say that code that was asked for is not kept."""
-    call, _Missing.call = _Missing.call, None
-    if call is not None:
-        call()
-
-
-def when_missing(call: Callable[[], None] | None) -> None:
-    """Let `call` be called when code is next asked for that is not kept, once, before it is compiled; None: nothing."""
-    _Missing.call = call
-
-
 class _CompilingListener(events.Listener):  # type: ignore[misc]
     """Counts what Numba compiles for the host: this process's, whether it is kept or not.
 
@@ -250,9 +235,10 @@ give_back_library_pages()  # LLVM's, 40 MiB of which are read while it is import
 class _KernelCache(_Cache):  # type: ignore[misc]
     """What Numba asks when a function is first called with arguments of some types."""
 
-    def __init__(self, compiled: Any, key: Callable[[], str]) -> None:
+    def __init__(self, compiled: Any, key: Callable[[], str], origin: Origin | None) -> None:
         self._options = sorted(getattr(compiled, "targetoptions", {}).items())
         self._key = key
+        self._origin = origin
         self._enabled = True
 
     @property
@@ -261,13 +247,22 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         return str(kernel_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for arguments of these types; None where it is not kept."""
+        """Return the code for arguments of these types; None where it is not kept, and no other process compiles it."""
         if not self._enabled:
             return None
+        entry = self._entry(sig, target_context.codegen())
+        loaded = self._load(entry, target_context)
+        if loaded is None:
+            tell_missing()
+            if self._origin is not None and compiled_elsewhere(self._origin, sig):
+                return self._load(entry, target_context)
+        return loaded
+
+    @staticmethod
+    def _load(entry: str, target_context: Any) -> Any:
         with loading():
-            content = take(self._entry(sig, target_context.codegen()), _HOST)
+            content = take(entry, _HOST)
             if content is None:
-                tell_missing()
                 return None
             count_loaded()
             loaded = load(content, target_context)

@@ -9,6 +9,7 @@ a file.
 
 from __future__ import annotations
 
+import json
 import struct
 import threading
 import time
@@ -115,6 +116,26 @@ class Timeline:
             )
             group, place = tracks[track]
             yield Span(group, place, names[name], began, seconds, Work(size, items, first, parts), iteration)
+
+    def to_bytes(self) -> bytes:
+        """Return the ring with its names, for `of_bytes` in another process; no thread may add meanwhile."""
+        facts = {"most": self._most, "began": self.began, "added": self._added}
+        names = {"tracks": list(self._tracks), "names": list(self._names)}
+        head = json.dumps(facts | names).encode()
+        used = min(self._added, self._most) * _SPAN.size
+        return len(head).to_bytes(8, "little") + head + self._ring[:used]
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Timeline:
+        """Return what `to_bytes` has made bytes of, to be read."""
+        size = 8 + int.from_bytes(data[:8], "little")
+        facts = json.loads(data[8:size])
+        found = cls(facts["most"])
+        found.began, found._added = facts["began"], facts["added"]
+        found._tracks = {(group, name): number for number, (group, name) in enumerate(facts["tracks"])}
+        found._names = {name: number for number, name in enumerate(facts["names"])}
+        found._ring[: len(data) - size] = data[size:]
+        return found
 
 
 def during(timeline: Timeline | None, group: str, name: str) -> AbstractContextManager[None]:

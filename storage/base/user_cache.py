@@ -3,8 +3,8 @@
 $XDG_CACHE_HOME/penstock, or ~/.cache/penstock. Compiled kernels are in its folder `kernels`, or below $NUMBA_CACHE_DIR
 where that is set. Nothing is ever kept beside the sources: what an installation does not list is left behind when it is
 removed, and Python then takes those folders for packages. This file reads the environment (of the files below `tools`
-only `engine/kernels/host/openmp.py` does so too), because a kernel that is called from Python is kept in the same place
-as that of a command.
+only `engine/kernels/host/threads/openmp.py` does so too), because a kernel that is called from Python is kept in the
+same place as that of a command.
 """
 
 import os

@@ -1,24 +1,26 @@
-"""A second process, or several, that compile some kernels while this one compiles others.
+"""A second process that compiles kernels for this one, whose memory is then a run's and not a compiler's.
 
-Numba compiles one function at a time in a process. Companions are started when a kernel is first missing, and put
-what they compile into the user's cache, where this process finds it. Each takes a kernel by making a file, so that none
-is compiled twice; this process waits for what a companion is compiling, and compiles itself whatever no companion
-has begun, could not compile, or compiled for other types. They end with this process or with the run, and need
-nothing but a cache that can be written: without, this process compiles alone. Their memory, about 200 MiB each, is not
-part of a run's budget, but must be free beside it.
+Numba's tables and LLVM's modules take some 100 MiB of a process that compiles, and none of one that loads what was
+compiled. The companion is started when code is first missing (or before, `start`). It compiles what it is asked for,
+puts it into the user's cache, and answers; this process loads it from there. Of a run that has said which kernels it
+will need (`offer`), processes forked from the companion compile those meanwhile that are needed late: each takes a
+kernel by making a file, so that none is compiled twice.
+
+This process compiles itself what no companion can find (a program of a notebook or of a script), could not compile, or
+where none can be started: without a cache that can be written, with too little free memory, or with a limit on address
+space. All end with this process or with the run. Their memory, some 200 MiB, is not part of a run's budget.
 """
 
-import _thread
 import atexit
 import hashlib
-import importlib
 import json
 import logging
+import os
+import select
 import shutil
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,171 +28,240 @@ from typing import Any
 
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.kernel_cache import when_missing
 from penstock.storage.base.user_cache import kernel_folder
 from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.companion.claims import Claims
+from penstock.storage.footprint.missing_code import Origin, compile_elsewhere, when_missing
 
 COMPANION_BYTES = 256 << 20
-"""Its memory: must be free beside what the run may take."""
+"""Memory of each process: must be free beside what the run may take."""
 PATIENCE = 120.0
-"""Seconds that this process waits for one kernel before it compiles it itself."""
-AGAIN_SECONDS = 1.0
-"""Between two interrupts of a companion whose job is not wanted any more."""
+"""Seconds that this process waits for an answer before it compiles for itself."""
+_KNOWN = ".known"
 _START = (
-    "import json, sys; job = json.loads(sys.stdin.readline()); sys.path[:] = job['path']; "
-    "from penstock.storage.companion.process import serve; serve(job)"
+    "import json, sys; hello = json.loads(sys.stdin.readline()); sys.path[:] = hello['path']; "
+    "from penstock.storage.companion.server import serve; serve(hello)"
 )
 _log = logging.getLogger("penstock.storage.companion.process")
 
 
-class Claims:
-    """Which process compiles a kernel, as files of a folder that both know."""
+class _Companion:
+    """The process that compiles what it is asked for, and leads those that compile a job."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def take(self, name: str) -> bool:
-        """Take a kernel; False if the other has it, or the folder is gone."""
-        try:
-            self._file(name, "taken").touch(exist_ok=False)
-        except OSError:
-            return False
-        return True
-
-    def end(self, name: str) -> None:
-        """Say that a kernel that was taken is kept now, or never will be."""
-        with suppress(OSError):  # the folder is gone, and whoever waited
-            self._file(name, "ended").touch()
-
-    def ended(self, name: str) -> bool:
-        """Whether the process that took the kernel has ended it."""
-        return self._file(name, "ended").exists()
-
-    def _file(self, name: str, kind: str) -> Path:
-        return self.folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.{kind}"
-
-
-class _Companions:
-    """The processes of a job, ``job["processes"]`` of them, and what they have taken."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
+    def __init__(self) -> None:
         import subprocess  # a run that finds all its kernels needs neither
         import tempfile
 
         folder = kernel_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder = Path(tempfile.mkdtemp(prefix=".companion-", dir=folder))
-        self._claims = Claims(self._folder)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self.folder = Path(tempfile.mkdtemp(prefix=".companion-", dir=folder))
+        self.claims = Claims(self.folder)
+        self.has_job = False
+        self._asking = threading.Lock()
         try:
-            with (self._folder / "log").open("wb") as log:
-                for _ in range(job["processes"]):
-                    self._processes.append(subprocess.Popen(
-                        [sys.executable, "-c", _START],
-                        bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
-                    ))  # fmt: skip
+            with (self.folder / "log").open("wb") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", _START], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=log, process_group=0,
+                )  # fmt: skip
         except OSError:
-            self.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        for number, process in enumerate(self._processes):
-            told = {**job, "number": number, "folder": str(self._folder), "path": sys.path}
-            assert process.stdin is not None
-            with suppress(BrokenPipeError):  # it has ended: `close` says why
-                process.stdin.write(json.dumps(told).encode() + b"\n")
+        self._say({"folder": str(self.folder), "path": sys.path})
 
-    def wait(self, name: str) -> None:
-        """Take a kernel for this process, or wait until the companion that has begun it has ended it."""
-        if self._claims.take(name):
-            return
-        until = time.monotonic() + PATIENCE
-        with compiling():
-            while not self._claims.ended(name) and self._are_alive() and time.monotonic() < until:
-                time.sleep(0.005)
+    def give(self, job: dict[str, Any]) -> None:
+        """Let ``job["processes"]`` further processes do a job."""
+        with self._asking:
+            self._say(job)
+            self.has_job = True
 
-    def _are_alive(self) -> bool:
-        return any(process.poll() is None for process in self._processes)
+    def ask(self, request: dict[str, Any]) -> bool | None:
+        """Return the answer to a request; None where there will be none."""
+        with self._asking:
+            self._say(request)
+            assert self.process.stdout is not None
+            answer = select.poll()
+            answer.register(self.process.stdout, select.POLLIN)
+            if not answer.poll(1000 * PATIENCE):
+                return None
+            return {b"true\n": True, b"false\n": False}.get(self.process.stdout.readline())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has ended since nobody asked it for long."""
+        return self.process.poll() == -signal.SIGALRM
+
+    def _say(self, told: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended: there will be no answer
+            self.process.stdin.write(json.dumps(told).encode() + b"\n")
 
     def close(self) -> None:
-        """End the processes that have not ended, and say what went wrong in them."""
-        failed = any(process.poll() not in (None, 0) for process in self._processes)
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-            assert process.stdin is not None
-            process.stdin.close()
+        """End it, and those that it leads, and say what went wrong."""
+        failed = self.process.poll() not in (None, 0) and not self.is_idle
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
         if failed:
             with suppress(OSError):
-                _log.info("a companion that compiles kernels failed: %s", (self._folder / "log").read_text()[-2000:])
-        shutil.rmtree(self._folder, ignore_errors=True)
+                _log.info("a companion that compiles kernels failed: %s", (self.folder / "log").read_text()[-2000:])
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class _Present:
-    """The companions of this process, if it has any."""
+    """The companion of this process, if it has one.
 
-    companions: _Companions | None = None
+    inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
+    memory: bytes that this process may take besides. marker: the file that says that what runs now has run before.
+    """
+
+    companion: _Companion | None = None
+    inherited: _Companion | None = None
+    refused = False
+    memory = 0
+    marker: Path | None = None
 
 
-def offer(describe: Callable[[], dict[str, Any]], memory: int) -> None:
-    """Let companions be started when a kernel is first missing from now on.
+_changing = threading.RLock()
+
+
+def start() -> _Companion | None:
+    """Start the companion, unless there is one, or cannot be."""
+    with _changing:
+        if _Present.companion is not None and _Present.companion.is_idle:
+            _Present.companion.close()
+            _Present.companion = None
+        if _Present.companion is None and not _Present.refused and is_possible(1):
+            try:
+                _Present.companion = _Companion()
+            except (InputError, OSError) as error:
+                _refuse(str(error))
+        return _Present.companion
+
+
+def expect(what: str) -> None:
+    """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
+
+    So it is ready when the first kernel is missing. What has run before and misses one nevertheless waits longer.
+    """
+    with suppress(InputError, OSError):
+        facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
+        _Present.marker = kernel_folder() / f"{hashlib.sha256(facts.encode()).hexdigest()}{_KNOWN}"
+        if not _Present.marker.exists():
+            start()
+
+
+def is_possible(processes: int) -> bool:
+    """Whether so many more processes can be started, and have memory."""
+    return (
+        Path(sys.executable or "").name.startswith("python")
+        and address_limit() is None
+        and available_memory() >= _Present.memory + COMPANION_BYTES * processes
+    )
+
+
+def _refuse(why: str) -> None:
+    """Compile in this process until the end of the run."""
+    _log.info("kernels are compiled by this process alone: %s", why)
+    companion, _Present.companion, _Present.refused = _Present.companion, None, True
+    if companion is not None:
+        companion.close()
+
+
+def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
+    """Say what a run will need: at the first kernel that is missing from now on, a job begins.
 
     Parameters
     ----------
-    describe : callable
-        Returns the companions' job as JSON; ``job["target"]`` is the module and the name of a function that each of the
-        ``job["processes"]`` companions calls with the job, in which ``job["number"]`` is its number from 0, and with
-        `Claims`. Raises TypeError where there is no such job.
+    describe : callable or None
+        Returns the job as JSON; ``job["target"]`` is the module and the name of a function that each of the
+        ``job["processes"]`` processes calls with the job, in which ``job["number"]`` is its number from 0, and with
+        `Claims`. Raises TypeError where there is no such job. None: there is none.
     memory : int
         Bytes that this process may take besides.
     """
 
     def begin() -> None:
-        if address_limit() is not None:
-            return
         try:
-            job = describe()
+            job = describe() if describe is not None else None
             json.dumps(job)
-            if available_memory() >= memory + COMPANION_BYTES * job["processes"]:
-                _Present.companions = _Companions(job)
-        except (InputError, OSError, TypeError) as error:
-            _log.info("kernels are compiled by this process alone: %s", error)
+        except TypeError as error:
+            _log.info("no kernels are compiled ahead: %s", error)
+            return
+        companion = start()
+        if companion is not None and job is not None and is_possible(job["processes"]):
+            companion.give(job)
 
-    end()
-    if Path(sys.executable or "").name.startswith("python"):
-        when_missing(begin)
+    with _changing:
+        _Present.memory = memory
+        if _Present.companion is not None and not is_possible(0):
+            _refuse("there is no memory for another")
+    when_missing(begin)
+
+
+def _compile(origin: Origin, signature: Any) -> bool:
+    """Let a function be compiled for arguments of these types; return whether it is kept now."""
+    from penstock.storage.footprint.argument_types import told_types
+
+    try:
+        request = {**origin(), "types": told_types(signature)}
+    except TypeError as error:
+        _log.info("a function is compiled by this process: %s", error)
+        return False
+    companion = start()
+    return companion is not None and _ask(companion, request) is True
+
+
+def _ask(companion: _Companion, request: dict[str, Any]) -> bool | None:
+    with compiling():
+        answer = companion.ask(request)
+    if answer is None:
+        with _changing:
+            if _Present.companion is companion:
+                _refuse("there was no answer")
+    return answer
 
 
 def before_compiling(name: str) -> None:
-    """Take a kernel for this process, or wait for the companion, if there is one, that compiles it."""
-    if _Present.companions is not None:
-        _Present.companions.wait(name)
+    """Take a kernel for this process, or wait for the process, if there is one, that compiles it."""
+    companion = _Present.companion
+    if companion is None or companion.is_idle or not companion.has_job:
+        return
+    if not companion.claims.take(name):
+        _ask(companion, {"awaited": name})
 
 
 @atexit.register
 def end() -> None:
-    """Let no companion start from now on, and end those that run."""
+    """Let no companion start a job from now on, and end what runs."""
     when_missing(None)
-    companions, _Present.companions = _Present.companions, None
-    if companions is not None:
-        companions.close()
+    with _changing:
+        companion, _Present.companion = _Present.companion, None
+        marker, _Present.marker = _Present.marker, None
+        _Present.refused, _Present.memory = False, 0
+    if companion is not None:
+        companion.close()
+        with suppress(OSError):  # of a cache that cannot be written
+            if marker is not None:
+                marker.touch()
 
 
-def serve(job: dict[str, Any]) -> None:
-    """Do a job, in the companion; end early when the process that asked has ended."""
-    folder, (module, name) = Path(job["folder"]), job["target"]
-    done = threading.Event()
+def _after_fork() -> None:
+    """Leave the companion to the process that began it."""
+    global _changing
+    _changing = threading.RLock()
+    _Present.inherited, _Present.companion = _Present.companion, None
 
-    def end_with_parent() -> None:
-        sys.stdin.read()
-        shutil.rmtree(folder, ignore_errors=True)
-        while not done.is_set():  # an interrupt is lost where Python ignores exceptions, such as in a finalizer
-            _thread.interrupt_main()
-            done.wait(AGAIN_SECONDS)
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a command in the background of a script ignores it
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    with suppress(KeyboardInterrupt):
-        try:
-            getattr(importlib.import_module(module), name)(job, Claims(folder))
-        finally:
-            done.set()
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def compile_alone() -> None:
+    """Let this process, which is a companion itself, have none."""
+    compile_elsewhere(None)
+
+
+compile_elsewhere(_compile)

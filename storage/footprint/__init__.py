@@ -1,1 +1,1 @@
-"""What this process holds beside the memory that it was asked to use, given back where it is not needed."""
+"""What this process need not hold beside the memory that it was asked to use: given back, or held by others."""

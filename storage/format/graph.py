@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import read_index

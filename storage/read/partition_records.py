@@ -95,6 +95,12 @@ class PartitionRecords(ABC):
         self._complete.clear()
         self.changes += 1
 
+    def unmark(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Note that these chunks do not hold their edges."""
+        self._held[direction][chunks] &= ~needed(with_weights)
+        self._complete.clear()
+        self.changes += 1
+
     def evict(self, entries: Iterable[int]) -> None:
         """Take the places of entries away. ValueError for one that is pinned, or being filled."""
         for entry in entries:

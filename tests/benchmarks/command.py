@@ -24,6 +24,7 @@ SUITES = {
     "peers": ("peers.suite", "beside GAP in memory, beside ACGraph, Blaze and GridGraph from disk"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
     "busy": ("busy", "programs on the cores beside 1, 2 and 4 busy processes, against the fair share of the machine"),
+    "ranks": ("ranks", "sweeps of ranks with even and uneven shares, with and without moving bounds between them"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
 PEERS = ("gap", "acgraph", "blaze", "gridgraph")
@@ -88,8 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--delta", action="append", default=[], type=float, help="gpu: SSSP with this bucket too; repeatable")
     add("--blocks", action="append", default=[], type=int, help="phases: blocks of a multiprocessor; repeatable")
     add("--share", type=float, default=0.25, help="disk, busy: share of the edges that host memory holds (0.25)")
-    add("--graph", help="busy, disk, jobs, peers: a graph file instead of R-MAT; jobs: made there if there is none")
-    add("--device", default="cpu", help="jobs: where programs compute (cpu)")
+    add(
+        "--graph",
+        help="busy, disk, jobs, peers, ranks: a graph file instead of R-MAT; jobs: made there if there is none",
+    )
+    add("--device", default="cpu", help="jobs: where programs compute (cpu); ranks: of each (cpu,cpu)")
     add("--peer", action="append", default=[], metavar="NAME=FOLDER", help="peers: a program that is built there")
     add("--busy", type=int, default=0, help="peers: so many busy loops beside it (0)")
     add("--folder", help="where temporary files go")

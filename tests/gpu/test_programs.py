@@ -11,18 +11,21 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Field, Program, run
-from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
+from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
+from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
 from penstock.engine.programs.php import PHP
@@ -62,6 +65,9 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "triangles": Triangles,
     "lcc": LCC,
     "cf": lambda: CollaborativeFiltering(rank=9, max_iter=4),
+    "heat": lambda: Heat({3: 5.0}, {50: -1.0}, max_iter=20, tol=0),
+    "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
+    "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
 ON_ROWS = ("cdlp", "triangles", "lcc", "cf")
 """Programs on whole rows."""

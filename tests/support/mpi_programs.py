@@ -1,12 +1,16 @@
 """Run by mpiexec: several programs on one graph file, with compiled kernels; rank 0 stores the answers.
 
-mpiexec -n N python mpi_programs.py GRAPH.h5 ANSWERS.npz
+mpiexec -n N python mpi_programs.py GRAPH.h5 ANSWERS.npz [moving]
+
+moving: bounds between ranks are others after every iteration, and sweeps group their messages.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from penstock.engine import Graph, Program
@@ -46,11 +50,24 @@ def answers(graph: Graph, ranks: object, threads: int) -> dict[str, np.ndarray]:
     return found
 
 
+def moving_answers(graph: Graph, ranks: object) -> dict[str, np.ndarray]:
+    """The same while bounds move."""
+    from penstock.engine.kernels.host import group_sources
+    from penstock.engine.resources import host_resources
+    from support.forced_moves import moving
+
+    host_resources.LEAST_VERTICES, host_resources.LEAST_SWEEPS, group_sources.GAIN = 0, 0, np.inf
+    with moving():
+        return answers(graph, ranks, 1)
+
+
 if __name__ == "__main__":
     from penstock.engine.ranks.mpi import MpiCommunicator
 
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     world = MpiCommunicator()
-    all_answers = answers(Graph.open(sys.argv[1]), world, 1)
+    give = moving_answers if sys.argv[3:] == ["moving"] else partial(answers, threads=1)
+    all_answers = give(Graph.open(sys.argv[1]), world)
     if world.rank == 0:
         np.savez(sys.argv[2], **all_answers)
     world.wait()

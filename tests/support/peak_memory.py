@@ -54,6 +54,9 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "mis": (),
     "coloring": (),
     "cf": ("--max-iter", 2),
+    "heat": ("--set", "initial={0: 1.0}", "--max-iter", 3),
+    "circuit": ("--set", "fixed={0: 1.0}", "--set", "floating=True", "--max-iter", 3),
+    "neural": ("--set", "inputs={0: 1.0}", "--max-iter", 3),
 }
 """By program, the parameters with which it is measured."""
 

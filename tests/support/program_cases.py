@@ -18,12 +18,15 @@ from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.reachability import Reachability
@@ -33,6 +36,7 @@ from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from support import catalogue_oracles as right
+from support import simulation_oracles as simulated
 from support.graphs import skewed, weighed
 from support.oracles import EdgeList, check_bfs, check_pagerank, check_sssp, check_wcc
 
@@ -93,6 +97,8 @@ def check(name: str, edges: EdgeList, fields: Fields) -> None:
 
 
 SOURCE, OTHER = 3, 18
+HELD = {SOURCE: 2.0, OTHER: -1.0}
+"""Temperatures, potentials and inputs of the simulations."""
 
 
 @cache
@@ -173,6 +179,18 @@ CASES: dict[str, Case] = {
     "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
     "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
     "lcc": (LCC, lambda e, f: near(f["lcc"], right.clustering(e))),
+    "heat": (
+        lambda: Heat({SOURCE: 5.0}, {OTHER: -1.0}, time_step=7e-6, max_iter=12, tol=0),
+        lambda e, f: near(f["temperature"], simulated.temperatures(e, {SOURCE: 5.0}, {OTHER: -1.0}, 7e-6, 12)),
+    ),
+    "circuit": (
+        lambda: Circuit(HELD, tol=1e-11, floating=True),
+        lambda e, f: near(f["potential"], simulated.potentials(e, HELD)),
+    ),
+    "neural": (
+        lambda: Neural(HELD, gain=1e-3, bias=0.1, tol=1e-12),
+        lambda e, f: near(f["activation"], simulated.activations(e, HELD, gain=1e-3, bias=0.1)),
+    ),
 }
 ROWS = ("cdlp", "triangles", "lcc")
 """Programs on whole rows: they always pull."""

@@ -47,6 +47,7 @@ SLOW_FILES = (
     "tools/bench/routes/test_figures.py",
     "tools/commands/test_calibrate.py",
     "tools/commands/test_demo.py",
+    "tools/commands/test_run_simulations.py",
     "tools/networkx/*",
     "tools/report/test_report.py",
     "tools/run/test_run_directory.py",

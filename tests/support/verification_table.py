@@ -21,7 +21,9 @@ TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
-WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"}
+WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"} | {
+    *("heat", "circuit", "neural")
+}
 """Programs that use the weights there are."""
 
 CATALOGUE, DEVICE = "engine/programs/test_catalogue.py", "gpu/test_programs.py"

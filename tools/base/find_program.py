@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
     from penstock.engine.program.program import Program
+
+
+OPTIONS = (
+    *("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization"),
+    *("initial", "fixed", "inputs", "time_step"),
+)
+"""Parameters that have an option of `penstock run`."""
 
 
 def find_program(name: str) -> type[Program]:
@@ -131,8 +138,7 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
 
 def _option(parameter: str) -> str:
     """How a parameter is given on the command line."""
-    known = ("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization")
-    if parameter in known:
+    if parameter in OPTIONS:
         return f"--{parameter.replace('_', '-')}"
     return f"--set {parameter}=..."
 
@@ -169,20 +175,48 @@ def read_weights(path: Path) -> dict[int | str, float]:
         InputError: it cannot be read, or a line is not that.
     """
     found: dict[int | str, float] = {}
+    for _, vertex, weight in _lines(path, "personalization", "a weight", 1.0):
+        found[vertex] = found.get(vertex, 0.0) + weight
+    return found
+
+
+def read_values(path: Path, name: str) -> dict[int | str, float]:
+    """Read a file of values, the parameter `name`: a vertex id and its value on every line, each id once.
+
+    The first line may be the header of an answer, `vertex,NAME`.
+
+    Raises:
+        InputError: it cannot be read, or a line is not that.
+    """
+    found: dict[int | str, float] = {}
+    for number, vertex, value in _lines(path, name, "a value", None):
+        if vertex in found:
+            raise InputError(f"{path}:{number}: vertex {vertex} has a value already, {found[vertex]:g}; give it one")
+        found[vertex] = value
+    return found
+
+
+def is_header(words: list[str]) -> bool:
+    """Whether a line is the first one of an answer in CSV."""
+    return len(words) == 2 and words[0] == "vertex" and words[1].isidentifier() and words[1].lower() != "nan"
+
+
+def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[tuple[int, int | str, float]]:
+    """Line number, vertex id and number of every line of a file; missing: the number where there is none, None: an
+    error.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--personalization {path}: {error}") from error
+        raise InputError(f"--{name.replace('_', '-')} {path}: {error}") from error
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
+        if not words or (missing is None and number == 1 and is_header(words)):
             continue
         try:
-            weight = float(words[1]) if len(words) > 1 else 1.0
-        except ValueError:
-            weight = float("nan")
-        if is_negative(words[0]) or len(words) > 2 or weight != weight:
-            raise InputError(f"{path}:{number}: {line.strip()!r} is not a vertex id and a weight, such as 42 0.5")
-        vertex = read_vertex(words[0])
-        found[vertex] = found.get(vertex, 0.0) + weight
-    return found
+            value = float(words[1]) if len(words) > 1 or missing is None else missing
+        except (ValueError, IndexError):
+            value = float("nan")
+        if is_negative(words[0]) or len(words) > 2 or value != value:
+            raise InputError(f"{path}:{number}: {line.strip()!r} is not a vertex id and {what}, such as 42 0.5")
+        yield number, read_vertex(words[0]), value

@@ -108,12 +108,16 @@ def is_silent() -> bool:
     return _Known.joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
 
 
-def speaker(message: str) -> str:
-    """A message on stderr, with the rank that it comes from where that is not the first; it waits for the first."""
+def speaker(message: str, *, common: bool = True) -> str:
+    """A message on stderr, with the rank that it comes from; ranks but the first wait for the first.
+
+    common: whether all ranks find the same, so that the first speaks for all of them.
+    """
     joined = _Known.joined
-    if joined is None or joined.communicator.rank == 0:
+    if joined is None or (common and joined.communicator.rank == 0):
         return message
-    time.sleep(FIRST_SECONDS)
+    if joined.communicator.rank:
+        time.sleep(FIRST_SECONDS)
     return f"{joined.name}: {message}"
 
 

@@ -3,6 +3,7 @@
 Elsewhere, or when asked to be quiet, nothing is imported and nothing costs anything. rich draws.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.printable import printable
 from penstock.tools.base.output import seconds
+from penstock.tools.base.sent_progress import WANTED, SentBars
 
 
 class ProgressBars:
@@ -58,12 +60,22 @@ def on_terminal(*, quiet: bool) -> bool:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[ProgressBars]:
-    """Yield a function that shows how far the work is; without a terminal it does nothing."""
+    """Yield a function that shows how far the work is; without a terminal it does nothing.
+
+    Where another process has the terminal and shows it, it is sent there.
+    """
+    if not quiet and os.environ.get(WANTED):
+        sent = SentBars()
+        try:
+            yield ProgressBars(sent)
+        finally:
+            sent.end()
+        return
     if not on_terminal(quiet=quiet):
         yield ProgressBars()
         return
-    with _bars() as bars:
-        yield ProgressBars(bars)
+    with bars() as shown:
+        yield ProgressBars(shown)
 
 
 @contextmanager
@@ -98,8 +110,8 @@ def count(number: float) -> str:
     return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
 
 
-def _bars() -> Any:
-    """A rich display of stages, their amounts and the time left."""
+def bars() -> Any:
+    """Return a rich display of stages, their amounts and the time left."""
     from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 

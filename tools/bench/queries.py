@@ -105,6 +105,11 @@ def _source(edges: SimpleEdges) -> dict[str, Any]:
     return {"source": edges.starts[0]}
 
 
+def _ends(edges: SimpleEdges) -> dict[int, float]:
+    """A potential of 1 at the first start, of 0 at all others, if there are any."""
+    return {start: 1.0 if start == edges.starts[0] else 0.0 for start in edges.starts}
+
+
 def _none(edges: SimpleEdges) -> dict[str, Any]:
     return {}
 
@@ -132,6 +137,11 @@ QUERIES: dict[str, Query] = {
     "lcc": Query(_none, "lcc", near),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),
+    "heat": Query(
+        lambda e: {"initial": dict.fromkeys(e.starts, 1.0), "tol": 0, "max_iter": SWEEPS}, "temperature", near
+    ),
+    "circuit": Query(lambda e: {"fixed": _ends(e), "floating": True}, "potential", near),
+    "neural": Query(lambda e: {"inputs": dict.fromkeys(e.starts, 1.0), "gain": 1e-3}, "activation", near),
 }
 """Every program but `cf`, which needs ratings."""
 

@@ -177,12 +177,13 @@ def _rates(found: Calibration) -> list[tuple[str, object]]:
         ("copy", "copy", f"{_giga(rates.copy_bytes, 'B/s')} after {_micro(rates.copy_latency)}"),
         ("lines", "read in place", _mega(rates.line_rate, "lines/s")),
         ("kernel", "kernel", f"{_mega(rates.kernel_edges, 'edges/s')} after {_micro(rates.kernel_latency)}"),
+        ("sweep", "sweep", _mega(rates.sweep_edges, "edges/s")),
         ("unpack", "unpack", f"{_mega(rates.unpack_edges, 'edges/s')} after {_micro(rates.unpack_latency)}"),
     ]
     return [
         (name, f"{value} (assumed)" if key in assumed else value)
         for key, name, value in shown
-        if not (infinite and key in ("copy", "lines", "unpack"))
+        if key not in (("copy", "lines", "unpack") if infinite else ("sweep",))
     ]
 
 

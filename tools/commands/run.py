@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,8 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    pagerank personalized_pagerank katz hits php adsorption cf); the first line of the answer says so, and
-    --no-weight counts each edge as 1.
+    pagerank personalized_pagerank katz hits php adsorption cf heat circuit neural); the first line of the answer
+    says so, and --no-weight counts each edge as 1.
 
     \b
     paths       bfs sssp reachability widest betweenness
@@ -44,6 +44,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     components  wcc scc cdlp
     structure   degrees coreness kcore triangles lcc mis coloring
     ratings     cf
+    simulation  heat circuit neural
 
     JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
     what was read. Options given beside it override its own, but for those of a program.
@@ -57,6 +58,9 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
+      penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
+      penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
+      penstock run neural net.h5 --inputs image.csv --set function=tanh --set dtype=float32
       penstock run my_program.py:MyProgram web.h5 --set depth=3
       penstock run wcc web.h5 --dry-run
       penstock run wcc web.h5 --dry-run --ranks 1,2,4
@@ -74,7 +78,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
-    job, ranks = _ranks(job, context, console.note)
+    job, ranks = _ranks(job, context, console)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
@@ -85,7 +89,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         execute(job, console, process_start() if context.find_root().obj else None, ranks)
 
 
-def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tuple[Job, Joined | None]:
+def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joined | None]:
     """The job as this process runs it, and the ranks that it is one of.
 
     Where --devices asks for ranks, start them, and end with their code. Raises InputError for what ranks cannot do.
@@ -97,7 +101,7 @@ def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tup
         own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
         return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
     if execution.devices in ((ALL,), (AUTO,)):
-        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, note))
+        execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, console.note))
         job = replace(job, execution=execution)
     if job.keeping.dry_run or not execution.devices:
         return job, None
@@ -105,7 +109,7 @@ def _ranks(job: Job, context: click.Context, note: Callable[[str], None]) -> tup
         raise InputError("--devices starts processes with this command line: run it as a command of its own")
     from penstock.tools.run.launch_ranks import launch
 
-    return context.exit(launch(execution.devices))
+    return context.exit(launch(execution.devices, quiet=console.silent))
 
 
 def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:

@@ -99,6 +99,18 @@ def _check(name: str, value: Any, rule: Rule) -> Any:
     return found
 
 
+def _ranks(name: str, value: Any) -> list[dict[str, Any]]:
+    """What each rank did."""
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {_shown(value)}; it must be a list")
+    return [_check(f"{name}[{at}]", one, _RANK) for at, one in enumerate(value)]
+
+
+_RANK: dict[str, Rule] = {
+    **dict.fromkeys(("host!", "device!"), _text),
+    **dict.fromkeys(("rank!", "tasks!", "bytes_disk!", "bytes_link!", "peak_memory_bytes!"), _count),
+    **dict.fromkeys(("seconds!", "exchange_seconds!"), _number),
+}
 _RATES = ("disk_bytes", "decode_bytes", "gather_bytes", "copy_bytes", "line_rate", "kernel_edges")
 _ACCOUNT: dict[str, Rule] = {
     "wall_seconds": _number,
@@ -137,7 +149,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "direction": _text,
         **_ACCOUNT,
     },
-    "result": {"total_seconds": _number, **_ACCOUNT},
+    "result": {"total_seconds": _number, "ranks": _ranks, **_ACCOUNT},
     "failed": {"error!": _any, **_ACCOUNT},
     "end": {**_ACCOUNT, "wall_seconds!": _number, "stages!": [_number]},
 }

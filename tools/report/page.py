@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, pairs, seconds, table
+from penstock.tools.base.rank_table import rank_table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
 from penstock.tools.report.read_metrics import RunMetrics
@@ -34,7 +35,7 @@ def lines(run: RunMetrics) -> list[str]:
     """A run for people, at a terminal."""
     told = [run.title, f"  {run.verdict.sentence}", ""]
     told += [f"  {line}" for line in pairs(_facts(run))]
-    for heads, rows in (stage_table(run.account), _stages(run), _routes(run)):
+    for heads, rows in (stage_table(run.account), rank_table(run.ranks), _stages(run), _routes(run)):
         if rows:
             told += ["", *(f"  {line}" for line in table(heads, rows))]
     return told
@@ -59,6 +60,7 @@ def facts(run: RunMetrics) -> dict[str, Any]:
         "spent": asdict(spent),
         **({} if run.account is None else run.account.facts()),
         "memory": run.memory,
+        "ranks": [{name: value for name, value in one.items() if name != "by_iteration"} for one in run.ranks],
         "routes": {
             route: {name: int(run.by_route(name)[at].sum()) for name in ("partitions", "edges", "bytes_link")}
             for at, route in enumerate(run.routes)
@@ -77,13 +79,14 @@ def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
 
 
 def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
-    job, stages, routes = stage_table(run.account), _stages(run), _routes(run)
+    job, ranks, stages, routes = stage_table(run.account), rank_table(run.ranks), _stages(run), _routes(run)
     parts = [
         f"<h1>{escape(run.title)}</h1>",
         f'<div class="how">{escape(_how(run))}</div>',
         f'<div class="verdict">{escape(run.verdict.sentence)}</div>',
         *drawn.values(),
         *(["<h2>Stages of the job</h2>", _html(*job)] if job[1] else []),
+        *(["<h2>Ranks</h2>", _html(*ranks)] if ranks[1] else []),
         "<h2>Stages of the iterations</h2>",
         _html(*stages),
         *(["<h2>Routes</h2>", _html(*routes)] if routes[1] else []),
@@ -117,6 +120,7 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
         ("graph", f"{graph.get('vertices', 0):,} vertices, {graph.get('edges', 0):,} edges{size}"),
         ("device", f"{device['name']}, {job.get('threads', 1)} threads" if not run.linked else device["name"]),
         ("machine", machine.get("processor")),
+        ("ranks", f"{len(run.ranks)}; stages, routes and memory are those of rank 0" if run.ranks else None),
         ("whole process", _held(memory.get("process"), None)),
         ("host budget", format_bytes(budget["host"]) if budget.get("host") else None),
         ("device memory", _held(memory.get("device"), budget.get("device")) if run.linked else None),

@@ -58,6 +58,12 @@ class RunMetrics:
         return bool(self.job["device"]["kind"] != "host")
 
     @property
+    def ranks(self) -> list[dict[str, Any]]:
+        """What each rank did, where several ran to their end; iterations, stages and routes are the first one's."""
+        ranks: list[dict[str, Any]] = (self.result or {}).get("ranks", [])
+        return ranks
+
+    @property
     def on_gpu(self) -> bool:
         """Whether kernels run behind the back of the thread that launches them."""
         return bool(self.job["device"]["kind"] == "cuda")
@@ -141,7 +147,7 @@ class RunMetrics:
             "unpack": int(np.nansum(self.column("bytes_unpacked"))),
         }
         busy = {stage: float(np.nansum(self.busy(stage))) for stage in STAGES}
-        edges = int(np.nansum(self.column("frontier_edges")))
+        edges = int(np.nansum(self.column("frontier_edges"))) // max(1, len(self.ranks))  # a rank's share
         return Spent(
             self.seconds, len(self.iterations), edges, busy, self._ideal(moved), moved, memory.get("edges", 0),
             memory.get("edges_host", 0), memory.get("edges_device", 0), decoded / max(1, memory.get("edges", 0)),
@@ -165,7 +171,7 @@ class RunMetrics:
         rates: dict[str, float] = defaultdict(lambda: math.inf, known)
         copied = moved["link"] - sum(float(self.by_route("bytes_link")[at].sum()) for at in self._at("zero-copy"))
         lines = sum(float(self.by_route("lines")[at].sum()) for at in self._at("zero-copy"))
-        read = float(self.by_route("edges").sum())
+        read = float(self.by_route("edges").sum()) / max(1, len(self.ranks))
         return {
             "disk": moved["disk"] / rates["disk_bytes"],
             "decode": moved["decode"] / rates["decode_bytes"],

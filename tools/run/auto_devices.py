@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.tools.base.output import seconds
 from penstock.tools.run.rank_devices import threads_of
 from penstock.tools.run.rates import rates_for
@@ -67,7 +66,7 @@ def _sweep(program: Program, graph: Graph, host_memory: int) -> SharedSweep:
 
     with_weights, edges = weighted(program, graph), max(1, graph.out.edges)
     plain = graph.out.edge_bytes(with_weights=with_weights)
-    stored = float(np.sum(graph.out.chunk_bytes(with_weights)))
+    stored = float(graph.out.chunk_bytes(with_weights).sum())
     disk = max(0.0, stored - host_memory)
     handed = exchanged_bytes(program, "pull", graph.vertices, graph.vertex_dtype.itemsize, 1)
     return SharedSweep(edges, min(plain, stored / edges), handed, disk, plain if disk else 0.0)

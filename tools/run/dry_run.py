@@ -38,7 +38,7 @@ def forecast_job(job: Job, console: Console) -> None:
     timeline, keeps = None if job.watching.trace is None else Timeline(), job.checkpointing.folder is not None
     counts = job.keeping.ranks or ((len(job.execution.devices),) if job.execution.devices else ())
     shared = [forecast_ranks(job, programs, graph, used, count) for count in counts]
-    with Session(graph, timeline=timeline, **job.execution.options, **used.options()) as session:
+    with Session(graph, timeline=timeline, **job.execution.forecast_options(1), **used.options()) as session:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]

@@ -50,11 +50,12 @@ def forecast_ranks(
     from penstock.engine.session import Session
     from penstock.transfer.values.rates import Rates
 
-    options = job.execution.options | used.options()
+    options = job.execution.forecast_options(ranks) | used.options()
     if ranks > 1:
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
         devices = _devices(job, ranks)
-        options = HostRanks(devices, 0).options(job.execution.options) | {"rates": rates_of_rank(whole, ranks)}
+        asked = HostRanks(devices, 0).options(job.execution.forecast_options(ranks))
+        options = asked | {"rates": rates_of_rank(whole, ranks)}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)

@@ -123,14 +123,17 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
-        timeline = stack.enter_context(open_trace(placed.watching.trace, force=job.force, facts=facts, begun=begun))
+        told = None if ranks is None else ranks.communicator
+        tracing = told if job.watching.traced else None
+        timeline = stack.enter_context(
+            open_trace(placed.watching.trace, tracing, force=job.force, facts=facts, begun=begun)
+        )
         metrics = stack.enter_context(
             open_metrics(record.placed(placed.watching.metrics), force=job.force, clock=clock)
         )
         checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         with stage("opening"):
-            told = None if ranks is None else ranks.communicator
             session = stack.enter_context(Session(graph, timeline=timeline, ranks=told, **options, **used.options()))
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
@@ -181,7 +184,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
             session.close()
     summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
     told = _written(step, summary, context, job)
-    metrics.end(told.result)
+    metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
         context.checkpoints.clear()
     return Finished(told, context.clock.account().since(before).without("closing"))

@@ -116,7 +116,8 @@ class Job:
         job = self.kept()
         steps = tuple(replace(step, wanted=AnswerOptions()) for step in job.steps)
         checkpointing = replace(job.checkpointing, follows=True)
-        return replace(job, steps=steps, watching=Watching(), checkpointing=checkpointing, keeping=Keeping())
+        watching = Watching(follows=job.watching.trace is not None)
+        return replace(job, steps=steps, watching=watching, checkpointing=checkpointing, keeping=Keeping())
 
     def folders(self) -> list[Path]:
         """Folders in the run directory that outputs of `kept` lie in."""

@@ -1,6 +1,6 @@
 """`--devices`: start this command once more in several ranks on this host, and end as they do.
 
-    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints -> exit code
+    mpiexec -n N python -m penstock.tools.main ARGUMENTS -> what rank 0 prints, its progress -> exit code
 
 mpiexec notices a rank that was killed, and ends the others; its report of several lines becomes one message here.
 """
@@ -23,7 +23,10 @@ from typing import IO, Any
 
 import click
 from penstock.storage.base.errors import InputError
+from penstock.tools.base.first_death import FirstDeath
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+from penstock.tools.base.progress import bars, on_terminal
+from penstock.tools.base.sent_progress import WANTED, ReceivedBars
 
 REPORT = re.compile(
     rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|"
@@ -34,15 +37,19 @@ DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
 CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 
-def launch(devices: Sequence[str]) -> int:
-    """Run this process' command in a rank for each device; return the exit code. Raises InputError without an MPI."""
+def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
+    """Run this process' command in a rank for each device; return the exit code. Raises InputError without an MPI.
+
+    quiet: whether no progress is shown here, on a terminal.
+    """
+    shown = {WANTED: "1"} if on_terminal(quiet=quiet) else {}
     command = [find_mpiexec(), "-n", str(len(devices)), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
     started = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {LAUNCHED: ",".join(devices)},
+        env=os.environ | {LAUNCHED: ",".join(devices)} | shown,
         start_new_session=True,
     )
     with started:
@@ -56,6 +63,7 @@ def launch(devices: Sequence[str]) -> int:
             thread.start()
         for thread in threads:
             thread.join()
+        report.bars.end()
         code = started.wait()
     message = report.message()
     if message is not None:
@@ -93,6 +101,8 @@ class Report:
         self._rank_of: dict[int, int] = {}
         self._dead: tuple[int, int] | None = None
         self._pid = 0
+        self._first = FirstDeath()
+        self.bars = ReceivedBars(bars)
 
     def pass_on(self, source: IO[bytes], to: Any) -> None:
         """Write every line on, but for mpiexec's own report and the ranks' names; read on where nobody reads them."""
@@ -102,11 +112,12 @@ class Report:
                 if self._takes(line):
                     blank = b""
                     continue
-                to.buffer.write(blank)
-                blank = line if line == b"\n" else b""
-                if not blank:
-                    to.buffer.write(line)
-                    to.buffer.flush()
+                with self.bars.aside():
+                    to.buffer.write(blank)
+                    blank = line if line == b"\n" else b""
+                    if not blank:
+                        to.buffer.write(line)
+                        to.buffer.flush()
             to.buffer.write(blank)
             to.buffer.flush()
         for line in source:
@@ -116,20 +127,28 @@ class Report:
         """Which rank was killed; None where none was."""
         if self._dead is None:
             return None
-        pid, number = self._dead
-        rank = self._rank_of.get(pid)
-        name = f"rank {rank} of {self._ranks}" if rank is not None else f"one of {self._ranks} ranks"
-        known = number in {one.value for one in signal.Signals}
-        cause = f"was killed by {signal.Signals(number).name}" if known else f"ended with code {number}"
-        hint = "; perhaps the host has no memory left: try a smaller --host-memory" if number == signal.SIGKILL else ""
-        return f"{name} on {socket.gethostname()} (process {pid}) {cause}{hint}; the others were ended"
+        first, (pid, reported) = self._first.found(), self._dead
+        code: int | None = reported
+        if first is not None:  # mpiexec may report another, that it has ended itself
+            code = first.code or (reported if first.pid == pid else None)
+            pid = first.pid
+        host, rank = socket.gethostname(), self._rank_of.get(pid)
+        name = f"one of {self._ranks} ranks on {host}"
+        if rank is not None:
+            name = f"rank {rank} of {self._ranks} on {host} (process {pid})"
+        hint = "; perhaps the host has no memory left: try a smaller --host-memory"
+        hint = hint if code in (None, signal.SIGKILL) else ""
+        return f"{name} {_cause(code)}{hint}; the others were ended"
 
     def _takes(self, line: bytes) -> bool:
         """Whether a line is for this process alone."""
+        if self.bars.take(line):
+            return True
         at = line.find(MARK.encode())
         if at >= 0:
             _, rank, pid = line[at:].split()[:3]
             self._rank_of[int(pid)] = int(rank)
+            self._first.add(int(pid))
             return True
         found, code = DEAD.match(line), CODE.match(line)
         if found:
@@ -137,3 +156,11 @@ class Report:
         if code and self._pid:
             self._dead = self._pid, int(code[1])
         return REPORT.match(line) is not None
+
+
+def _cause(code: int | None) -> str:
+    """How a process ended, by the number of a signal, or its exit code; None: not known."""
+    if code is None:
+        return "was killed, or crashed"
+    known = code in {one.value for one in signal.Signals}
+    return f"was killed by {signal.Signals(code).name}" if known else f"ended with code {code}"

@@ -4,14 +4,14 @@ The first line of a program (`"kind": "job"`) says what runs where, with which o
 for every iteration; the last one is the result's, written with the answer, or says how the run failed. Several programs
 of one job follow each other, and a last line (`"kind": "end"`) accounts for the wall time of all of them. A killed run
 leaves whole lines, a full disk ends the run. A line is an iteration late, because the clock of a device is read only
-then.
+then. Of several ranks iterations are those of the first one; the line of the result has those of all, by column.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from penstock.tools.run.account import JobClock
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
+    from penstock.engine.state.rank_report import RankReport
     from penstock.engine.state.records import IterationRecord
 
 FORMAT = 2
@@ -42,10 +43,19 @@ ACCOUNTED = 1.0
 
 @dataclass(frozen=True)
 class Watching:
-    """Where a run writes what it did: lines of metrics, a trace."""
+    """Where a run writes what it did: lines of metrics, a trace.
+
+    follows: whether another process, rank 0, writes a trace, and this one only gives it its timeline.
+    """
 
     metrics: Path | None = None
     trace: Path | None = None
+    follows: bool = False
+
+    @property
+    def traced(self) -> bool:
+        """Whether what runs when is to be noted."""
+        return self.follows or self.trace is not None
 
 
 watching = option_group(
@@ -152,12 +162,13 @@ class Metrics:
         if self._clock is not None:
             self._late |= self._compiling(record.seconds, self._clock.clock.times())
 
-    def end(self, facts: Mapping[str, Any]) -> None:
-        """End a program whose answer is written; facts: what is said of its result."""
+    def end(self, facts: Mapping[str, Any], ranks: Sequence[RankReport] = ()) -> None:
+        """End a program whose answer is written; facts: what is said of its result. ranks: what each of them did."""
         if self._lines is not None:
             self._begin()
             self._flush()
-            self._lines.write({"kind": "result", **facts, **self._account()})
+            each = [one.facts() | {"by_iteration": one.by_iteration()} for one in ranks]
+            self._lines.write({"kind": "result", **facts, **({"ranks": each} if each else {}), **self._account()})
         self._session = None
 
     def fail(self, error: BaseException) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.results import column_statistics
 from penstock.tools.base.output import counted, pairs, seconds, table
+from penstock.tools.base.rank_table import rank_table
 
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
@@ -64,7 +65,8 @@ class ResultSummary:
             "converged": result.converged,
             "bytes_read": result.bytes_read,
             "prediction": {route: asdict(found) for route, found in result.prediction.items()},
-            "peak_memory_bytes": self.peak_memory_bytes,
+            "peak_memory_bytes": sum(self._peaks),
+            **({"ranks": self._ranks()} if result.ranks else {}),
             "fields": self.fields(),
             "measures": result.measures,
         }
@@ -87,12 +89,23 @@ class ResultSummary:
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
-            ("peak memory", format_bytes(self.peak_memory_bytes)),
+            ("peak memory", format_bytes(sum(self._peaks)) + (" in all ranks" if result.ranks else "")),
             ("written", wanted.path),
         ]
+        ranks = table(*rank_table(self._ranks())) if result.ranks else []
         top = self.top(wanted.top)
         shown = table(list(top[0]), [[_cell(v) for v in row.values()] for row in top]) if top else []
-        return [*pairs(rows, indent="  "), *(f"  {line}" for line in shown)]
+        return [*pairs(rows, indent="  "), *(f"  {line}" for line in (*ranks, *shown))]
+
+    @property
+    def _peaks(self) -> list[int]:
+        """Of every rank, the first one's until now, the most bytes of memory."""
+        return [self.peak_memory_bytes, *(one.peak_memory_bytes for one in self.result.ranks[1:])]
+
+    def _ranks(self) -> list[dict[str, Any]]:
+        """What each rank did, for machines."""
+        every = zip(self.result.ranks, self._peaks, strict=True)
+        return [one.facts() | {"peak_memory_bytes": peak} for one, peak in every]
 
     def fields(self) -> dict[str, dict[str, Any]]:
         """A few numbers for each field, of the vertices that have a value."""

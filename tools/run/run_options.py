@@ -10,7 +10,7 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.clocks.stage_clock import stage
-from penstock.tools.base.find_program import parse_setting, read_weights
+from penstock.tools.base.find_program import parse_setting, read_values, read_weights
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
     FILE,
@@ -31,7 +31,7 @@ from penstock.tools.run.rank_devices import ALL, AUTO, names_of
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a program that were given, by name; a file of weights by its path."""
+    """Parameters of a program that were given, by name; a file of weights or values by its path."""
 
     given: dict[str, Any]
 
@@ -46,9 +46,12 @@ class Parameters:
         return cls(given | more)
 
     def values(self) -> dict[str, Any]:
-        """The same as a program takes them. Raises InputError for a file of weights that cannot be read."""
-        path = self.given.get("personalization")
-        return self.given | ({"personalization": read_weights(path)} if isinstance(path, Path) else {})
+        """The same as a program takes them. Raises InputError for a file that cannot be read."""
+        paths = {name: value for name, value in self.given.items() if isinstance(value, Path)}
+        return self.given | {
+            name: read_weights(path) if name == "personalization" else read_values(path, name)
+            for name, path in paths.items()
+        }
 
     def __str__(self) -> str:
         return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())
@@ -61,7 +64,11 @@ parameters = option_group(
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
     option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
     option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
-    option("--tol", type=float, help="Stop at this L1 change (pagerank: 1e-6); 0: never."),
+    option(
+        "--tol",
+        type=float,
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual. 0: never.",
+    ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option("--k", type=click.IntRange(0), help="kcore: of which core; betweenness: so many sampled sources."),
     option(
@@ -71,6 +78,10 @@ parameters = option_group(
     ),
     option("--parents/--no-parents", default=None, help="bfs: levels and parents (default), or levels alone."),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
+    option("--initial", type=FILE, help="heat: ids, and first temperatures, in lines."),
+    option("--fixed", type=FILE, help="heat, circuit: ids, and temperatures or potentials that are held, in lines."),
+    option("--inputs", type=FILE, help="neural: ids, and activations that are held, in lines."),
+    option("--time-step", type=float, help="heat: time of an iteration (half of the stable bound)."),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",
 )
@@ -92,16 +103,30 @@ class Execution:
 
     @classmethod
     def of(
-        cls, stripes: tuple[Path, ...], rates: Path | None, no_calibrate: bool, devices: str | None, **given: Any
+        cls,
+        stripes: tuple[Path, ...],
+        rates: Path | None,
+        no_calibrate: bool,
+        devices: str | None,
+        no_repartition: bool,
+        **given: Any,
     ) -> Execution:
         """Of the options' values. Raises InputError for what names no devices."""
         options = {name: value for name, value in given.items() if value is not None}
+        if no_repartition:
+            options["repartition"] = False
         named = () if devices is None else names_of(devices)
         if named and options.get("device", "auto") not in ("auto", named[0]):
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
         if named and named[0] not in (ALL, AUTO):
             options["device"], named = named[0], named if len(named) > 1 else ()
         return cls(stripes, rates, not no_calibrate, options, named)
+
+    def forecast_options(self, ranks: int) -> dict[str, Any]:
+        """The options of the engine for a forecast of so many ranks: shares are of another number of them, or count."""
+        shares = self.options.get("shares")
+        kept = shares is None or (ranks > 1 and len(shares.split(",")) == ranks)
+        return {name: value for name, value in self.options.items() if kept or name != "shares"}
 
     def on(self, devices: tuple[str, ...]) -> Execution:
         """The same with these devices instead of `all` or `auto`: one for each rank, or the one of this process."""
@@ -134,6 +159,12 @@ execution = option_group(
         help="Start a rank for each on this host (cuda:0,cuda:1 or cuda:0,cpu or cpu,cpu): they share the edges, "
         "memory and threads. all: every GPU here; auto: these, and the cores where they make it faster.",
     ),
+    option(
+        "--shares",
+        metavar="N,N...",
+        help="Relative speeds of the ranks, by which they get edges at the start. By default their threads.",
+    ),
+    option("--no-repartition", is_flag=True, help="Never move edges between ranks while a program runs."),
     DEVICE_MEMORY,
     option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
     option(

@@ -23,7 +23,7 @@ Samples = tuple[RateSample, ...]
 NEW_FILE = ", new file"
 """After the name of a disk of which a file was measured that had just been written: it may be faster than old ones."""
 LEARNT = {"kernel_rows", "line_latency", "line_rows"}  # rates that a run finds out, and no probe measures
-THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges"}
+THREADED = {"decode": "decode_bytes", "gather": "gather_bytes", "kernel": "kernel_edges", "sweep": "sweep_edges"}
 """Tables whose `at` is a number of threads, and the rate that each gives."""
 
 
@@ -94,7 +94,7 @@ class Calibration:
                 quick=bool(facts["quick"]),
                 seconds=float(facts["seconds"]),
                 threads=int(facts["threads"]),
-                rates=_rates(facts["rates"]),
+                rates=_rates(facts["rates"], int(facts["threads"])),
                 tables={str(name): _samples(rows) for name, rows in facts["tables"].items()},
                 disks={str(name): _samples(rows) for name, rows in facts["disks"].items()},
                 missing={str(name): str(why) for name, why in facts["missing"].items()},
@@ -103,7 +103,8 @@ class Calibration:
             raise InputError(f"these rates are damaged ({type(error).__name__}: {error})") from error
 
 
-def _rates(stored: Mapping[str, Any]) -> Rates:
+def _rates(stored: Mapping[str, Any], threads: int) -> Rates:
+    stored = {"sweep_edges": Rates.host(threads).sweep_edges, **stored}  # older ones lack it
     known = {entry.name for entry in fields(Rates)} - LEARNT
     if unknown := sorted(set(stored) - known):
         raise ValueError(f"unknown rates {', '.join(unknown)}")

@@ -108,7 +108,7 @@ def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints,
     bounds = np.flatnonzero(np.diff(np.concatenate(([True], in_place, [True])).astype(np.int8))).reshape(-1, 2)
     routes = routes.copy()
     for first, last in bounds.tolist():
-        tasks = 1 + np.count_nonzero((changes > first) & (changes < last)) + (first > 0 and last < len(routes))
+        tasks = 1 + int(np.count_nonzero((changes > first) & (changes < last))) + (first > 0 and last < len(routes))
         if not pays(float(saved[first:last].sum()), tasks, counted=True):
             routes[first:last] = "zero-copy"
     return routes
@@ -178,7 +178,8 @@ def _routes(
     counts, costs, rates = models
     carried = tuple(name for name in options.routes if name != "resident" and name in costs)
     if options.route not in ("auto", "resident"):
-        chosen = np.full(len(resident), *routes_of(options))
+        (forced,) = routes_of(options)
+        chosen = np.full(len(resident), forced)
     elif len(carried) == 1:
         chosen = np.full(len(resident), carried[0])
     elif options.model == "published":

@@ -29,6 +29,8 @@ class Rates:
     packed buffer, index included, filled from rows of 16 edges. `kernel_rows` are active rows that
     kernels find, besides their edges; unknown before a run, which learns it (`feedback.py`), as it does `line_latency`
     and `line_rows`: what a kernel that reads in place takes besides its lines.
+    `sweep_edges` are edges of sweeps on the host's cores, whose kernels ask ahead for messages that are grouped by how
+    often they are read (forecasts use it).
     `unpack_edges` are packed edges that a device decodes, `unpack_latency` is what a task of
     its own takes the host and the device. `line_runs`, where it was measured, replaces `line_rate` and
     `sector_rate`: (bytes of a run, lines per second), by ascending length.
@@ -44,6 +46,7 @@ class Rates:
     kernel_edges: float = 2.0e8
     kernel_latency: float = 2.0e-6
     kernel_rows: float = float("inf")
+    sweep_edges: float = 6.0e8
     unpack_edges: float = float("inf")
     unpack_latency: float = 0.0
     line_runs: tuple[tuple[float, float], ...] = ()
@@ -74,6 +77,7 @@ class Rates:
             decode_bytes=min(0.8e9 * workers, 10e9),
             gather_bytes=min(1e9 * workers, 8e9),
             kernel_edges=2.0e8 * workers,
+            sweep_edges=6.0e8 * workers,
         )
 
     @classmethod

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NamedTuple
 
-from penstock.engine.program.json_values import to_json_value
+from penstock.engine.program.program_description import describe_program
 from penstock.storage.companion.process import offer
 
 MOST_PROCESSES = 4
@@ -32,20 +31,14 @@ class KernelJob(NamedTuple):
 def announce(job: KernelJob, host_memory: int) -> None:
     """Begin a run that may take so much memory: if a kernel is missing from now on, companions compile others.
 
-    A program of the user's own is compiled by this process alone, and so is any on one thread.
+    Nothing is compiled ahead for a run on one thread, nor for a program that another process could not import.
     """
-    kind = type(job.program)
-    known = (
-        kind.__module__.startswith("penstock.") and getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
-    )
 
     def describe() -> dict[str, Any]:
-        attributes = {name: to_json_value(value) for name, value in vars(job.program).items()}
-        told = {**job._asdict(), "program": [kind.__module__, kind.__name__, attributes]}
+        told = {**job._asdict(), "program": describe_program(job.program)}
         of_cores = job.capability is None
         processes = 1 if of_cores else max(1, min(MOST_PROCESSES, job.threads // 2 - 1))
         module = f"penstock.engine.kernels.ahead.{'compile_ahead' if of_cores else 'compile_ahead_cuda'}"
         return {**told, "target": [module, "compile_all"], "processes": processes}
 
-    if known and job.threads > 1:
-        offer(describe, host_memory)
+    offer(describe if job.threads > 1 else None, host_memory)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.ahead.stand_ins import VERTICES, packed_view_of, program_of, row_index, scalars_of, view_of
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, packed_view_of, row_index, scalars_of, view_of
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.program.program_description import described_program
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.state import State
-from penstock.storage.companion.process import Claims
+from penstock.storage.companion.claims import Claims
 from penstock.transfer.values.view import View
 
 
@@ -26,7 +27,7 @@ class AheadKernels(HostKernels):
         self._claims = claims
 
     def _call_alone(self, name: str, *arguments: Any) -> Any:
-        made = self._make(name)
+        made = self.kernel(name)
         if self._claims.take(made.name):
             try:
                 made.compile_for(arguments)
@@ -38,7 +39,7 @@ class AheadKernels(HostKernels):
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
     """Compile the kernels of a job, which `announce.py` has described."""
-    program, dtype = program_of(job), np.dtype(job["vertices"])
+    program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
     kernels = AheadKernels(claims, program, dtype, job["weights"] is not None, job["threads"])
     for call in _calls(kernels, program, view_of(job, "resident"), job):
         call()

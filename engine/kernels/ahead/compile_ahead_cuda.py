@@ -12,16 +12,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.ahead.stand_ins import VERTICES, program_of, row_index, scalars_of, view_of
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, row_index, scalars_of, view_of
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
+from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedLimits
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
-from penstock.storage.companion.process import Claims
+from penstock.storage.companion.claims import Claims
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.unpacking import UnpackRequest
@@ -40,7 +41,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
                 claims.end(key)
 
     driver.compile_only((major, minor), compile_one)
-    calls = list(_calls(program_of(job), job))
+    calls = list(_calls(described_program(job["program"]), job))
     begin = job["number"] * len(calls) // max(1, job["processes"])
     for call in calls[begin:] + calls[:begin]:
         call()

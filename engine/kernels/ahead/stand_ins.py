@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 from penstock.engine.program.bindings import Author, scalar_values
-from penstock.engine.program.json_values import from_json_value
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.index import WIDEST_SHIFT, Index
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import Payloads, View
 
 VERTICES = 4096
-
-
-def program_of(job: dict[str, Any]) -> Any:
-    """The program of a job that `announce.py` has described."""
-    module, name, attributes = job["program"]
-    kind = getattr(importlib.import_module(module), name)
-    program = kind.__new__(kind)
-    vars(program).update({name: from_json_value(value) for name, value in attributes.items()})
-    return program
 
 
 def row_index() -> Index:

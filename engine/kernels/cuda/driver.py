@@ -10,7 +10,6 @@ clearly that there is none.
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,7 +21,7 @@ import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
 from penstock.engine.kernels.cuda.ptx_cache import AT_ONCE, ptx_of, renewed
-from penstock.engine.kernels.cuda_simulator import Shared, run_block
+from penstock.engine.kernels.cuda_simulator import TURN, Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.clocks.compile_times import loading
 
@@ -43,8 +42,6 @@ _kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
 """The name of the device that kernels are launched on."""
 _loads = [0]
-_simulating = threading.Lock()
-"""Held while the simulator runs a kernel, for which it changes names of modules: threads take turns."""
 _namespaces: list[dict[str, Any]] = [globals()]
 """Globals of the modules whose device code uses `cuda.`; the simulator puts its own there during a launch."""
 
@@ -165,7 +162,7 @@ def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, .
     from numba.cuda.simulator.kernelapi import FakeCUDAModule
 
     with ExitStack() as stack:
-        stack.enter_context(_simulating)
+        stack.enter_context(TURN)
         outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
         inside._shared = Shared()
         for names in _namespaces:

@@ -18,6 +18,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     NONE,
     all_threads,
     global_thread,
+    is_marked,
     lowest_bit,
     mark,
 )
@@ -150,6 +151,33 @@ def make_merge_listed(combine: str | None) -> DeviceKernel:
             at += all_threads()
 
     return merge_listed
+
+
+@cache
+def make_settle_slices(combine: str) -> DeviceKernel:
+    """Kernel: as `make_combine_slices`; pending is who is marked or became another value than this rank's own.
+
+    mine: where this rank's slice begins in `found`. first: the vertex with which the slices begin.
+    """
+    merge = MERGE[combine]
+
+    @kernel
+    def settle_slices(found, mine, ours, marks, pending, first):  # type: ignore[no-untyped-def]
+        count = np.int64(ours.shape[0])
+        at = global_thread()
+        while at < count:
+            total = found[at]
+            other = at + count
+            while other < np.int64(found.shape[0]):
+                total = merge(total, found[other])
+                other += count
+            ours[at] = total
+            v = np.uint64(first + at)
+            if is_marked(marks, v) or found[mine + at] != ours[at]:
+                mark(pending, v)
+            at += all_threads()
+
+    return settle_slices
 
 
 @cache

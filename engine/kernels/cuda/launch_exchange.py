@@ -80,6 +80,13 @@ class CudaExchangeKernels:
             combine = exchange.make_combine_slices(combiner or self._combiner)
             combine(blocks_for(len(ours)), found, ours)
 
+    def settle(self, found: Any, rank: int, ours: Any, marks: Any, pending: Any, first: int) -> None:
+        """As `combine`; and mark as pending who is marked, or is not what this rank has found alone."""
+        if len(ours):
+            settle = exchange.make_settle_slices(self._combiner)
+            mine = np.int64(rank * len(ours))
+            settle(blocks_for(len(ours)), found, mine, ours, marks, pending, np.int64(first))
+
     def buffer(self, name: str, count: int, dtype: Any) -> Any:
         """Scratch of the device, kept from call to call, not filled."""
         known = self._buffers.get(name)

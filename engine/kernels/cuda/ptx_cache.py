@@ -17,9 +17,10 @@ from typing import Any
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
-from penstock.storage.base.kernel_cache import keep, take, tell_missing, versions
+from penstock.storage.base.kernel_cache import keep, take, versions
 from penstock.storage.clocks.compile_times import compiling, count_loaded
 from penstock.storage.companion.process import before_compiling
+from penstock.storage.footprint.missing_code import tell_missing
 
 Compile = Callable[[], str]
 _PTX = ".ptx"

@@ -88,38 +88,34 @@ def make_select(author: Author, key: str) -> Any:
     return select
 
 
-def make_enumerate(key: str) -> Any:
-    """Kernel: list the marked vertices in ascending order, with the running sum of their edges."""
-
-    @loop_kernel(key)
-    def enumerate_marked(  # type: ignore[no-untyped-def]
-        first_step, end_step, active, active_summary, index, base, counts, vertices, work
-    ):
-        pieces = counts.shape[0]
-        total = active_summary.shape[0]
-        for piece in range(first_step, end_step):
-            at = np.int64(0)
-            edges = np.int64(0)
-            for before in range(piece):
-                at += counts[before, 0]
-                edges += counts[before, 1]
-            for over in range(total * piece // pieces, total * (piece + 1) // pieces):
-                upper = active_summary[over]
-                while upper != 0:
-                    word = (np.uint64(over) << SIX) | lowest_bit(upper)
-                    upper &= upper - ONE
-                    left = active[word]
-                    while left != 0:
-                        v = ((word << SIX) | lowest_bit(left)) + base
-                        left &= left - ONE
-                        vertices[at] = v
-                        work[at] = edges
-                        at += 1
-                        edges += degree_of(index, v)
-            if piece == pieces - 1:
-                work[at] = edges
-
-    return enumerate_marked
+@loop_kernel("enumerate")
+def enumerate_marked(  # type: ignore[no-untyped-def]
+    first_step, end_step, active, active_summary, index, base, counts, vertices, work
+):
+    """List the marked vertices in ascending order, with the running sum of their edges."""
+    pieces = counts.shape[0]
+    total = active_summary.shape[0]
+    for piece in range(first_step, end_step):
+        at = np.int64(0)
+        edges = np.int64(0)
+        for before in range(piece):
+            at += counts[before, 0]
+            edges += counts[before, 1]
+        for over in range(total * piece // pieces, total * (piece + 1) // pieces):
+            upper = active_summary[over]
+            while upper != 0:
+                word = (np.uint64(over) << SIX) | lowest_bit(upper)
+                upper &= upper - ONE
+                left = active[word]
+                while left != 0:
+                    v = ((word << SIX) | lowest_bit(left)) + base
+                    left &= left - ONE
+                    vertices[at] = v
+                    work[at] = edges
+                    at += 1
+                    edges += degree_of(index, v)
+        if piece == pieces - 1:
+            work[at] = edges
 
 
 def make_select_in_view(author: Author, key: str) -> Any:

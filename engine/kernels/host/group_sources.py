@@ -81,11 +81,12 @@ def _make_kernels(key: str) -> tuple[Any, Any, Any, Any]:
 _WALK_CLASSES, _INVERT, _TRANSLATE, _COUNT_MISSES = _make_kernels("group_sources")
 
 
-def group(groups: GroupedSources, neighbors: Any, index: Any, vertices: int, threads: int) -> None:
-    """Write places over the ids of all edges, or note that it does not pay; index: of the senders, as kernels take it.
+def group(groups: GroupedSources, edges: Any, span: tuple[int, int], index: Any, vertices: int, threads: int) -> None:
+    """Write places over the ids of a span of the edges, or note that it does not pay.
 
-    Only ids are read before it is known to pay.
+    index: of the senders, as kernels take it. Only ids are read before it is known to pay.
     """
+    neighbors = edges[slice(*span)]
     if groups.places is None:
         places = _places(index, vertices, neighbors.dtype, threads)
         tags = np.zeros((WINDOWS, 2, int(LINES)), dtype=np.uint64)
@@ -96,9 +97,30 @@ def group(groups: GroupedSources, neighbors: Any, index: Any, vertices: int, thr
         if not groups.pays:
             return
         groups.places = places
+    _place(groups, edges, span, threads)
+
+
+def widen(groups: GroupedSources, edges: Any, span: tuple[int, int], threads: int) -> None:
+    """Let a span of the edges hold places, of which a part does already; what is not among them keeps its places too.
+
+    If no edge of the span does, the others get their ids back.
+    """
+    (first, last), (placed_first, placed_last) = span, groups.span
+    if last <= placed_first or placed_last <= first:
+        ungroup(groups, threads)
+        _place(groups, edges, span, threads)
+        return
+    for part in (first, placed_first), (placed_last, last):
+        if part[0] < part[1]:
+            _place(groups, edges, part, threads)
+    groups.span = min(first, placed_first), max(last, placed_last)
+    groups.neighbors = edges[slice(*groups.span)]
+
+
+def _place(groups: GroupedSources, edges: Any, span: tuple[int, int], threads: int) -> None:
     groups.mixed = True
-    _translate(neighbors, groups.places, threads)
-    groups.neighbors, groups.mixed = neighbors, False
+    _translate(edges[slice(*span)], groups.places, threads)
+    groups.neighbors, groups.span, groups.mixed = edges[slice(*span)], span, False
 
 
 def ungroup(groups: GroupedSources, threads: int) -> None:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numba
 from numba.core.typing.typeof import Purpose, typeof
-from penstock.engine.kernels.host.openmp import start_threads
-from penstock.engine.kernels.host.parallel_loop import run_loop
+from penstock.engine.kernels.host.threads.openmp import start_threads
+from penstock.engine.kernels.host.threads.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.combiners import identity_of
 from penstock.engine.state import sweep_sizes
@@ -31,6 +34,8 @@ from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
 from penstock.storage.encoding import payload, simd, unpack, vectors
+from penstock.storage.footprint.argument_types import signature_of
+from penstock.storage.footprint.missing_code import Origin
 
 SHARES = 8
 """Parts of a loop for each thread: its steps differ in work, and a core that others use too is slow."""
@@ -91,6 +96,11 @@ class JitKernel:
     def __init__(self, function: Callable[..., Any], key: str) -> None:
         self._function = function
         self.name = f"{key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
+        self.origin: Origin | None = None
+
+    def compile_types(self, types: tuple[Any, ...]) -> None:
+        """Compile it for arguments of these types of Numba's, and keep it."""
+        self._compiled.compile(types)
 
     def compile_for(self, arguments: tuple[Any, ...]) -> None:
         """Compile it for arguments like these, and keep it, without running it."""
@@ -118,7 +128,16 @@ class JitKernel:
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         before_compiling(self.name)
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-        return kept(compiled, lambda: hashlib.sha256(_sources() + self.name.encode()).hexdigest())
+        return kept(compiled, lambda: hashlib.sha256(_sources() + self.name.encode()).hexdigest(), self._described)
+
+    def _described(self) -> dict[str, Any]:
+        """How another process finds it: in its module, or as `origin` says."""
+        module = self._function.__module__
+        if any(found is self for found in kernels_of(sys.modules[module])):
+            return {"target": [__name__, compile_kernel.__name__], "module": module, "name": self.name}
+        if self.origin is None:
+            raise TypeError(f"{self.name} is in no module")
+        return self.origin()
 
 
 class LoopKernel(JitKernel):
@@ -152,6 +171,18 @@ class LoopKernel(JitKernel):
 
         start_threads()  # what the threading layer offers is linked in
         return self._kept(run)
+
+
+def kernels_of(module: ModuleType) -> list[JitKernel]:
+    """The kernels that a module has."""
+    return [value for value in vars(module).values() if isinstance(value, JitKernel)]
+
+
+def compile_kernel(request: dict[str, Any]) -> None:
+    """Compile and keep what another process asks for: a kernel of a module, for arguments of some types."""
+    found = kernels_of(importlib.import_module(request["module"]))
+    made = next(kernel for kernel in found if kernel.name == request["name"])
+    made.compile_types(signature_of(request["types"]))
 
 
 def kernel(key: str) -> Callable[[Callable[..., Any]], JitKernel]:

@@ -7,6 +7,7 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 
 from __future__ import annotations
 
+import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,13 @@ from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_work
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.kernels.payload_flaw import flaw
 from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.program_description import describe_program, described_program
 from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.errors import InputError
+from penstock.storage.footprint.argument_types import signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,6 +84,7 @@ class HostKernels:
         self, program: Program, vertex_dtype: Any, weighted: bool, threads: int, all_threads: int | None = None
     ) -> None:
         self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
+        self._program, self._vertex_dtype = program, np.dtype(vertex_dtype)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self.all_threads = all_threads or self.threads
@@ -184,14 +188,21 @@ class HostKernels:
         return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
 
     def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
-        """Put messages together where that pays, when edges are first swept that are all there."""
+        """Put messages together where that pays, when edges are first swept that are all there.
+
+        Edges of which some were grouped earlier are those of a rank that has got more of them.
+        """
         groups = state.groups
-        if groups is None or groups.neighbors is not None or not groups.serves(view):
+        if groups is None or not groups.serves(view):
             return
+        whole, placed = view.neighbors, groups.neighbors is not None
         if view.owned is not None:  # others' edges are not here
             view = view.part(view.owned.e0 - LARGEST_BLOCK, view.owned.e1 + LARGEST_BLOCK)
-        group_sources.group(groups, view.neighbors, kernel_index(out), out.vertices, self.threads)
-        if groups.neighbors is not None:
+        if placed:
+            group_sources.widen(groups, whole, (view.e0, view.e1), self.threads)
+        else:
+            group_sources.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
+        if groups.neighbors is not None and not placed:
             self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
 
     def ungroup(self, groups: GroupedSources) -> None:
@@ -483,7 +494,7 @@ class HostKernels:
         """Run a kernel as it is; explain what Numba cannot compile."""
         made = self._made.get(name)
         if made is None:
-            made = self._made[name] = self._make(name)
+            made = self._made[name] = self.kernel(name)
         try:
             return made(*arguments)
         except (
@@ -493,6 +504,18 @@ class HostKernels:
             if isinstance(error.__cause__ or error.__context__, MemoryError):
                 raise MemoryError(f"compiling the kernel {name}") from error
             raise InputError(explain(self.author.name, str(error))) from error
+
+    def kernel(self, name: str) -> JitKernel:
+        """Make a kernel, which a companion may compile."""
+        made = self._make(name)
+        made.origin = made.origin or partial(self._describe, name)
+        return made
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        """How another process makes a kernel; raises TypeError where it cannot."""
+        program, kernels = describe_program(self._program), [type(self).__module__, type(self).__qualname__]
+        told = {"kernels": kernels, "program": program, "vertices": str(self._vertex_dtype), "weighted": self.weighted}
+        return {"target": [__name__, compile_kernel.__name__], "name": name, **told}
 
     def _make(self, name: str) -> JitKernel:
         if name in _SHARED:
@@ -518,6 +541,14 @@ class HostKernels:
         if name == "select" and not self.author.has_priority:
             return "select"
         return self._key
+
+
+def compile_kernel(request: dict[str, Any]) -> None:
+    """Compile and keep what another process asks for: a kernel of a program, for arguments of some types."""
+    module, name = request["kernels"]
+    kind = getattr(importlib.import_module(module), name)
+    kernels = kind(described_program(request["program"]), np.dtype(request["vertices"]), request["weighted"], 1)
+    kernels.kernel(request["name"]).compile_types(signature_of(request["types"]))
 
 
 _FUSED = tuple(
@@ -552,7 +583,7 @@ _BY_VERTEX: dict[str, Any] = {
     "add_pending": demand_kernels.make_add_pending,
 }
 _SHARED: dict[str, JitKernel] = {
-    "enumerate": frontier_kernels.make_enumerate("enumerate"),
+    "enumerate": frontier_kernels.enumerate_marked,
     "count_active": demand_kernels.count_active,
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,
     "link_first_neighbors": union_find.link_first_neighbors,

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.jit import loop_kernel, use_workers
+from penstock.engine.kernels.host.pull import AHEAD
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
@@ -80,6 +82,18 @@ def pull_rows(first_step, end_step, neighbors, values, sums, edges):  # type: ig
 
 
 @loop_kernel("probe")
+def sweep_rows(first_step, end_step, neighbors, values, sums, edges):  # type: ignore[no-untyped-def]
+    """As pull_rows, with values asked for ahead, as the kernels of sweeps do."""
+    end = np.int64(edges - 1)
+    for row in range(first_step, end_step):
+        total = 0.0
+        for e in range(row * ROW_EDGES, min((row + 1) * ROW_EDGES, edges)):
+            prefetch(values, np.uint64(neighbors[np.uint64(min(e + AHEAD, end))]))
+            total += values[np.uint64(neighbors[np.uint64(e)])]
+        sums[row] = total
+
+
+@loop_kernel("probe")
 def read_runs(first_step, end_step, source, lines, run_shift, words, line_words, sums):  # type: ignore[no-untyped-def]
     """Add up `words` words of each of `lines` lines; sums[t] holds what block t of them has."""
     blocks = sums.shape[0]
@@ -115,6 +129,13 @@ class HostProbes:
             self._sums = np.zeros(rows, dtype=np.float64)
         pull_rows(threads, rows, neighbors, values, self._sums, edges)
         return self._sums
+
+    def sweep(self, neighbors: NDArray[Any], values: NDArray[Any], edges: int, threads: int) -> NDArray[np.float64]:
+        """The same, of values that are asked for ahead."""
+        threads = self._use(threads)
+        sums = np.zeros(-(-edges // ROW_EDGES))
+        sweep_rows(threads, len(sums), neighbors, values, sums, edges)
+        return sums
 
     def read(self, words: NDArray[Any], runs: Runs, lines: int) -> NDArray[np.uint64]:
         """As `Probes.read`; uint64[blocks]."""

@@ -60,7 +60,8 @@ def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, mo
 
 def test_a_host_has_no_link_to_measure() -> None:
     found = calibrate(HostDevice(), Effort(None, 0.01, ARENA), Material(), clock=ticking(1e-3))
-    assert set(found.tables) == {"kernel", "launch", "decode", "gather"}
+    assert set(found.tables) == {"kernel", "sweep", "launch", "decode", "gather"}
+    assert found.rates.sweep_edges == max(sample.rate for sample in found.tables["sweep"])
     assert found.rates.copy_bytes == found.rates.line_rate == float("inf")
     assert found.rates.kernel_edges == max(sample.rate for sample in found.tables["kernel"])
 
@@ -68,9 +69,15 @@ def test_a_host_has_no_link_to_measure() -> None:
 def test_a_probe_that_has_no_time_is_left_out_and_said() -> None:
     found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), Material(), clock=TimeBudget(0.0))
     assert found.tables == {}
-    assert set(found.missing) == {"disk", "decode", "kernel", "launch", "gather"}
+    assert set(found.missing) == {"disk", "decode", "kernel", "sweep", "launch", "gather"}
     assert found.rates == Rates.host(found.threads)
     assert found.quick
+
+
+def test_half_of_skewed_ids_are_in_the_first_hundredth() -> None:
+    ids = probes.skewed_ids(20_000, 1_000_000)
+    assert ids.max() < 1_000_000
+    assert abs((ids < 10_000).mean() - 0.5) < 0.02
 
 
 @pytest.mark.parametrize("step", [0.003, 0.02, 0.06])

@@ -46,6 +46,13 @@ def test_a_pull_reads_every_edge_once(kind: str, edges: int) -> None:
         assert probes.pull(neighbors, values, edges, threads).sum() == pytest.approx(values[neighbors].sum())
 
 
+@pytest.mark.parametrize("edges", [1, 200, 333])
+def test_a_sweep_reads_what_a_pull_does(edges: int) -> None:
+    neighbors, values = RANDOM.integers(0, 50, edges, np.uint32), RANDOM.random(50)
+    for threads in (1, 2):
+        assert HostProbes(2).sweep(neighbors, values, edges, threads).sum() == pytest.approx(values[neighbors].sum())
+
+
 @pytest.mark.parametrize("kind", ["host", "cuda"])
 def test_a_launch_does_nothing(kind: str) -> None:
     probes = probes_of(kind)

@@ -8,9 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Graph, Session
+from penstock.engine.planning.forecast import Sweep
 from penstock.engine.planning.paper_ranks import PaperRanks
-from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes, rates_of_rank
+from penstock.engine.planning.rank_forecast import (
+    PACKED,
+    SCATTERED,
+    RankLink,
+    exchange_seconds,
+    exchanged_bytes,
+    rates_of_rank,
+)
 from penstock.engine.program.program import Program
+from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
@@ -18,6 +27,7 @@ from penstock.engine.resources.config import Config
 from penstock.engine.resources.direction import Direction
 from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
+from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
 from support.graphs import on_disk, shape
 
@@ -45,7 +55,7 @@ def test_a_ring_hands_out_slices(nbytes: int, ranks: int, seconds: float) -> Non
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_a_host_is_divided(ranks: int) -> None:
     before, after = asdict(RATES), asdict(rates_of_rank(RATES, ranks))
-    divided = {"disk_bytes", "decode_bytes", "gather_bytes", "kernel_edges", "kernel_rows"}
+    divided = {"disk_bytes", "decode_bytes", "gather_bytes", "kernel_edges", "sweep_edges", "kernel_rows"}
     assert {name for name in before if after[name] != before[name]} == (
         set() if ranks == 1 else divided - {"kernel_rows"}
     )
@@ -82,7 +92,26 @@ def test_a_rank_walks_its_share(graph: Graph, ranks: int) -> None:
     assert part.later.disk_bytes == 0
     assert part.host.parts["cache"] <= whole.host.parts["cache"]
     assert part.host.parts["state"] > whole.host.parts["state"]
-    assert part.later.seconds == part.later.cost.busiest + part.later.exchange
+    assert part.later.seconds == part.later.cost.busiest + part.later.vertices + part.later.exchange
+    assert part.later.vertices == whole.later.vertices > 0  # of all vertices, in every rank
+
+
+@pytest.mark.parametrize(
+    ("routes", "packed", "rate"), [({"resident": 3}, False, 1.0), ({"filter": 3}, False, SCATTERED), ({}, True, PACKED)]
+)
+def test_sweeps_have_a_rate_of_their_own(routes: dict[str, int], packed: bool, rate: float) -> None:
+    sweep = Sweep(Cost(0.5, 0.25, 0.0, 0.0, 9.0, 0.0), 1, 0, routes, edges=1000)
+    found = sweep.on_cores(Rates(sweep_edges=100.0), 2.0, packed=packed)
+    assert found.cost == Cost(0.5, 0.25, 0.0, 0.0, 10.0 / rate + 0.25, 0.0)
+    assert found.seconds == pytest.approx(10.0 / rate + 0.25 + 2.0)
+
+
+def test_the_kernels_of_searches_have_the_rate_of_any_edges(graph: Graph) -> None:
+    with Session(graph, host_memory="64MiB", threads=1, rates=RATES) as session:
+        search, sweeps = session.forecast(BFS(source=0)), session.forecast(PageRank())
+    assert search.later.vertices == 0.0 < sweeps.later.vertices
+    assert search.later.cost.kernel > graph.edges / RATES.kernel_edges * 0.99
+    assert sweeps.later.cost.kernel == pytest.approx(graph.edges / RATES.sweep_edges)
 
 
 def test_an_exchange_may_limit(graph: Graph) -> None:

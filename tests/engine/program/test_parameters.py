@@ -15,7 +15,18 @@ from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.base.errors import InputError
 
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
-ELSEWHERE = {"source", "personalization", "dangling", "nstart", "weight"}
+ELSEWHERE = {
+    "source",
+    "personalization",
+    "dangling",
+    "nstart",
+    "weight",
+    "initial",
+    "fixed",
+    "inputs",
+    "dtype",
+    "function",
+}
 """Vertices are looked up in a graph, and whether edges count by their weights is no number."""
 
 

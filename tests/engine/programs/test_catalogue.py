@@ -37,10 +37,10 @@ from penstock.transfer.planning import host_budget as transfer_layout
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank
-from support.program_cases import CASES, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
+from support.program_cases import CASES, HELD, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
 from support.several_devices import run
 
-SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs")
+SWEEPS = ("pagerank", "katz", "php", "adsorption", "hits", "widest", "bfs", "heat", "circuit", "neural")
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""
 
 WAYS: list[Fields] = [
@@ -99,7 +99,7 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
 def test_small_shapes(kind: str) -> None:
     """Nothing, next to nothing, and one vertex that all others point to."""
     edges = shape(kind, weights="uint8")
-    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness"}
+    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness", "heat", "circuit", "neural"}
     with Session(in_memory(edges)) as session:
         for name in CASES.keys() - from_sources:
             make, check = CASES[name]
@@ -143,6 +143,9 @@ BY_WEIGHT: dict[str, Fields] = {
     "hits": {},
     "php": FROM,
     "adsorption": FROM,
+    "heat": {"initial": HELD, "max_iter": 3},
+    "circuit": {"fixed": HELD, "floating": True},
+    "neural": {"inputs": HELD, "gain": 1e-3},
 }
 """Every program that has a parameter `weight`, with what else it needs."""
 

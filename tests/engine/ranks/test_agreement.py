@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks.agreement import agree, check_combines
+from penstock.engine.ranks.agreement import agree, check_combines, with_shares
 from penstock.engine.resources.config import Config
+from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from support.graphs import in_memory, shape
 from support.thread_ranks import ThreadRanks, on_ranks
@@ -58,3 +59,24 @@ def test_sums_that_are_seen_at_once_are_refused() -> None:
     check_combines(program, asynchronous=False)
     with pytest.raises(InputError, match=r"Counting is self_combining and sums.*--mode sync"):
         check_combines(program, asynchronous=True)
+
+
+def test_ranks_begin_with_shares_by_their_speed() -> None:
+    def work(rank: ThreadRanks) -> tuple[object, ...]:
+        by_speed = with_shares(Config(), rank.rank + 1.0, rank).shares
+        return by_speed, with_shares(Config(), 5.0, rank).shares, with_shares(Config.of(shares="1,3"), 5.0, rank).shares
+
+    assert on_ranks(2, work) == [((1.0, 2.0), None, (1.0, 3.0))] * 2
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"), [("1,x", "give a number above zero"), ("1,0", "give a number"), ("1,2,3", "there are 2 ranks")]
+)
+def test_shares_that_are_none_are_refused(shares: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        on_ranks(2, lambda rank: agree(Config.of(device="cpu", shares=shares), GRAPH, rank))
+
+
+def test_one_rank_has_no_shares() -> None:
+    with pytest.raises(InputError, match="there is one rank, which has all edges"):
+        Session(GRAPH, shares="1")

@@ -11,11 +11,12 @@ import pytest
 from penstock.engine import Graph, Result
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.session import Session
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import thread_ranks
-from support.graphs import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
 from support.thread_ranks import ThreadRanks, on_ranks
@@ -88,6 +89,20 @@ def test_cores_beside_gpus(name: str) -> None:
     edges = _small(True)
     for result in _run(lambda: program_of(name, edges), _graph(True), ON_CORES, SIMULATED, LINKED):
         check(name, edges, result.fields)
+
+
+@simulator
+@pytest.mark.parametrize("seed", [1, 5])
+def test_rows_of_unsettled_vertices_are_walked_by_their_owners(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = weighed(EdgeList(20, *skewed(20, 100, seed), None, False), "uint8")
+    settled: list[int] = []
+    share = DeviceExchange.share_settled
+    monkeypatch.setattr(
+        DeviceExchange, "share_settled", lambda self, bounds: (settled.append(self.ranks.rank), share(self, bounds))
+    )
+    for result in _run(lambda: program_of("sssp", edges), in_memory(edges), *[SIMULATED] * 3, device_edge_memory=0):
+        check("sssp", edges, result.fields)
+    assert sorted(set(settled)) == [0, 1, 2]
 
 
 @simulator

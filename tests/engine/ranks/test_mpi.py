@@ -40,9 +40,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3])
-def test_answers_are_those_of_one_process(graph: Graph, tmp_path: Path, count: int) -> None:
-    done = on_processes(count, SCRIPT, graph.path, tmp_path / "answers.npz")
+@pytest.mark.parametrize(("count", "how"), [(2, []), (3, ["moving"])], ids=["2", "3 whose bounds move"])
+def test_answers_are_those_of_one_process(graph: Graph, tmp_path: Path, count: int, how: list[str]) -> None:
+    done = on_processes(count, SCRIPT, graph.path, tmp_path / "answers.npz", *how)
     assert done.returncode == 0, done.stderr
     wanted = answers(graph, None, count)
     with np.load(tmp_path / "answers.npz") as found:

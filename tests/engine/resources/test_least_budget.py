@@ -19,10 +19,13 @@ from penstock.engine.planning.requirements import plan_memory
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
+from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.kcore import Coreness
+from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
 from penstock.engine.programs.php import PHP
@@ -51,6 +54,9 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "adsorption": lambda: Adsorption(SOURCE, max_iter=2),
     "cdlp": lambda: CDLP(max_iter=1),
     "cf": lambda: CollaborativeFiltering(max_iter=1),
+    "circuit": lambda: Circuit({SOURCE: 1.0}, max_iter=2, floating=True),
+    "neural": lambda: Neural({SOURCE: 1.0}, max_iter=2),
+    "heat": lambda: Heat({SOURCE: 1.0}, max_iter=2),
     "betweenness": lambda: Betweenness(SOURCE),
 }
 """Of few iterations on a large graph."""

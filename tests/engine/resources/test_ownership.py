@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine.resources.ownership import MARGIN, Ownership, owners
+from penstock.engine.resources.ownership import MARGIN, Ownership, owners, seconds_for_edge
 from penstock.storage.format.index import from_offsets
+from penstock.transfer.values.rates import Rates
 
 
 @given(st.lists(st.integers(1, 1000), max_size=60), st.integers(1, 5))
@@ -48,3 +49,16 @@ def test_kernels_may_read_a_block_beside_their_rows() -> None:
     index = from_offsets(np.arange(5) * MARGIN)
     assert Ownership.of([index], 4, 1, 4).read(index) == (0, 3 * MARGIN)
     assert Ownership.of([index], 4, 3, 8).read(index) == (2 * MARGIN, 2 * MARGIN)
+
+
+def test_ranks_of_unequal_speed_begin_with_unequal_shares() -> None:
+    index = from_offsets(np.arange(0, 81, 2))
+    assert Ownership.of([index], 40, 0, 3, (1.0, 2.0, 1.0)).bounds.tolist() == [0, 10, 30, 40]
+    assert Ownership.of([], 40, 0, 2, (1.0, 3.0)).bounds.tolist() == [0, 10, 40]
+
+
+def test_what_an_edge_takes_to_read() -> None:
+    rates = Rates(disk_bytes=2.0, decode_bytes=4.0, copy_bytes=8.0, kernel_edges=4.0)
+    assert seconds_for_edge(2.0, 4.0, rates, over_link=False) == 2.25
+    assert seconds_for_edge(0.0, 4.0, rates, over_link=False) == 0.25
+    assert seconds_for_edge(0.0, 4.0, rates, over_link=True) == 0.75

@@ -99,3 +99,15 @@ def test_a_read_that_fails_leaves_no_span(tmp_path: Path) -> None:
         with pytest.raises(RunError):
             reader.fetch(graph.out, np.arange(graph.out.chunks), 0, np.empty(graph.edges, np.uint32)).result()
     assert list(timeline.spans()) == []
+
+
+def test_a_timeline_is_the_same_from_its_bytes() -> None:
+    timeline = Timeline(8)
+    for number in range(5):
+        timeline.add(
+            timeline.track("disk", f"thread {number % 2}"), f"read {number}", float(number), 0.5, Work(bytes=7)
+        )
+    found = Timeline.of_bytes(timeline.to_bytes())
+    assert list(found.spans()) == list(timeline.spans())
+    assert (found.began, found.dropped) == (timeline.began, 0)
+    assert not list(Timeline.of_bytes(Timeline().to_bytes()).spans())

@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.base import kernel_cache
+from numba import types
 from penstock.storage.companion import process as companion
-from penstock.storage.companion.process import Claims, before_compiling, end, offer
+from penstock.storage.companion.process import before_compiling, end, expect, offer, start
+from penstock.storage.footprint import missing_code
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
+SLEEP = "import time; time.sleep(1000)"
+ANSWER = "import sys; sys.stdin.readline(); sys.stdin.readline(); print('true', flush=True); sys.stdin.read()"
+POSSIBLE = companion.is_possible
+"""That of users: pytest's own processes have no companion."""
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(companion, "is_possible", POSSIBLE)
+    end()
     yield tmp_path / "penstock/kernels"
     end()
 
 
-def begin(monkeypatch: pytest.MonkeyPatch, code: str = "") -> Any:
-    """A companion as at the first kernel that is missing, which runs `code`."""
+def begin(monkeypatch: pytest.MonkeyPatch, code: str = SLEEP) -> Any:
+    """A companion as at the first kernel of a job that is missing, which runs `code`."""
     monkeypatch.setattr(companion, "_START", code)
     offer(JOB.copy, 0)
-    kernel_cache.tell_missing()
-    return companion._Present.companions
+    missing_code.tell_missing()
+    return companion._Present.companion
 
 
-def test_each_kernel_is_taken_once(tmp_path: Path) -> None:
-    one, other = Claims(tmp_path), Claims(tmp_path)
-    assert one.take("a kernel")
-    assert not other.take("a kernel")
-    assert not other.ended("a kernel")
-    one.end("a kernel")
-    assert other.ended("a kernel")
-    assert other.take("another kernel")
+def ask(**origin: Any) -> bool:
+    return companion._compile(lambda: origin, (types.int64,))
+
+
+def test_it_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companion, "_START", ANSWER)
+    assert ask(name="a kernel")
+    made = companion._Present.companion
+    assert made is not None
+    end()
+    assert made.process.returncode == -9
+
+
+def test_what_cannot_be_told_starts_none() -> None:
+    assert not companion._compile(dict, (types.literal(3),))
+    assert companion._Present.companion is None
 
 
 def test_one_that_fails_is_logged_and_not_waited_for(
@@ -48,61 +62,36 @@ def test_one_that_fails_is_logged_and_not_waited_for(
 ) -> None:
     caplog.set_level("INFO", logger="penstock")
     made = begin(monkeypatch, "raise SystemExit('nothing works')")
-    made._claims.take("taken and never ended")
-    before_compiling("taken and never ended")
-    end()
+    made.process.wait()
+    assert not ask(name="a kernel")
     assert "nothing works" in caplog.text
     assert not list(folder.glob(".*"))
+    assert start() is None
+    end()
+    assert start() is not None
 
 
 def test_one_that_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(companion, "PATIENCE", 0.05)
-    made = begin(monkeypatch, "import time; time.sleep(1000)")
-    made._claims.take("taken and never ended")
+    made = begin(monkeypatch)
+    made.claims.take("taken and never ended")
+    before_compiling("a kernel that nobody takes")
+    assert made.process.poll() is None
     before_compiling("taken and never ended")
-    assert made._processes[0].poll() is None
-    end()
-    assert made._processes[0].returncode == -9
+    assert made.process.returncode == -9
     assert not list(folder.glob(".*"))
 
 
-def test_it_ends_when_the_process_that_asked_has_ended(tmp_path: Path) -> None:
-    claims = tmp_path / "claims"
-    claims.mkdir()
-    wait = "import time\ndef wait(job, claims):\n    while True:\n        time.sleep(0.01)\ntime.wait = wait\n"
-    code = wait + companion._START
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    job = {"path": sys.path, "folder": str(claims), "target": ["time", "wait"]}
-    process.stdin.write(json.dumps(job).encode() + b"\n")
-    process.stdin.close()
-    assert process.wait(60) == 0
-    assert not claims.exists()
-
-
-def test_it_ends_then_even_where_an_interrupt_is_lost(tmp_path: Path) -> None:
-    sleep = "while True:\n        time.sleep(0.01)"
-    lost = f"try:\n        {sleep}\n    except KeyboardInterrupt:\n        pass".replace(
-        "\n        time", "\n            time"
-    )
-    wait = f"import time\ndef wait(job, claims):\n    {lost}\n    {sleep}\ntime.wait = wait\n"
-    begun = "import penstock.storage.companion.process as it; it.AGAIN_SECONDS = 0.05; serve(job)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", wait + companion._START.replace("serve(job)", begun)], stdin=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    job = {"path": sys.path, "folder": str(tmp_path), "target": ["time", "wait"]}
-    process.stdin.write(json.dumps(job).encode() + b"\n")
-    process.stdin.close()
-    assert process.wait(60) == 0
-
-
-def test_it_does_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import time; time.sleep = lambda job, claims: claims.end(job['kernel']); " + companion._START
-    monkeypatch.setitem(JOB, "kernel", "a kernel")
-    made = begin(monkeypatch, code)
-    assert made._processes[0].wait(60) == 0
-    assert made._claims.ended("a kernel")
+def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companion, "_START", SLEEP)
+    expect("a program")
+    made = companion._Present.companion
+    assert made is not None
+    end()
+    expect("a program")
+    assert companion._Present.companion is None
+    expect("another program")
+    assert companion._Present.companion is not None
 
 
 @pytest.mark.parametrize("why", ["no memory", "no cache", "no Python", "no job"])
@@ -117,22 +106,58 @@ def test_without_what_it_needs_there_is_none(why: str, monkeypatch: pytest.Monke
         monkeypatch.setitem(JOB, "kernel", object())
     assert begin(monkeypatch) is None
     before_compiling("a kernel")
+    if why != "no job":
+        assert not ask(name="a kernel")
+
+
+def test_it_ends_where_a_run_leaves_it_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = begin(monkeypatch)
+    monkeypatch.setattr(companion, "available_memory", lambda: 1 << 30)
+    offer(None, 2 << 30)
+    assert made.process.returncode == -9
+    assert start() is None
 
 
 def test_a_run_that_misses_nothing_starts_none() -> None:
     offer(JOB.copy, 0)
-    assert companion._Present.companions is None
+    assert companion._Present.companion is None
     end()
-    kernel_cache.tell_missing()
-    assert companion._Present.companions is None
+    missing_code.tell_missing()
+    assert companion._Present.companion is None
 
 
-def test_several_share_a_job_and_end_together(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr(companion, "_START", "import time; time.sleep(1000)")
-    offer(lambda: {**JOB, "processes": 3}, 0)
-    kernel_cache.tell_missing()
-    made = companion._Present.companions
-    assert made is not None
-    assert [one.poll() for one in made._processes] == [None] * 3
+def test_one_that_nobody_asked_for_long_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="penstock")
+    made = begin(monkeypatch, "import signal, time; signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(1000)")
+    made.process.wait()
+    made.claims.take("taken and never ended")
+    before_compiling("taken and never ended")
+    monkeypatch.setattr(companion, "_START", ANSWER)
+    assert ask(name="a kernel")
+    assert companion._Present.companion is not made
+    assert caplog.text == ""
+
+
+def test_a_process_that_is_forked_leaves_it_to_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = begin(monkeypatch)
+    monkeypatch.setattr(companion, "_changing", companion._changing)
+    companion._after_fork()
     end()
-    assert [one.returncode for one in made._processes] == [-9] * 3
+    assert made.process.poll() is None
+    made.close()
+
+
+def test_all_that_it_leads_end_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    code = (
+        f"import os, time\nif os.fork() == 0:\n    open({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)"
+    )
+    made = begin(monkeypatch, code)
+    while not (told.exists() and told.read_text()):
+        assert made.process.poll() is None
+    end()
+    state = Path(f"/proc/{told.read_text()}/stat")
+    while state.exists() and " Z " not in state.read_text():
+        os.sched_yield()

@@ -6,7 +6,7 @@ import pytest
 from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.find_program import find_program, make_program, parse_setting, read_weights
+from penstock.tools.base.find_program import find_program, make_program, parse_setting, read_values, read_weights
 
 OWN = """
 from penstock.engine.program.program import Program, Field
@@ -121,3 +121,21 @@ def test_bad_personalization_names_the_line(tmp_path: Path, line: str) -> None:
         read_weights(path)
     with pytest.raises(InputError, match="absent"):
         read_weights(tmp_path / "absent")
+
+
+def test_values_are_read(tmp_path: Path) -> None:
+    """An answer in CSV is such a file."""
+    path = tmp_path / "v.csv"
+    path.write_text("vertex,temperature\n4,-0.5\n# none\nn01 2e3\n")
+    assert read_values(path, "initial") == {4: -0.5, "n01": 2000.0}
+
+
+@pytest.mark.parametrize("line", ["7", "7,", "-3 1", "4 y", "1 2 3", "8 nan", "1 2", "vertex,name"])
+def test_bad_values_name_the_line(tmp_path: Path, line: str) -> None:
+    """A second value for a vertex is one of them, and so is none."""
+    path = tmp_path / "v.csv"
+    path.write_text(f"1,1\n{line}\n")
+    with pytest.raises(InputError, match=r"v\.csv:2"):
+        read_values(path, "initial")
+    with pytest.raises(InputError, match=r"--time-step .*absent"):
+        read_values(tmp_path / "absent", "time_step")

@@ -59,7 +59,7 @@ def test_it_measures_stores_and_shows_what_is_stored(cache: Path, capsys: pytest
     (file,) = cache.iterdir()
     assert first["file"] == str(file)
     assert first["fingerprint"] in file.name
-    assert set(first["tables"]) == {"decode", "gather", "kernel", "launch"}
+    assert set(first["tables"]) == {"decode", "gather", "kernel", "launch", "sweep"}
     assert Calibration.of(first) == rates.load(file)
     assert told(capsys) == first
     assert told(capsys, "--quick") == first

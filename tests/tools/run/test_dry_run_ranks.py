@@ -36,6 +36,14 @@ def test_devices_are_rehearsed_as_ranks(capsys: pytest.CaptureFixture[str]) -> N
     assert facts["programs"][0]["ranks"] == []
 
 
+def test_shares_are_those_of_the_number_of_ranks_that_they_name(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("run", "pagerank", "g.h5", "--dry-run", "--ranks", "1,2", "--no-repartition")
+    one, two = answered(capsys, *arguments, "--shares", "1,4")["programs"][0]["ranks"]
+    even = answered(capsys, *arguments)["programs"][0]["ranks"]
+    assert one["later"]["seconds"] == even[0]["later"]["seconds"]
+    assert two["later"]["seconds"] < even[1]["later"]["seconds"]
+
+
 def test_people_see_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "pagerank", "g.h5", "--dry-run", "--ranks", "1,16", "--host-memory", "64MiB"]
     assert cli.run_command(arguments) == 0
@@ -51,6 +59,8 @@ def test_people_see_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> Non
         (["--ranks", "0", "--dry-run"], "--ranks 0: give numbers from 1"),
         (["--ranks", "2,", "--dry-run"], "as in 1,2,4"),
         (["--devices", "cuda:0,cuda:9", "--dry-run"], "device cuda:0 "),
+        (["--shares", "1,2"], "there is one rank, which has all edges"),
+        (["--shares", "1,x", "--ranks", "2", "--dry-run"], "give a number above zero for each rank"),
     ],
 )
 def test_what_is_refused(capsys: pytest.CaptureFixture[str], options: list[str], named: str) -> None:

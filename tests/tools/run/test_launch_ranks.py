@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
-import os
-import random
-import signal
-import subprocess
+import re
+import socket
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 from penstock.storage.base.errors import BudgetError
+from penstock.tools.base.sent_progress import MARK
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.launch_ranks import Report
 from support.commands import refused
+from support.faults import flip_chunk, small_disk
 from support.graphs import on_disk, shape
-
-needs_mpi = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install "penstock[ranks]"'
-)
-PATIENCE_SECONDS = 120
+from support.launched_ranks import SLOW, ended, needs_mpi, started
+from support.terminal import on_a_terminal
 
 HYDRA = b"""a line
 
 ===================================================================================
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   PID 9325 RUNNING AT vm
+=   PID 99999325 RUNNING AT vm
 =   EXIT CODE: 9
 =   CLEANING UP REMAINING PROCESSES
 =   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
@@ -42,24 +36,6 @@ Please see the FAQ page for debugging suggestions
 
 """
 
-SLOW = """
-import time
-from penstock.engine import Field, Program
-from numpy import float64
-
-class Patient(Program):
-    value = Field(float64, fill=1.0)
-    combine, everywhere, max_iter = "sum", True, 60
-
-    def send(value, degree): return value / max(degree, 1)
-    def edge(sent): return sent
-    def vertex(incoming): return incoming
-
-    def done(self, iteration, totals):
-        time.sleep(0.05)
-        return False
-"""
-
 
 class _Shown:
     def __init__(self) -> None:
@@ -68,13 +44,13 @@ class _Shown:
 
 def test_the_report_of_mpiexec_becomes_one_message() -> None:
     report, shown = Report(2), _Shown()
-    report.pass_on(io.BytesIO(b"\x1epenstock-rank 1 9325\n\x1epenstock-rank 0 9324\n"), shown)
+    report.pass_on(io.BytesIO(b"\x1epenstock-rank 1 99999325\n\x1epenstock-rank 0 99999324\n"), shown)
     report.pass_on(io.BytesIO(HYDRA), shown)
     assert shown.buffer.getvalue() == b"a line\n====\n\n"
     message = report.message()
     assert message is not None
     assert message.startswith("rank 1 of 2 on ")
-    assert "(process 9325) was killed by SIGKILL" in message
+    assert "(process 99999325) was killed by SIGKILL" in message
 
 
 def test_without_a_report_there_is_no_message() -> None:
@@ -103,23 +79,14 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, opt
     assert words in refused(capsys, "run", "bfs", graph.path, "--source", 1, *options)
 
 
-def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "penstock.tools.main", "run", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    return process.returncode, out, err
-
-
 @needs_mpi
 @pytest.mark.slow
 def test_two_ranks_print_and_write_what_one_does(tmp_path: Path) -> None:
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
     common = ("bfs", graph, "--source", 1, "--json", "--top", 3)
     answers = []
-    ways = {"one": ("--device", "cpu"), "two": ("--devices", "cpu,cpu"), "mixed": ("--devices", "cpu,emulated")}
+    uneven = ("--devices", "cpu,cpu", "--shares", "1,3", "--no-repartition")
+    ways = {"one": ("--device", "cpu"), "two": uneven, "mixed": ("--devices", "cpu,emulated")}
     for name, device in ways.items():
         code, out, err = ended(started(tmp_path, *common, *device, "--run-dir", name, "--output", "levels.csv"))
         assert (code, err) == (0, "")
@@ -132,57 +99,52 @@ def test_two_ranks_print_and_write_what_one_does(tmp_path: Path) -> None:
         )
 
 
-def _ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
-    """The processes of the ranks that a command has started, by rank."""
-    below = psutil.Process(process.pid).children(recursive=True)
-    ranks = (one for one in below if "penstock.tools.main" in one.cmdline() and "PMI_RANK" in one.environ())
-    return {int(one.environ()["PMI_RANK"]): one.pid for one in ranks}
-
-
 @needs_mpi
 @pytest.mark.slow
-def test_a_killed_rank_ends_the_job_and_another_number_resumes_it(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW)
-    graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
-    common = ("slow.py:Patient", graph, "--output", "values.csv")
-    code, _, err = ended(started(tmp_path, *common, "--device", "cpu"))
-    assert code == 0, err
-    wanted = (tmp_path / "values.csv").read_text()
-    (tmp_path / "values.csv").unlink()
-    kept = ("--checkpoint", "state", "--checkpoint-every", "5")
-    for trial, count in enumerate((2, 3)):
-        devices = ",".join(["cpu"] * count)
-        resume = ("--resume",) if trial else ()
-        process = started(tmp_path, *common, *kept, *resume, "--devices", devices)
-        before = set((tmp_path / "state").glob("*.penstock")) if trial else set()
-        limit = time.monotonic() + PATIENCE_SECONDS
-        while set((tmp_path / "state").glob("*.penstock")) <= before and time.monotonic() < limit:
-            time.sleep(0.05)
-        victim = random.Random(trial).randrange(count)
-        os.kill(_ranks_of(process)[victim], signal.SIGKILL)
-        code, out, err = ended(process)
-        assert (code, out) == (1, "")
-        assert f"rank {victim} of {count} on " in err
-        assert "SIGKILL" in err
-        assert not (tmp_path / "values.csv").exists()
-    process = started(tmp_path, *common, *kept, "--resume", "--device", "cpu")
-    code, out, err = ended(process)
-    assert code == 0, err
-    assert "before it was resumed" in out
-    assert (tmp_path / "values.csv").read_text() == wanted
-
-
-@needs_mpi
-@pytest.mark.slow
-def test_an_error_in_one_rank_is_said_once(tmp_path: Path) -> None:
-    text = SLOW.replace("time.sleep(0.05)", "int('boom') if __import__('os').environ.get('PMI_RANK') == '1' else 0")
-    (tmp_path / "slow.py").write_text(text)
+def test_progress_is_shown_by_the_process_on_the_terminal(tmp_path: Path) -> None:
     graph = on_disk(shape("ring"), tmp_path / "ring.h5").path
-    code, out, err = ended(started(tmp_path, "slow.py:Patient", graph, "--devices", "cpu,cpu"))
-    assert (code, out) == (1, "")
-    assert err.startswith("penstock: rank 1 of 2 on ")
-    assert "ValueError" in err
-    assert err.count("\n") == 1
+    command = [sys.executable, "-m", "penstock.tools.main", "run", "bfs", str(graph), "--source", "1"]
+    command += ["--devices", "cpu,cpu"]
+    shown = on_a_terminal(command, columns=120, folder=tmp_path)
+    assert shown.count("iteration   way") == 1
+    assert MARK.decode() not in shown
+    assert on_a_terminal([*command, "--quiet"], columns=120, folder=tmp_path) == ""
+
+
+def failed(folder: Path, *arguments: object) -> str:
+    """What a job of two ranks that must fail prints: one line that begins with the rank and its host."""
+    code, out, err = ended(started(folder, *arguments, "--devices", "cpu,cpu", "--quiet"))
+    assert (code, out, err.count("\n")) == (1, "", 1), err
+    found = re.fullmatch(rf"penstock: (rank \d of 2) on {re.escape(socket.gethostname())}: (.*)\n", err)
+    assert found is not None, err
+    return f"{found[1]}: {found[2]}"
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_every_way_of_one_rank_to_fail_is_one_message(tmp_path: Path) -> None:
+    on_first = "__import__('os').environ.get('PMI_RANK') == '1' and iteration == 1"
+    for error, words in (("int('boom')", "ValueError"), ("bytearray(1 << 60)", "out of memory")):
+        (tmp_path / "slow.py").write_text(SLOW.replace("time.sleep(0.05)", f"{error} if {on_first} else 0"))
+        ring = on_disk(shape("ring"), tmp_path / f"{words[:3]}.h5").path
+        message = failed(tmp_path, "slow.py:Patient", ring)
+        assert message.startswith("rank 1 of 2: ")
+        assert words in message
+    graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024)
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        message = failed(tmp_path, "pagerank", graph.path, "--max-iter", 3, "--output", disk / "ranks.csv")
+        assert message.startswith("rank 0 of 2: ")
+        assert "ranks.csv could not be written: No space left" in message
+        assert not list(disk.iterdir())
+    flip_chunk(graph, len(graph.out.neighbors.offsets) - 1)
+    message = failed(tmp_path, "pagerank", graph.path, "--direction", "push")
+    assert "wide.h5" in message
+    assert "is damaged" in message
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_what_all_ranks_find_is_said_once(tmp_path: Path) -> None:
     code, out, err = ended(started(tmp_path, "bfs", "no.h5", "--source", 1, "--devices", "cpu,cpu"))
     assert (code, out) == (2, "")
     assert err.count("no.h5 does not exist") == 1

@@ -19,6 +19,7 @@ from penstock.tools.run.trace import GROUPS, SLIP, events, open_trace, write
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import program_of
+from support.thread_ranks import ThreadRanks, on_ranks
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 Event = dict[str, Any]
@@ -155,3 +156,27 @@ def test_the_command_writes_a_trace_and_says_where_it_could_not(
     assert "kernel: host:0" in by_lane
     assert cli.run_command([*arguments, str(tmp_path / "t.json")]) == 2
     assert "--force" in capsys.readouterr().err
+
+
+def test_every_rank_has_a_process_on_the_first_ones_clock(tmp_path: Path) -> None:
+    graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "t.json"
+
+    def work(ranks: ThreadRanks) -> None:
+        with (
+            open_trace(None if ranks.rank else path, ranks, force=False) as timeline,
+            Session(graph, kernels="reference", threads=1, timeline=timeline, ranks=ranks) as session,
+        ):
+            session.run(program_of("sweeps", EDGES))
+
+    on_ranks(2, work)
+    found = json.loads(path.read_text())["traceEvents"]
+    processes = {e["pid"]: e["args"]["name"] for e in found if e["name"] == "process_name"}
+    assert [name.split(" on ")[0] for name in processes.values()] == ["rank 0", "rank 1"]
+    for pid in processes:
+        threads = {e["tid"]: e["args"]["name"] for e in found if e["name"] == "thread_name" and e["pid"] == pid}
+        assert {"engine: iterations", "exchange: thread 1", "kernel: host:0"} <= set(threads.values())
+        for tid in threads:
+            apart([e for e in found if e["ph"] == "X" and (e["pid"], e["tid"]) == (pid, tid)])
+        assert min(e["ts"] for e in found if e["pid"] == pid and "ts" in e) >= 0
+    exchanged = [[e["ts"] for e in found if e["name"] == "exchange" and e["pid"] == pid] for pid in processes]
+    assert len(exchanged[0]) == len(exchanged[1]) > 0

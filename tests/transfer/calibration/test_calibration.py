@@ -115,6 +115,12 @@ BAD: dict[str, list[Any]] = {
 }
 
 
+def test_rates_from_before_sweeps_were_measured_are_read() -> None:
+    facts = json.loads(json.dumps(plain(made().facts())))
+    del facts["rates"]["sweep_edges"]
+    assert Calibration.of(facts).rates.sweep_edges == Rates.host(facts["threads"]).sweep_edges
+
+
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_damaged_facts_are_refused(name: str, value: Any) -> None:
     facts = json.loads(json.dumps(plain(made().facts())))

@@ -11,9 +11,9 @@ import pytest
 from penstock.engine.kernels.ahead import compile_ahead_cuda
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.ptx_cache import key_of
-from penstock.engine.program.json_values import to_json_value
+from penstock.engine.program.program_description import describe_program
 from penstock.engine.session import Session
-from penstock.storage.companion.process import Claims
+from penstock.storage.companion.claims import Claims
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 from support.program_cases import program_of
@@ -53,9 +53,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
 
 
 def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> dict[str, Any]:
-    kind = type(program)
     return {
-        "program": [kind.__module__, kind.__name__, {k: to_json_value(v) for k, v in vars(program).items()}],
+        "program": describe_program(program),
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
         "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
     }  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from penstock.engine import Session
 from penstock.engine.kernels.host import group_sources
-from penstock.engine.kernels.host.group_sources import group, ungroup
+from penstock.engine.kernels.host.group_sources import group, ungroup, widen
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.kernels.host.launch import kernel_index
 from penstock.engine.programs.bfs import BFS
@@ -42,9 +42,16 @@ def test_places_fall_by_degree_class_and_ids_come_back(threads: int) -> None:
     use_workers(2)
     degrees, neighbors = scattered(hubs_first=False)
     groups, ids = GroupedSources(len(neighbors)), neighbors.copy()
-    group(groups, neighbors, kernel_index(from_degrees(VERTICES, lambda: [degrees])), VERTICES, threads)
+    group(
+        groups,
+        neighbors,
+        (0, len(neighbors)),
+        kernel_index(from_degrees(VERTICES, lambda: [degrees])),
+        VERTICES,
+        threads,
+    )
     assert groups.places is not None
-    assert groups.neighbors is neighbors
+    assert groups.span == (0, len(neighbors))
     classes = np.array([int(degree).bit_length() for degree in degrees])
     assert np.array_equal(np.argsort(groups.places), np.argsort(-classes, kind="stable"))
     assert np.array_equal(neighbors, groups.places[ids])
@@ -53,11 +60,41 @@ def test_places_fall_by_degree_class_and_ids_come_back(threads: int) -> None:
     assert (groups.neighbors, groups.mixed) == (None, False)
 
 
+@pytest.mark.parametrize(
+    ("spans", "last"),
+    [
+        ([(100, 900), (500, 2000), (700, 1000)], (100, 2000)),
+        ([(100, 900), (0, 300)], (0, 900)),
+        ([(100, 900), (900, 1500)], (900, 1500)),
+        ([(100, 900), (2000, 2500)], (2000, 2500)),
+    ],
+)
+def test_what_is_owned_later_gets_places_too(
+    spans: list[tuple[int, int]], last: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_sources, "GAIN", np.inf)
+    use_workers(2)
+    ids = np.random.default_rng(2).integers(0, 500, 3000).astype(np.uint32)
+    index = kernel_index(from_degrees(500, lambda: [np.bincount(ids, minlength=500)]))
+    groups, neighbors = GroupedSources(len(ids)), ids.copy()
+    group(groups, neighbors, spans[0], index, 500, 2)
+    for span in spans[1:]:
+        widen(groups, neighbors, span, 2)
+    assert groups.span == last
+    assert groups.places is not None
+    here = slice(*last)
+    assert np.array_equal(neighbors[here], groups.places[ids[here]])
+    outside = np.setdiff1d(np.arange(len(ids)), np.arange(*last))
+    assert np.array_equal(neighbors[outside], ids[outside])
+    ungroup(groups, 2)
+    assert np.array_equal(neighbors, ids)
+
+
 def test_hubs_that_lie_together_already_are_left_alone() -> None:
     use_workers(2)
     degrees, neighbors = scattered(hubs_first=True)
     groups, ids = GroupedSources(len(neighbors)), neighbors.copy()
-    group(groups, neighbors, kernel_index(from_degrees(VERTICES, lambda: [degrees])), VERTICES, 2)
+    group(groups, neighbors, (0, len(neighbors)), kernel_index(from_degrees(VERTICES, lambda: [degrees])), VERTICES, 2)
     assert (groups.pays, groups.places, groups.neighbors) == (False, None, None)
     assert np.array_equal(neighbors, ids)
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.cuda import rows, sort, triangles, vectors
 from penstock.engine.kernels.cuda.driver import LANES, TILE, DeviceKernel, blocks_for, most_blocks
 from penstock.engine.kernels.cuda.launch import _MADE, CudaKernels, DeviceIndex, lines_of_run, tiles_of
+from penstock.engine.kernels.cuda.whole_rows import rows, sort, triangles, vectors
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import author_function, fields_of

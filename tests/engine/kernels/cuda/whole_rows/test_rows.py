@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from penstock.engine import Session, run
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda import sort
-from penstock.engine.kernels.cuda.launch_rows import CudaRowKernels
+from penstock.engine.kernels.cuda.whole_rows import sort
+from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering

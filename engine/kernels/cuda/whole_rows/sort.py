@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE
 from penstock.engine.kernels.cuda.driver import BLOCK, TILE, DeviceKernel, cuda, device, kernel
-from penstock.engine.kernels.cuda.rows import position, row_at, row_from
+from penstock.engine.kernels.cuda.whole_rows.rows import position, row_at, row_from
 from penstock.engine.program.bindings import Author
 
 SHORT = TILE // 2

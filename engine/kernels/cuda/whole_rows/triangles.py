@@ -14,7 +14,7 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, global_thread
 from penstock.engine.kernels.cuda.driver import BLOCK, PER_THREAD, SIMULATED, TILE, DeviceKernel, cuda, device, kernel
 from penstock.engine.kernels.cuda.frontier import block_sum
-from penstock.engine.kernels.cuda.rows import middle_of, position, row_at, tile_rows_of
+from penstock.engine.kernels.cuda.whole_rows.rows import middle_of, position, row_at, tile_rows_of
 from penstock.engine.program.bindings import Author
 
 GROUP = np.int64(4 if SIMULATED else 8)

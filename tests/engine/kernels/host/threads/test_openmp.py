@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from penstock.engine.kernels.host import openmp
+from penstock.engine.kernels.host.threads import openmp
 
 GRAPH = "from penstock.engine import from_edges, run\ng = from_edges([(0, 1), (1, 2)])\n"
 RUN = GRAPH + "assert run('bfs', g, source=0, device='cpu', **OPTIONS).top(1) == [(0, 0)]\n"

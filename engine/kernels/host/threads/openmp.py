@@ -15,7 +15,7 @@ import os
 
 import numba
 
-_log = logging.getLogger("penstock.engine.kernels.host.openmp")
+_log = logging.getLogger("penstock.engine.kernels.host.threads.openmp")
 _POLICY = "OMP_WAIT_POLICY"
 _SPIN = "GOMP_SPINCOUNT"
 SPINS = "10000"

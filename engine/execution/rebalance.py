@@ -1,0 +1,139 @@
+"""Moving the bounds between ranks while a run goes on (Lux, VLDB 2017, section 5).
+
+    seconds of this rank's walk -> those of all ranks -> new bounds? -> streams, caches and kept rows follow
+
+`ranks/repartition.py` decides; here is what is measured, and what is done. Only iterations that walk much of the graph
+are compared, so that the others send no message for it; what was read for the first time tells nothing of the next one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from penstock.engine.ranks import repartition
+from penstock.engine.ranks.repartition import Floats, Measured, RankLoads
+from penstock.engine.resources.ownership import Ownership
+from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import State
+
+if TYPE_CHECKING:
+    from penstock.engine.execution.worker import Worker
+    from penstock.engine.kernels.host.launch import HostKernels
+    from penstock.engine.program.program import Program
+    from penstock.engine.ranks.communicator import Communicator
+    from penstock.engine.resources.direction import Direction
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.resources.host_resources import HostResources
+    from penstock.engine.state.records import IterationRecord
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.values.task import TaskRecord
+
+MUCH = 8
+"""Iterations whose frontier has at least this part of the edges are compared."""
+WINDOW = 3
+"""So many of them count, if the same rank was longest in all: of sweeps each rank's least seconds, of frontiers, which
+differ, the mean."""
+LEAST_UNEVEN = 0.04
+"""In each of them the mean of all ranks is shorter than the longest by at least this part of it."""
+SWEEPS_AHEAD = 10
+"""Sweeps that are expected at least, if the program allows so many; else as many as there were so far."""
+
+
+@dataclass
+class Rebalance:
+    """What a run of several ranks has measured of them since bounds moved.
+
+    worker, resources: of this rank. compared: iterations so far that were compared.
+    """
+
+    ranks: Communicator
+    program: Program
+    graph: Graph
+    worker: Worker
+    resources: HostResources
+    compared: int = 0
+    _window: deque[Floats] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _before: Measured | None = None
+    _reach: np.ndarray | None = None
+    _skip: int = 1  # kernels are loaded in the first iteration
+    _slower: float = 1.0  # how many times as long as predicted the last move took
+
+    def after_walk(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
+        """Compare the ranks, and move the bounds where that pays; seconds: of this rank's walk, nothing else."""
+        if frontier.edges * MUCH < self.graph.edges or not self.graph.edges:
+            return
+        worker = self.worker
+        walked = [side[direction] for side in (worker.streams, worker.against) if direction in side]
+        usual = seconds if all(stream.reads_again for stream in walked) or not record.bytes_disk else math.nan
+        ours = usual, self._slower * self.resources.edge_seconds, self.resources.most_edges
+        found = self.ranks.gather_numbers(np.array(ours, dtype=np.float64))
+        record.rank_seconds = tuple(found[:, 0].tolist()) if not np.isnan(found[:, 0]).any() else ()
+        self._skip = max(0, self._skip - 1) if (passed := self._skip > 0) else 0
+        if passed or not record.rank_seconds:
+            return
+        self.compared += 1
+        self._window.append(found[:, 0])
+        left = self.program.max_iter - record.number - 1
+        bounds = self._decided(walked, found, left, sweeps=frontier.everything and self.program.everywhere)
+        if bounds is not None:
+            self._move(bounds, record)
+
+    def _decided(self, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool) -> repartition.Ints | None:
+        """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
+        ownership, times = cast(Ownership, self.worker.ownership), np.stack(list(self._window))
+        several = len(times) == WINDOW
+        uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
+        if not (sweeps or several) or len(set(times.argmax(axis=1).tolist())) > 1 or uneven.min() < LEAST_UNEVEN:
+            return None
+        busy = times.min(axis=0) if sweeps else times.mean(axis=0)
+        expected = min(left, max(SWEEPS_AHEAD, self.compared) if sweeps else self.compared)
+        loads = RankLoads(busy, found[:, 1], found[:, 2], float(expected), several, self._before)
+        indexes, bounds = [stream.index for stream in walked], ownership.bounds
+        if self._reach is None:
+            self._reach = np.stack([bounds[:-1], bounds[1:]], axis=1)
+        moved = repartition.new_bounds(bounds, indexes, loads, self._reach)
+        if moved is not None:
+            self._before = repartition.measured(bounds, indexes, busy)
+            first, last = np.minimum(self._reach[:, 0], moved[:-1]), np.maximum(self._reach[:, 1], moved[1:])
+            self._reach = np.stack([first, last], axis=1)
+        return moved
+
+    def _move(self, bounds: repartition.Ints, record: IterationRecord) -> None:
+        """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
+        began = time.perf_counter()
+        worker, ownership = self.worker, cast(Ownership, self.worker.ownership)
+        streams = [*worker.streams.values(), *worker.against.values()]
+        resident = [stream for stream in streams if stream.resident]
+        if isinstance(worker.state, State):
+            if worker.state.unmatched is not None:
+                worker.state.unmatched.begin()  # rows of others are not among those kept
+            self._give_ids_back(worker, worker.state)
+        worker.ownership = Ownership(bounds, ownership.rank)
+        self.resources.own(worker.ownership, streams)
+        for stream in resident:
+            record.filling.extend(_bring(worker, stream))
+        self._window.clear()
+        self._skip = 1  # caches are cold, and streams that keep only part of their edges read others
+        record.moved, record.move_seconds = tuple(bounds.tolist()), time.perf_counter() - began
+        chunks = sum(task.chunks_read for task in record.filling)
+        predicted = self.resources.edge_seconds * chunks * self.resources.chunk_edges
+        self._slower = max(1.0, record.move_seconds / predicted) if predicted else self._slower
+
+    def _give_ids_back(self, worker: Worker, state: State) -> None:
+        """Write ids over places where chunks may be read once more: those that were read without weights before."""
+        if state.groups is not None and self.resources.needs.weighted:
+            self.resources.give_ids_back(cast("HostKernels", worker.kernels), None)
+
+
+def _bring(worker: Worker, stream: EdgeStream) -> list[TaskRecord]:
+    """Read the rows that this rank has got; returns records of what moved."""
+    everyone = Frontier(stream.index.vertices, stream.index.edges, everything=True)
+    with stream.views(worker.kernels, worker.state, everyone, ()) as views:
+        for _ in views:
+            pass
+    return stream.records

@@ -1,0 +1,1 @@
+"""Kernels of programs on whole rows on a GPU."""

@@ -1,0 +1,1 @@
+"""Threads of kernels on the CPU cores: how they wait, and loops that they share."""

@@ -1,0 +1,36 @@
+"""Types of a function's arguments in JSON, for another process that compiles it."""
+
+from typing import Any
+
+from numba import types
+
+
+def told_types(signature: Any) -> list[Any]:
+    """Types of arguments as JSON has them. Raises TypeError for any that could not be told apart from another."""
+    told = [_told(kind) for kind in signature]
+    if signature_of(told) != tuple(signature):
+        raise TypeError(f"arguments of types {signature}")
+    return told
+
+
+def signature_of(told: list[Any]) -> tuple[Any, ...]:
+    """The types that `told_types` was given."""
+    return tuple(_understood(kind) for kind in told)
+
+
+def _told(kind: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return ["array", _told(kind.dtype), kind.ndim, kind.layout, not kind.mutable, kind.aligned]
+    if isinstance(kind, types.BaseTuple):
+        return ["tuple", *map(_told, kind)]
+    return str(kind)
+
+
+def _understood(told: Any) -> Any:
+    if isinstance(told, str):
+        return getattr(types, told, None)
+    kind, *parts = told
+    if kind == "tuple":
+        return types.Tuple([_understood(part) for part in parts])
+    dtype, ndim, layout, readonly, aligned = parts
+    return types.Array(_understood(dtype), ndim, layout, readonly=readonly, aligned=aligned)

@@ -1,0 +1,39 @@
+"""What is done about compiled code that was asked for and is not kept: said once, or compiled by another process."""
+
+from collections.abc import Callable
+from typing import Any
+
+Origin = Callable[[], dict[str, Any]]
+"""Describes in JSON how another process finds a function; raises TypeError where none can."""
+
+
+class _Missing:
+    """What is called when code is missing."""
+
+    call: Callable[[], None] | None = None
+    elsewhere: Callable[[Origin, Any], bool] | None = None
+
+
+def tell_missing() -> None:
+    """Say that code that was asked for is not kept."""
+    call, _Missing.call = _Missing.call, None
+    if call is not None:
+        call()
+
+
+def when_missing(call: Callable[[], None] | None) -> None:
+    """Let `call` be called when code is next asked for that is not kept, once, before it is compiled; None: nothing."""
+    _Missing.call = call
+
+
+def compile_elsewhere(call: Callable[[Origin, Any], bool] | None) -> None:
+    """Let `call` be given what is missing, and the types of its arguments, from now on; None: nothing.
+
+    It returns whether the code is kept now.
+    """
+    _Missing.elsewhere = call
+
+
+def compiled_elsewhere(origin: Origin, signature: Any) -> bool:
+    """Whether another process has compiled a function for these types, and keeps it."""
+    return _Missing.elsewhere is not None and _Missing.elsewhere(origin, signature)

@@ -1,0 +1,134 @@
+"""Progress of a process whose stderr is a pipe, shown by the process at the other end, which has the terminal.
+
+The bars of `progress.py` ask a display of rich for five things. `SentBars` takes its place and writes each of them as a
+marked line of JSON; `ReceivedBars` does them on a display of its own. Other lines of the pipe are written between.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+MARK = b"\x1epenstock-progress "
+"""Begins a line on stderr that is no text."""
+WANTED = "PENSTOCK_PROGRESS"
+"""Set in processes whose progress another one shows."""
+PAUSE = 0.1
+"""Seconds between two updates of a bar that are sent: so often is it drawn."""
+_STDERR = 2
+
+
+class SentBars:
+    """A display that is somewhere else; it is its own console."""
+
+    def __init__(self, write: Callable[[bytes], Any] | None = None, now: Callable[[], float] = time.monotonic) -> None:
+        self.console = self
+        self._write = write or (lambda line: os.write(_STDERR, line))
+        self._now = now
+        self._numbers = itertools.count()
+        self._sent: dict[int, float] = {}
+
+    def add_task(self, description: str, *, total: float | None, unit: str) -> int:
+        """Add a bar; return its number."""
+        number = next(self._numbers)
+        self._send("add", number, description, total, unit)
+        return number
+
+    def update(self, number: int, *, completed: float, total: float | None) -> None:
+        """Move a bar, unless it was moved just now."""
+        now = self._now()
+        if now - self._sent.get(number, -PAUSE) >= PAUSE:
+            self._sent[number] = now
+            self._send("update", number, completed, total)
+
+    def stop_task(self, number: int) -> None:
+        """Stop the clock of a bar."""
+        self._send("stop", number)
+
+    def remove_task(self, number: int) -> None:
+        """Remove a bar."""
+        self._send("remove", number)
+
+    def print(self, line: str, **how: Any) -> None:
+        """Write a line above the bars, as the other end does it."""
+        self._send("line", line)
+
+    def end(self) -> None:
+        """Remove all bars."""
+        self._send("end")
+
+    def _send(self, *what: Any) -> None:
+        self._write(MARK + json.dumps(what).encode() + b"\n")
+
+
+class ReceivedBars:
+    """Draws what `SentBars` has sent. begin: makes a display of rich, which begins with the first bar."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin = begin
+        self._bars: Any = None
+        self._tasks: dict[int, Any] = {}
+        self._lock = threading.RLock()
+
+    def take(self, line: bytes) -> bool:
+        """Draw what a line says; return whether it was such a line, and whole. Any thread may call it."""
+        if not line.startswith(MARK):
+            return False
+        try:
+            verb, *what = json.loads(line[len(MARK) :])
+        except ValueError:
+            return False  # another process wrote into it
+        with self._lock:
+            if verb == "end":
+                self.end()
+            elif verb == "line":
+                self._shown.console.print(
+                    *what, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True
+                )
+            elif verb == "add":
+                number, description, total, unit = what
+                self._tasks[number] = self._shown.add_task(description, total=total, unit=unit)
+            elif what[0] in self._tasks:
+                self._change(verb, *what)
+        return True
+
+    def _change(self, verb: str, number: int, *values: Any) -> None:
+        task = self._tasks[number]
+        if verb == "update":
+            completed, total = values
+            self._shown.update(task, completed=completed, total=total)
+        elif verb == "stop":
+            self._shown.stop_task(task)
+        else:
+            self._shown.remove_task(self._tasks.pop(number))
+
+    @property
+    def _shown(self) -> Any:
+        if self._bars is None:
+            self._bars = self._begin()
+            self._bars.start()
+        return self._bars
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bars off the terminal while something else is written there."""
+        with self._lock:
+            if self._bars is not None:
+                self._bars.stop()
+            yield
+            if self._bars is not None:
+                self._bars.start()
+
+    def end(self) -> None:
+        """Remove all bars; again: no effect."""
+        with self._lock:
+            bars, self._bars = self._bars, None
+            self._tasks.clear()
+            if bars is not None:
+                bars.stop()
