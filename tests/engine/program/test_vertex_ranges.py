@@ -32,8 +32,8 @@ def test_absolute_sums_are_numpys(count: int) -> None:
 
 def test_an_error_in_a_range_is_the_callers() -> None:
     def fail(first: int, last: int) -> None:
-        if first == 8:
+        if first == 2 * ROWS:
             raise ValueError("the third range")
 
     with pytest.raises(ValueError, match="the third range"):
-        each_range(fail, 40, size=4)
+        each_range(fail, 5 * ROWS)
