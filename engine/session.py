@@ -7,6 +7,7 @@ run borrows what it needs; programs that run one after another find the edges th
 from __future__ import annotations
 
 import logging
+import math
 import time
 import weakref
 from collections.abc import Generator, Iterator
@@ -106,7 +107,7 @@ class Session:
         self._rank_devices = RankDevices()
         if self._ranks is not None:
             self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
-            self.config = with_shares(self.config, self._starting_speed, self._ranks)
+            self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
@@ -153,11 +154,16 @@ class Session:
         return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
 
     @property
-    def _starting_speed(self) -> float:
-        """Edges a second that are expected of this rank before anything is measured: streamed to it, on a device."""
+    def _ability(self) -> tuple[float, float, float]:
+        """What is expected of this rank before anything is measured, as `starting_shares` takes it."""
         if self._device is None:
-            return Rates.host(self.config.thread_count).kernel_edges
-        return min(self.rates.kernel_edges, self.rates.copy_bytes / self.graph.out.edge_bytes(with_weights=False))
+            return Rates.host(self.config.thread_count).kernel_edges, math.inf, 0.0
+        graph, config, memory = self.graph, self.config, self._device.memory_bytes
+        each = float(graph.out.edge_bytes(with_weights=False))
+        if config.packed == "auto" and graph.out.arrays is None:
+            each = min(each, graph.file_bytes / max(1, sum(one.edges for one in graph.adjacencies)))
+        kept = min(memory, config.device_edge_memory or memory) if config.residency == "value" else 0
+        return self.rates.kernel_edges, self.rates.copy_bytes / each, kept / each
 
     @property
     def bytes_read(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
 from penstock.engine.execution.rebalance import Rebalance
-from penstock.engine.execution.shared_situation import own_seconds, progress_of, seen_by_all
+from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.worker import Worker
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
@@ -123,6 +123,7 @@ class Loop:
         self._expected: tuple[TaskRecord, float] | None = None
         self._bucket_began_small = False
         self._walked: Event = None
+        self._seen: Situation | None = None
 
     def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
         worker = self.workers[0]
@@ -360,8 +361,11 @@ class Loop:
         if self.ranks is None or not is_open(found):
             return found
         if self.devices.linked:
+            if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
+                return pushed
             seconds = own_seconds(found, self._both_streams, frontier)
-            return seen_by_all(found, seconds, self.ranks)
+            self._seen = seen_by_all(found, seconds, self.ranks)
+            return self._seen
         if not can_choose(found):
             return found
         kept, from_disk, push, pull = self.gathered(

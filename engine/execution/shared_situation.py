@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.resources.direction import Situation
+from penstock.engine.resources.direction import Situation, can_choose, weighs
 from penstock.engine.resources.direction_cost import (
     Progress,
     least_pull_seconds,
@@ -45,6 +45,17 @@ def seen_by_all(found: Situation, seconds: tuple[float, float], ranks: Communica
         fetched=(float(fetched[0].sum()), float(fetched[1].sum())),
         seconds=(float(weighed[:, 0].max()), float(weighed[:, 1].max())) if len(weighed) else None,
     )
+
+
+def certainly_pushed(found: Situation, before: Situation, frontier: Frontier) -> Situation | None:
+    """What all ranks see of a frontier that is pushed whatever each of them sees, so that none needs to ask; else None.
+
+    before: what all have seen in an earlier iteration of this run. What was not on disk then is not on disk now.
+    """
+    if not before.linked or before.from_disk:
+        return None
+    small = replace(found, linked=True, from_disk=False, on_cores=False, kept=None)
+    return small if can_choose(small) and not weighs(small, frontier) else None
 
 
 def own_seconds(

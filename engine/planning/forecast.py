@@ -23,6 +23,7 @@ from penstock.engine.planning.rank_forecast import (
 )
 from penstock.engine.planning.requirements import gathers_ahead
 from penstock.engine.resources.host_resources import needs_of_rank, ownership_of
+from penstock.engine.resources.ownership import own_rows
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
@@ -126,13 +127,15 @@ def forecast(
 ) -> Forecast:
     """Predict a run of a program that asks for this, None for one that runs no other; needs: of the equipment.
 
-    rank: of several that share the edges, the number of this one, and how many there are; they have no device.
+    rank: of several that share the edges, the number of this one, and how many there are.
     Raises InputError where a budget cannot work, as the run would.
     """
     own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
     if device is None or asks is None:
         paper = on_host(graph, config, needs_of_rank(needs, own))
     else:
+        graph, needs = own_rows(graph, needs, own)
+        own = None
         paper = behind_link(graph, config, needs, device, later=asks.program.combine != "union")
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock import __version__
 from penstock.engine.ranks.own_device import AUTO, devices_of_host
+from penstock.engine.ranks.repartition import starting_shares
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
@@ -69,10 +70,13 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
     return agreed, int(budgets[:, 1].sum())
 
 
-def with_shares(config: Config, edges_per_second: float, ranks: Communicator) -> Config:
-    """The options with the share of the edges that each rank begins with: by their speeds, if no others are given."""
-    speeds = tuple(ranks.gather_numbers(np.array([edges_per_second])).ravel().tolist())
-    return replace(config, shares=speeds) if config.shares is None and len(set(speeds)) > 1 else config
+def with_shares(config: Config, ability: tuple[float, float, float], edges: int, ranks: Communicator) -> Config:
+    """The options with the share of the edges that each rank begins with, by what it can do, if none are given.
+
+    ability: of this rank, as `starting_shares` takes that of all.
+    """
+    abilities = ranks.gather_numbers(np.array(ability, dtype=np.float64))
+    return config if config.shares is not None else replace(config, shares=starting_shares(abilities, edges))
 
 
 def check_combines(program: Program, *, asynchronous: bool) -> None:

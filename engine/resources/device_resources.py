@@ -168,6 +168,8 @@ class DeviceResources(HostResources):
     def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
         stream = super()._lane(number, walk, weighted)
         stream.degrees = self._degrees[stream.directory.key]
+        if self._own_needs is not self.needs:
+            stream.part = stream.index.edges / max(1, self.graph.edges)
         if walk == FORWARD["pull"] and not weighted:
             stream.heads = self.heads
         return stream

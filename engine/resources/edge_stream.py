@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.resources.direction_cost import cheapest, gather_seconds
+from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
 from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.planning.gain import pays
@@ -53,10 +54,11 @@ class EdgeStream:
 
     direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph). mine:
     which partitions are this device's, bool (partitions,), None for all of them. owned: of a run of several ranks, the
-    rows that are this one's; only their edges are walked. complete: bring all chunks of a
-    partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
-    row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
-    reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
+    rows that are this one's; only their edges are walked. part: a rank's share of all edges, where it has an adjacency
+    of its own rows. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which walk
+    other rows too. heads: the first edges of every row, kept on the device; only the edges after them travel. degrees:
+    of the adjacency's rows, None on a device that reads host memory. side: how often the caches had changed, and where
+    the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -69,6 +71,7 @@ class EdgeStream:
     edge_bytes: int
     mine: NDArray[np.bool_] | None = None
     owned: OwnedRows | None = None
+    part: float = 1.0
     complete: bool = False
     heads: RowPrefixCache | None = None
     degrees: DegreeSample | None = None
@@ -248,8 +251,9 @@ class EdgeStream:
         """The demand of this iteration and its plan; known: scalars and rates; only: of which partitions."""
         scalars, rates = known
         if only is None and self.slight(frontier):
-            lines = getattr(state, "lines", frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES)
-            return self._at_once(frontier.vertices, frontier.edges, lines, rates)
+            own = self._own(frontier)
+            lines = int(state.lines * self.part) if isinstance(state, DeviceState) else self._lines_of(own)
+            return self._at_once(own.vertices, own.edges, lines, rates)
         demand, packable = self._demand(kernels, state, frontier, scalars), self._is_packable(kernels)
         if demand.packable != packable:
             demand = replace(demand, packable=packable)
@@ -279,8 +283,8 @@ class EdgeStream:
         self, kernels: Kernels[Any], state: VertexState, frontier: Frontier, scalars: tuple[Any, ...]
     ) -> Demand:
         if self.resident:
-            size = frontier.edges * self.edge_bytes
-            return self._totals(frontier.vertices, frontier.edges, size // LINE_BYTES + 1)
+            own = self._own(frontier)
+            return self._totals(own.vertices, own.edges, own.edges * self.edge_bytes // LINE_BYTES + 1)
         table = self.directory.table
         if frontier.everything:
             packable, demand = self._is_packable(kernels), self._sweep
@@ -297,7 +301,7 @@ class EdgeStream:
         vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
-            read, requests = self._early_exit_reads(vertices, edges, frontier.edges / max(1, table.edges))
+            read, requests = self._early_exit_reads(vertices, edges, self._own(frontier).edges / max(1, table.edges))
             if not self._on_cores:
                 edges, lines = read, requests
         pending = edges.astype(np.float64)
@@ -345,9 +349,18 @@ class EdgeStream:
         """Whether a push reads all of its rows in place at once, for a plan would not pay; asked often, found once."""
         if self._asked is None or self._asked[0] is not frontier:
             able = self.direction == "push" and frontier.listed and self._reads_at_once
-            lines = frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
-            self._asked = frontier, able and not self._plan_pays(frontier.vertices, frontier.edges, lines)
+            own = self._own(frontier)
+            self._asked = frontier, able and not self._plan_pays(own.vertices, own.edges, self._lines_of(own))
         return self._asked[1]
+
+    def _own(self, frontier: Frontier) -> Frontier:
+        """About the part of a frontier that is in a rank's own rows."""
+        if self.part == 1.0:
+            return frontier
+        return replace(frontier, vertices=int(frontier.vertices * self.part), edges=int(frontier.edges * self.part))
+
+    def _lines_of(self, frontier: Frontier) -> int:
+        return frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
 
     def few_behind(self, read: LinkReading) -> bool:
         """Whether a pull reads what is behind row prefixes in place at once, for a plan would not pay."""

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, seconds
 
-STAGES = ("plan", "disk", "decode", "gather", "link", "unpack", "kernel", "vertices")
-"""What takes time in an iteration, in order; plan: demand, routes, tasks; vertices: outside the walk over edges."""
+STAGES = ("plan", "disk", "decode", "gather", "link", "unpack", "kernel", "vertices", "exchange")
+"""What takes time in an iteration, in order; plan: demand, routes, tasks; vertices: outside the walk over edges;
+exchange: of several ranks, with what they wait for each other."""
 BUSY = 0.5
 """Share of the time from which a resource limits a run."""
 SMALL = 0.2
@@ -88,6 +89,7 @@ def judge(spent: Spent) -> Bottleneck:
         return Bottleneck("waiting", 1 - shares[limit], _waiting(shares))
     sentences = {
         "disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "unpack": _unpack, "kernel": _kernel,
+        "exchange": _exchange,
     }  # fmt: skip
     return Bottleneck(limit, shares[limit], sentences[limit](spent, shares[limit]))
 
@@ -147,6 +149,13 @@ def _kernel(spent: Spent, share: float) -> str:
     return f"{what}; {arrived}: {cure}, more memory would not."
 
 
+def _exchange(spent: Spent, share: float) -> str:
+    return (
+        f"exchange-bound: ranks exchanged, or waited for the slowest of them, {percent(share)} of the time; fewer "
+        "ranks would help where all compute as long, and equal ones where they do not (the table of ranks says)."
+    )
+
+
 def _waiting(shares: Mapping[str, float]) -> str:
     busy = [f"{_NAMES[stage]} {percent(share)}" for stage, share in shares.items() if share >= 0.05]
     told = ", ".join(busy) if busy else "nothing for as much as 5 %"
@@ -176,6 +185,7 @@ _NAMES = {
     "link": "the link",
     "unpack": "unpacking",
     "kernel": "kernels",
+    "exchange": "the exchange",
 }
 
 

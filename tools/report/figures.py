@@ -38,6 +38,7 @@ TOLD = {
     "unpack": "unpacking edges",
     "kernel": "kernels over edges",
     "vertices": "frontier, vertices",
+    "exchange": "exchange of ranks",
 }
 Panel = Callable[[Any, RunMetrics], None]
 

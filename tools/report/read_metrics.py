@@ -104,7 +104,10 @@ class RunMetrics:
             return np.minimum(whole, np.nan_to_num(self.column("plan_seconds")))
         if stage == "vertices":
             walk = self.column("walk_seconds")
-            return np.where(walk > 0, np.minimum(whole, np.maximum(0.0, self.column("seconds") - walk)), 0.0)
+            rest = self.column("seconds") - walk - self.busy("exchange")
+            return np.where(walk > 0, np.minimum(whole, np.maximum(0.0, rest)), 0.0)
+        if stage == "exchange":
+            return np.minimum(whole, np.nan_to_num(self.column("exchange_seconds")))
         busy = np.array([iteration["busy_seconds"].get(stage, 0.0) for iteration in self.iterations], dtype=np.float64)
         if not self.on_gpu:
             return np.minimum(whole, busy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from penstock.engine.execution.shared_situation import seen_by_all
+from penstock.engine.execution.shared_situation import certainly_pushed, seen_by_all
 from penstock.engine.resources.direction import Situation, choose
 from penstock.engine.resources.direction_cost import Progress, own_part
 from penstock.engine.state.frontier import Frontier
@@ -42,6 +42,16 @@ def test_nobody_weighs_a_small_frontier() -> None:
     assert {choose(found, Frontier(1, 2), "push", growing=True) for found in _seen(*[(linked, NOT_WEIGHED)] * 2)} == {
         "push"
     }
+
+
+def test_a_small_frontier_is_pushed_without_a_question_once_nothing_is_on_disk() -> None:
+    linked, small = _situation(linked=True), Frontier(1, 2)
+    pushed = certainly_pushed(_situation(on_cores=True, kept=3), linked, small)
+    assert pushed is not None
+    assert choose(pushed, small, "pull", growing=False) == "push"
+    assert certainly_pushed(linked, linked, FRONTIER) is None
+    assert certainly_pushed(linked, _situation(linked=True, from_disk=True), small) is None
+    assert certainly_pushed(linked, _situation(), small) is None
 
 
 def test_on_cores_all_kept_rows_and_reads_are_added_up() -> None:

@@ -23,7 +23,6 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.resources.config import Config
 from penstock.engine.resources.direction import Direction
 from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
@@ -121,9 +120,16 @@ def test_an_exchange_may_limit(graph: Graph) -> None:
 
 
 def test_ranks_refuse_what_their_run_refuses(graph: Graph) -> None:
-    with pytest.raises(InputError, match="ranks compute on CPU cores only so far"):
-        Session(graph, ranks=PaperRanks(2), device="emulated")
-    assert Config.of(device="emulated").device == "emulated"
+    with pytest.raises(InputError, match="route is 'cel', which sends along edges that other ranks have"):
+        Session(graph, ranks=PaperRanks(2), device="emulated", route="cel")
+
+
+def test_a_rank_with_a_device_has_its_own_edges_there(graph: Graph) -> None:
+    half = graph.edges * 4 * 2 // 3
+    with Session(graph, ranks=PaperRanks(2), device="emulated", device_edge_memory=half, threads=1) as session:
+        found = session.forecast(PageRank())
+    assert 0.4 * graph.edges < found.later.edges < 0.7 * graph.edges
+    assert (set(found.later.routes), found.later.link_bytes) == ({"resident"}, 0)
 
 
 def test_nobody_else_is_there(tmp_path: Path) -> None:

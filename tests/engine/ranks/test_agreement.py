@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from penstock.engine.program.program import Field, Program
@@ -61,12 +63,15 @@ def test_sums_that_are_seen_at_once_are_refused() -> None:
         check_combines(program, asynchronous=True)
 
 
-def test_ranks_begin_with_shares_by_their_speed() -> None:
+def test_ranks_begin_with_shares_by_what_they_can_do() -> None:
     def work(rank: ThreadRanks) -> tuple[object, ...]:
-        by_speed = with_shares(Config(), rank.rank + 1.0, rank).shares
-        return by_speed, with_shares(Config(), 5.0, rank).shares, with_shares(Config.of(shares="1,3"), 5.0, rank).shares
+        faster = with_shares(Config(), (rank.rank + 1.0, math.inf, 0.0), 300, rank).shares
+        same = with_shares(Config(), (5.0, math.inf, 0.0), 300, rank).shares
+        return faster, same, with_shares(Config.of(shares="1,3"), (5.0, 1.0, 0.0), 300, rank).shares
 
-    assert on_ranks(2, work) == [((1.0, 2.0), None, (1.0, 3.0))] * 2
+    for faster, same, given in on_ranks(2, work):
+        assert faster == pytest.approx((100.0, 200.0))
+        assert (same, given) == (None, (1.0, 3.0))
 
 
 @pytest.mark.parametrize(

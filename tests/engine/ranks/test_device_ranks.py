@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph, Result
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.ranks.device_exchange import DeviceExchange
@@ -115,6 +116,31 @@ def test_vectors_are_summed_by_the_owners_of_their_rows() -> None:
         np.testing.assert_allclose(result.fields["vector"], alone.fields["vector"], rtol=1e-5)
 
 
+@simulator
+@pytest.mark.parametrize("name", ["bfs", "pagerank"])
+def test_a_run_goes_on_with_another_number_and_kind_of_ranks(name: str, tmp_path: Path) -> None:
+    edges = _small(True)
+
+    def work(ranks: ThreadRanks, each: tuple[dict[str, Any], ...], stop: int, *, resume: bool) -> Result | None:
+        kept = Checkpoints(tmp_path, 1, resume=resume, follows=ranks.rank > 0)
+        with Session(_graph(True), ranks=ranks, threads=1, **each[ranks.rank]) as session:
+            steps = session.steps(program_of(name, edges), kept)
+            try:
+                for _ in range(stop):
+                    next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            steps.close()
+        return None
+
+    first, then = (SIMULATED, LINKED), (ON_CORES, SIMULATED, SIMULATED)
+    on_ranks(2, lambda ranks: work(ranks, first, 2, resume=False))
+    for result in on_ranks(3, lambda ranks: work(ranks, then, 1000, resume=True)):
+        assert result is not None
+        assert result.before == 2
+        check(name, edges, result.fields)
+
+
 def test_every_rank_brings_its_own_edges_only(tmp_path: Path) -> None:
     edges = shape("wide")
     graph = on_disk(edges, tmp_path / "wide.h5", chunk_edges=512)
@@ -126,6 +152,8 @@ def test_every_rank_brings_its_own_edges_only(tmp_path: Path) -> None:
             held = session.holdings
             assert held is not None
             assert isinstance(session.device, EmulatedDevice)
+            foreseen = session.forecast(program_of("sweeps", edges)).first
+            assert 4 * foreseen.edges == held.edges
             return session.device.bytes_in, held.device, held.edges == held.device
 
     for brought, held, whole in on_ranks(2, work):

@@ -76,7 +76,7 @@ def test_ranks_read_their_own_rows_only(tmp_path) -> None:
     alone = _run(lambda: program_of("sweeps", edges), graph, 1)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("penstock.engine.resources.ownership.MARGIN", 64)
-        shared = _run(lambda: program_of("sweeps", edges), graph, 2)
+        shared = _run(lambda: program_of("sweeps", edges), graph, 2, repartition=False)
     assert all(one.bytes_disk < 0.6 * alone.bytes_read for one in shared[0].ranks)
     for result in shared:
         check("sweeps", edges, result.fields)

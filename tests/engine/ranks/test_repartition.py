@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine.ranks.repartition import RankLoads, measured, new_bounds
+from penstock.engine.ranks.repartition import RankLoads, measured, new_bounds, starting_shares
 from penstock.engine.resources.ownership import Ownership
 from penstock.storage.format.index import Index, from_offsets
 
@@ -112,6 +112,13 @@ def test_a_move_has_to_gain_what_its_reads_take(expected: int, moves: bool) -> N
     assert (new_bounds(bounds, [EVEN], loads, _reach(bounds)) is not None) == moves
 
 
+def test_what_a_rank_had_before_is_not_read_again() -> None:
+    bounds, read = np.array([0, 2500, 10_000]), np.full(2, 1.0 / 15_000)
+    loads = _loads([0.25, 0.75], read=read, expected=1.0, most=np.full(2, 1e9))
+    assert new_bounds(bounds, [EVEN], loads, _reach(bounds)) is None
+    assert new_bounds(bounds, [EVEN], loads, np.array([[0, 6000], [2500, 10_000]])) is not None
+
+
 def test_a_rank_gets_no_more_than_it_has_room_for() -> None:
     bounds = np.array([0, 2500, 10_000])
     loads = _loads([0.25, 0.75], most=np.array([6 * 4000.0, math.inf]))
@@ -126,3 +133,18 @@ def test_nothing_moves_where_nothing_was_measured() -> None:
     empty = from_offsets(np.zeros(1, np.int64))
     assert new_bounds(np.array([0, 0, 0]), [empty], _loads([1.0, 2.0]), np.zeros((2, 2), np.int64)) is None
     assert new_bounds(np.array([0, 1, 10_000]), [EVEN], _loads([0.0, 0.0]), np.zeros((2, 2), np.int64)) is None
+
+
+@pytest.mark.parametrize(
+    ("abilities", "shares"),
+    [
+        ([(4.0, math.inf, 0.0), (4.0, math.inf, 0.0)], None),
+        ([(1.0, math.inf, 0.0), (3.0, math.inf, 0.0)], (250.0, 750.0)),
+        ([(10.0, 2.0, 400.0), (10.0, 2.0, 100.0)], (650.0, 350.0)),  # a quarter of the memory for edges
+        ([(10.0, 2.0, 900.0), (10.0, 2.0, 100.0)], (750.0, 250.0)),  # all that the first has stays there
+        ([(10.0, 2.0, 0.0), (0.5, math.inf, 0.0)], (800.0, 200.0)),  # cores beside a device
+    ],
+)
+def test_what_ranks_begin_with(abilities: list[tuple[float, ...]], shares: tuple[float, ...] | None) -> None:
+    found = starting_shares(np.array(abilities), 1000)
+    assert found == (None if shares is None else pytest.approx(shares, rel=1e-6))

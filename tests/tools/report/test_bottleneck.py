@@ -87,6 +87,12 @@ def test_kernel_bound_says_what_is_next_and_that_memory_does_not_help() -> None:
     assert "edges were there" in on_host.sentence
 
 
+def test_an_exchange_may_limit() -> None:
+    verdict = judge(spent(kernel=2.0, exchange=8.0))
+    assert verdict.limit == "exchange"
+    assert "waited for the slowest" in verdict.sentence
+
+
 def test_work_on_vertices_counts_with_the_kernels() -> None:
     verdict = judge(spent(kernel=2.0, vertices=5.0, link=4.0))
     assert (verdict.limit, verdict.share) == ("kernel", pytest.approx(0.7))

@@ -99,6 +99,14 @@ def test_on_a_gpu_waiting_for_kernels_is_not_work_on_vertices() -> None:
     assert run_of(3, linked=False).busy("plan") == pytest.approx([0.001] * 3)
 
 
+def test_the_exchange_of_ranks_is_not_work_on_vertices() -> None:
+    run = run_of(3, linked=False)
+    for one in run.iterations:
+        one["exchange_seconds"] = 0.0015
+    assert run.busy("exchange") == pytest.approx([0.0015] * 3)
+    assert run.busy("vertices") == pytest.approx([0.0005] * 3)
+
+
 def test_on_a_gpu_copies_may_go_on_when_the_iteration_is_over_for_the_host() -> None:
     for linked, most in ((True, 0.03), (False, 0.01)):
         run = run_of(2, linked=linked)
