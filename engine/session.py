@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,7 +47,7 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for
+from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
@@ -348,8 +348,8 @@ class Session:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
-        count, dtype, threads = self.graph.vertices, self.graph.vertex_dtype, self.config.thread_count
-        self._shared, self._whole = fields_for(program, count, dtype, threads=threads), program
+        count, dtype = self.graph.vertices, self.graph.vertex_dtype
+        self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check_program_on(self.graph, phase)
@@ -524,7 +524,7 @@ class Session:
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, given, self.config.thread_count)
+            return State(program, kernels.author, 0, count, dtype, given, self._fill)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
@@ -562,6 +562,16 @@ class Session:
         from penstock.engine.kernels.host.launch import HostKernels
 
         return HostKernels
+
+    @property
+    def _fill(self) -> Fill:
+        """What writes first values to arrays of the host: the threads of its kernels, if these are used here."""
+        threads = self.config.thread_count
+        if not self._has_host_kernels or self.config.kernels == "reference":
+            return partial(fill_ranges, threads=threads)
+        from penstock.engine.kernels.host.filling import fill
+
+        return partial(fill, threads=threads)
 
     @property
     def _has_host_kernels(self) -> bool:

@@ -38,6 +38,8 @@ MUCH = 8
 WINDOW = 3
 """So many of them count, if the same rank was longest in all: of sweeps each rank's least seconds, of frontiers, which
 differ, the mean."""
+LEAST_MEASURED = 2
+"""Of sweeps so many are enough where much is gained."""
 LEAST_UNEVEN = 0.04
 """In each of them the mean of all ranks is shorter than the longest by at least this part of it."""
 SWEEPS_AHEAD = 10
@@ -60,7 +62,7 @@ class Rebalance:
     _window: deque[Floats] = field(default_factory=lambda: deque(maxlen=WINDOW))
     _before: Measured | None = None
     _reach: np.ndarray | None = None
-    _skip: int = 1  # kernels are loaded in the first iteration
+    _first: int = -1  # the first iteration that was compared: kernels are loaded in it
     _slower: float = 1.0  # how many times as long as predicted the last move took
 
     def after_walk(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
@@ -69,12 +71,12 @@ class Rebalance:
             return
         worker = self.worker
         walked = [side[direction] for side in (worker.streams, worker.against) if direction in side]
+        self._first = record.number if self._first < 0 else self._first
         usual = seconds if all(stream.reads_again for stream in walked) or not record.bytes_disk else math.nan
         ours = usual, self._slower * self.resources.edge_seconds, self.resources.most_edges
         found = self.ranks.gather_numbers(np.array(ours, dtype=np.float64))
         record.rank_seconds = tuple(found[:, 0].tolist()) if not np.isnan(found[:, 0]).any() else ()
-        self._skip = max(0, self._skip - 1) if (passed := self._skip > 0) else 0
-        if passed or not record.rank_seconds:
+        if record.number == self._first or not record.rank_seconds:
             return
         self.compared += 1
         self._window.append(found[:, 0])
@@ -88,7 +90,11 @@ class Rebalance:
         ownership, times = cast(Ownership, self.worker.ownership), np.stack(list(self._window))
         several = len(times) == WINDOW
         uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
-        if not (sweeps or several) or len(set(times.argmax(axis=1).tolist())) > 1 or uneven.min() < LEAST_UNEVEN:
+        if (
+            len(times) < (LEAST_MEASURED if sweeps else WINDOW)
+            or len(set(times.argmax(axis=1).tolist())) > 1
+            or uneven.min() < LEAST_UNEVEN
+        ):
             return None
         busy = times.min(axis=0) if sweeps else times.mean(axis=0)
         expected = min(left, max(SWEEPS_AHEAD, self.compared) if sweeps else self.compared)
@@ -118,7 +124,6 @@ class Rebalance:
         for stream in resident:
             record.filling.extend(_bring(worker, stream))
         self._window.clear()
-        self._skip = 1  # caches are cold, and streams that keep only part of their edges read others
         record.moved, record.move_seconds = tuple(bounds.tolist()), time.perf_counter() - began
         chunks = sum(task.chunks_read for task in record.filling)
         predicted = self.resources.edge_seconds * chunks * self.resources.chunk_edges

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 FIRST_GAIN, SURE_GAIN = 0.2, 0.04
-"""What a move must gain of an iteration: after one measurement, which may be noise, and after several."""
+"""What a move must gain of an iteration: after few measurements, which may be noise, and after several."""
 HALVINGS = 40
 """Of the interval that the seconds of the longest rank are in."""
 STEPS = 6
@@ -52,7 +52,8 @@ class RankLoads:
 
     busy: seconds of a walk, without waiting for other ranks. read: seconds until an edge that the rank gets is where
     its kernels read it. most: edges that it has room for, inf where it reads them again and again. expected: iterations
-    that follow. sure: whether `busy` is of several iterations. before: what was measured before the last move, if any.
+    that follow. sure: whether `busy` is of more than a few iterations. before: what was measured before the last move,
+    if there was one.
     """
 
     busy: Floats
@@ -97,7 +98,7 @@ def new_bounds(bounds: Ints, indexes: Sequence[Index], loads: RankLoads, reach: 
     gain = longest - max(_seconds(costs, work, rank, after[rank : rank + 2]) for rank in range(len(costs)))
     if gain < (SURE_GAIN if loads.sure else FIRST_GAIN) * longest:
         return None
-    return found if gain * loads.expected > _reading(bounds, found, indexes, loads.read) else None
+    return found if gain * loads.expected > _reading(bounds, found, indexes, loads, reach) else None
 
 
 def measured(bounds: Ints, indexes: Sequence[Index], busy: Floats) -> Measured:
@@ -182,11 +183,15 @@ def _within(bounds: Ints, found: Ints, indexes: Sequence[Index], most: Floats, r
     return bounds
 
 
-def _reading(bounds: Ints, found: Ints, indexes: Sequence[Index], read: Floats) -> float:
-    """Seconds until the last rank has read what it gets."""
+def _reading(bounds: Ints, found: Ints, indexes: Sequence[Index], loads: RankLoads, reach: Ints) -> float:
+    """Seconds until the last rank has read what it gets, and has not in its memory from earlier."""
     seconds = 0.0
-    for rank, each in enumerate(read):
-        (old0, old1), (new0, new1) = bounds[rank : rank + 2].tolist(), found[rank : rank + 2].tolist()
+    for rank, each in enumerate(loads.read):
+        keeps = np.isfinite(loads.most[rank])
+        (old0, old1), (new0, new1) = (
+            (reach[rank] if keeps else bounds[rank : rank + 2]),
+            found[rank : rank + 2].tolist(),
+        )
         kept = max(0, _edges(indexes, max(old0, new0), min(old1, new1)))
         seconds = max(seconds, (_edges(indexes, new0, new1) - kept) * float(each))
     return seconds

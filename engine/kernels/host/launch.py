@@ -458,8 +458,9 @@ class HostKernels:
     def _listed_part(self, view: View, state: State, frontier: Frontier) -> tuple[int, int]:
         """Which entries of the frontier's list lie in the view's rows."""
         listed = state.vertices[: frontier.vertices]
-        first = int(np.searchsorted(listed, view.v0)) if view.v0 > state.first else 0
-        last = int(np.searchsorted(listed, view.v1)) if view.v1 < state.last else frontier.vertices
+        ends = np.array((view.v0, view.v1), listed.dtype)  # of another type, the list would be copied to that
+        first = int(np.searchsorted(listed, ends[0])) if view.v0 > state.first else 0
+        last = int(np.searchsorted(listed, ends[1])) if view.v1 < state.last else frontier.vertices
         return first, last
 
     def _edges_of(self, view: View) -> tuple[Any, ...]:

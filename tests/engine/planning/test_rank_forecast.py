@@ -11,7 +11,6 @@ from penstock.engine import Graph, Session
 from penstock.engine.planning.forecast import Sweep
 from penstock.engine.planning.paper_ranks import PaperRanks
 from penstock.engine.planning.rank_forecast import (
-from penstock.storage.base.errors import InputError
     PACKED,
     SCATTERED,
     RankLink,
@@ -25,6 +24,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.direction import Direction
+from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates

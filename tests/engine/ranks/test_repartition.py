@@ -112,6 +112,13 @@ def test_a_move_has_to_gain_what_its_reads_take(expected: int, moves: bool) -> N
     assert (new_bounds(bounds, [EVEN], loads, _reach(bounds)) is not None) == moves
 
 
+def test_what_a_rank_had_before_is_not_read_again() -> None:
+    bounds, read = np.array([0, 2500, 10_000]), np.full(2, 1.0 / 15_000)
+    loads = _loads([0.25, 0.75], read=read, expected=1.0, most=np.full(2, 1e9))
+    assert new_bounds(bounds, [EVEN], loads, _reach(bounds)) is None
+    assert new_bounds(bounds, [EVEN], loads, np.array([[0, 6000], [2500, 10_000]])) is not None
+
+
 def test_a_rank_gets_no_more_than_it_has_room_for() -> None:
     bounds = np.array([0, 2500, 10_000])
     loads = _loads([0.25, 0.75], most=np.array([6 * 4000.0, math.inf]))
