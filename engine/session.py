@@ -501,7 +501,7 @@ class Session:
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
-        from penstock.engine.kernels.ahead.announce import KernelJob, announce
+        from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
 
         capability = None
         if not self._has_host_kernels:
@@ -513,7 +513,8 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        job = KernelJob(asks.program, *run, capability, packed)
+        hot_first = bool(self.graph.reordered) and self.graph.edges >= MANY_EDGES
+        job = KernelJob(asks.program, *run, capability, packed, hot_first)
         announce(job, self.config.memory_bytes)
 
     def _expect(self, program: Program) -> None:
@@ -542,7 +543,9 @@ class Session:
             if self._ranks is None or self.config.kernels == "reference":
                 return cast(Kernels[Any], kernels(program, dtype, weighted, threads))
             return cast(Kernels[Any], kernels(program, dtype, weighted, threads, self._all_threads))
-        return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))
+        made = kernels(program, dtype, weighted, self._device, self._indexes)
+        made.hot_first = bool(self.graph.reordered)
+        return cast(Kernels[Any], made)
 
     def _kernel_class(self, whole_rows: bool) -> Any:
         """Import the kernels that programs run on here, and no compiler but theirs."""

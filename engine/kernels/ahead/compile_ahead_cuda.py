@@ -93,6 +93,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
         yield lambda: kernels.select(state, index, scalars, np.inf)
     if "push" in job["directions"]:
         yield lambda: kernels.push(view, state, many, index, scalars)
+    if "push" in job["directions"] and job["hot_first"] and job["apart"] and kernels.sums_numbers:
+        yield lambda: kernels.push_replicas(view, state, many, index, scalars)
     if "pull" in job["directions"] and sparse:
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
     if author.settles and len(job["directions"]) > 1:
