@@ -28,7 +28,16 @@ from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.resources.direction import Direction, Situation, can_choose, certain_push, choose, is_open, weighs
+from penstock.engine.resources.direction import (
+    Direction,
+    Situation,
+    can_choose,
+    certain_push,
+    choose,
+    is_certain,
+    is_open,
+    weighs,
+)
 from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.device_state import DeviceState, bitmap_words
@@ -358,7 +367,7 @@ class Loop:
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
         found = self._own_situation(frontier)
-        if self.ranks is None or not is_open(found):
+        if self.ranks is None or not is_open(found) or is_certain(found, frontier):
             return found
         if self.devices.linked:
             if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:

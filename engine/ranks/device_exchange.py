@@ -15,7 +15,7 @@ from penstock.engine.ranks.few_messages import gather_few
 from penstock.engine.ranks.rank_exchange import FEW, LISTED_SHARE, MARKED_SHARE, SLICED_SHARE, Ints
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.interface import ExchangeKernels, SharedLists
+    from penstock.engine.kernels.interface import ExchangeKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.state.device_state import DeviceState
 
@@ -41,12 +41,14 @@ class DeviceExchange:
         few = min(FEW, int(LISTED_SHARE * state.last))
         ours = self.kernels.shared_lists("ours", few, state.vertices.dtype, state.target.dtype)
         count = self.kernels.count(state.touched.words, own, state.target, ours)
-        counts = self.ranks.gather_numbers(np.array([count], dtype=np.int64)).ravel()
+        found = self.kernels.shared_lists("found", few, ours.ids.dtype, ours.values.dtype)
+        some = count if count <= few else 0
+        counts = gather_few(self.ranks, count, (ours.ids[:some], ours.values[:some]), (found.ids, found.values))
         total = int(counts.sum())
         if total == 0:
             pass
         elif total <= few:
-            self._share_few(ours, counts, bounds)
+            self._merge(found.ids_here, found.values_here, [0, *np.cumsum(counts).tolist()], bounds)
         elif total > (MARKED_SHARE if bounds is None else SLICED_SHARE) * state.last:
             self._share_values(bounds)
             self._combine_slices(state.touched.words, "or")
@@ -99,13 +101,6 @@ class DeviceExchange:
         else:
             self._list_marked(own, ids, starts)
         self._merge(ids, values, starts, bounds)
-
-    def _share_few(self, ours: SharedLists, counts: Ints, bounds: Ints | None) -> None:
-        """Exchange messages with their ids, which `count` has listed, by way of the hosts; kernels read them there."""
-        found = self.kernels.shared_lists("found", len(ours.ids), ours.ids.dtype, ours.values.dtype)
-        count, starts = int(counts[self.ranks.rank]), [0, *np.cumsum(counts).tolist()]
-        gather_few(self.ranks, (ours.ids[:count], ours.values[:count]), counts, (found.ids, found.values))
-        self._merge(found.ids_here, found.values_here, starts, bounds)
 
     def _merge(self, ids: Any, values: Any, starts: list[int], bounds: Ints | None) -> None:
         """Merge what all ranks have listed; rank r has items starts[r] to starts[r + 1] - 1 of ids and values."""

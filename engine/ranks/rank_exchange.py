@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.ranks.few_messages import gather_few
+from penstock.engine.ranks.few_messages import Listed, gather_few
 from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State
 
@@ -67,13 +67,20 @@ class RankExchange:
             (0, self.state.last) if bounds is None else (int(bounds[self.ranks.rank]), int(bounds[self.ranks.rank + 1]))
         )
         spans = _spans(self.state.touched, own)
-        counts = self.ranks.gather_numbers(np.array([_count(self.state.touched, spans, own)], dtype=np.int64)).ravel()
+        marks = _words(self.state.touched, spans, own)
+        found = self._room(min(FEW, int(LISTED_SHARE * self.state.last)))
+        count = int(np.bitwise_count(marks).sum())
+        ids = _listed(spans, marks) if count <= len(found[0]) else np.zeros(0, np.int64)
+        counts = gather_few(self.ranks, count, (ids.astype(found[0].dtype), self.state.target[ids]), found)
         if counts.sum() == 0:
             pass
+        elif counts.sum() <= len(found[0]):
+            self._merge(ids, _Found(*found, _starts(counts)), bounds)
         elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * self.state.last:
             self._share_dense(bounds)
         else:
-            self._share_listed(spans, _words(self.state.touched, spans, own), counts, bounds)
+            ids = _listed(spans, marks)
+            self._merge(ids, self._gather(ids, spans, marks, counts), bounds)
         self._pass_on_marks()
 
     def _share_dense(self, bounds: Ints | None) -> None:
@@ -85,13 +92,14 @@ class RankExchange:
         self._combine_slices(_shared_words(state), np.bitwise_or)
         state.touched.summarize()
 
-    def _share_listed(
-        self, spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints, bounds: Ints | None
-    ) -> None:
-        """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
-        at = _set_bits(marks)
-        ids = spans[at // SPAN] * SPAN + at % SPAN
-        state, found = self.state, self._gather(ids, spans, marks, counts)
+    def _room(self, few: int) -> Listed:
+        """Lists of vertices and messages, not filled."""
+        target = self.state.target
+        return np.empty(few, self.state.vertices.dtype), np.empty((few, *target.shape[1:]), target.dtype)
+
+    def _merge(self, ids: NDArray[np.int64], found: _Found, bounds: Ints | None) -> None:
+        """Merge the messages of all ranks; ids: this one's."""
+        state = self.state
         others = [rank for rank in range(self.ranks.size) if rank != self.ranks.rank]
         if bounds is not None:
             for rank in others:
@@ -118,13 +126,8 @@ class RankExchange:
     def _gather(
         self, ids: NDArray[np.int64], spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints
     ) -> _Found:
-        state, ranks = self.state, self.ranks
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        if starts[-1] <= min(FEW, LISTED_SHARE * state.last):
-            ours = ids.astype(state.vertices.dtype), state.target[ids]
-            listed, messages = (np.empty((int(starts[-1]), *one.shape[1:]), dtype=one.dtype) for one in ours)
-            gather_few(ranks, ours, counts, (listed, messages))
-            return _Found(listed, messages, starts)
+        """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
+        state, ranks, starts = self.state, self.ranks, _starts(counts)
         values = ranks.gather_parts(state.target[ids], counts)
         if starts[-1] <= LISTED_SHARE * state.last:
             return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
@@ -173,8 +176,16 @@ def _words(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> NDA
     return words
 
 
-def _count(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> int:
-    return int(np.bitwise_count(_words(bitmap, spans, own)).sum())
+def _listed(spans: NDArray[np.intp], marks: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The vertices that are marked in the words of these spans, ascending."""
+    at = _set_bits(marks)
+    ids: NDArray[np.int64] = spans[at // SPAN] * SPAN + at % SPAN
+    return ids
+
+
+def _starts(counts: Ints) -> Ints:
+    """Where each rank's messages begin, and the last ones end."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _set_bits(words: NDArray[Any]) -> NDArray[np.int64]:

@@ -102,6 +102,14 @@ def is_open(situation: Situation) -> bool:
     return situation.forced is None and situation.can_pull
 
 
+def is_certain(situation: Situation, frontier: Frontier) -> bool:
+    """Whether `choose` finds the same wherever edges are: of a program without early exit, but for a close call."""
+    least, _, most = sorted((DENSE_SHARE, LINKED_DENSE_SHARE, SELECTIVE_DENSE_SHARE))
+    sparse = frontier.edges <= situation.edges * least
+    clear = frontier.everything or sparse or frontier.edges > situation.edges * most
+    return not situation.early_exit and clear
+
+
 def _over_a_link(situation: Situation, frontier: Frontier) -> Direction:
     if not weighs(situation, frontier):
         return "push"

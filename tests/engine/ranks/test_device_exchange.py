@@ -10,7 +10,7 @@ from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks import device_exchange, rank_exchange
+from penstock.engine.ranks import device_exchange, few_messages, rank_exchange
 from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.ranks.staged import StagedCommunicator
@@ -112,15 +112,16 @@ def test_states_on_devices_become_what_those_of_the_host_do(
         assert marks == list(wanted[1:])
 
 
-@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize(("more", "at_once"), [(-1, 128), (0, 5), (1, 128), (1, 5)])
 @pytest.mark.parametrize(("combiner", "pulled", "apart"), [("sum", False, True), ("min", True, False)])
 def test_few_messages_go_by_way_of_the_hosts(
-    more: int, combiner: str, pulled: bool, apart: bool, monkeypatch: pytest.MonkeyPatch
+    more: int, at_once: int, combiner: str, pulled: bool, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spans = [tuple(BOUNDS[rank:][:2].tolist()) if pulled else (0, N) for rank in range(3)]
     limit = sum(len(_found(rank, 0.04, span, np.float32)[0]) for rank, span in enumerate(spans)) - more
     for module in (rank_exchange, device_exchange):
         monkeypatch.setattr(module, "FEW", limit)
+    monkeypatch.setattr(few_messages, "AT_ONCE", at_once)
     gathered: list[str] = []
     gather = ThreadRanks.gather_parts
 
@@ -137,8 +138,8 @@ def test_few_messages_go_by_way_of_the_hosts(
     for values, *marks in found:
         np.testing.assert_array_equal(values.view(np.uint32), found[0][0].view(np.uint32))
         assert marks == list(found[0][1:])
-    assert sorted(set(gathered)) == (["float32", "uint32"] if more > 0 else ["uint8"])
-    assert len(gathered) == 9 * (2 if more > 0 else 1)
+    each = ["float32", "uint32"] if more > 0 else ["uint8"] if at_once == 5 else []
+    assert sorted(gathered) == sorted(each * 9)
 
 
 @pytest.mark.parametrize("bounds", [None, BOUNDS])

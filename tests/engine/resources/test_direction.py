@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from penstock.engine.programs import bfs, reachability
-from penstock.engine.resources.direction import Situation, certain_push, choose, weighs
+from penstock.engine.resources.direction import Situation, certain_push, choose, is_certain, weighs
 from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkCosts
 from penstock.engine.session import Session
 from penstock.engine.state.frontier import Frontier
@@ -165,3 +165,11 @@ def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> 
     if edges <= situation.edges:
         pushed = choose(situation, frontier, "push", growing) == "push"
         assert pushed if allowed else weighs(situation, frontier) or not pushed
+
+
+@pytest.mark.parametrize("frontier", [Frontier(10, n) for n in (0, 500, 501, 900, 901)] + [Frontier(1800, 0, True)])
+def test_what_is_certain_does_not_depend_on_where_edges_are(frontier) -> None:
+    there = [replace(RANK, linked=linked, on_cores=on) for linked in (True, False) for on in (True, False)]
+    found = {choose(situation, frontier, "push", True) for situation in there}
+    assert [is_certain(situation, frontier) for situation in there] == [len(found) == 1] * 4
+    assert not is_certain(BFS, frontier)
