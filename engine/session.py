@@ -538,12 +538,12 @@ class Session:
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
         dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
-        if self._has_host_kernels:
-            threads = self.config.thread_count
-            if self._ranks is None or self.config.kernels == "reference":
-                return cast(Kernels[Any], kernels(program, dtype, weighted, threads))
-            return cast(Kernels[Any], kernels(program, dtype, weighted, threads, self._all_threads))
-        made = kernels(program, dtype, weighted, self._device, self._indexes)
+        if not self._has_host_kernels:
+            made = kernels(program, dtype, weighted, self._device, self._indexes)
+        elif self._ranks is None or self.config.kernels == "reference":
+            made = kernels(program, dtype, weighted, self.config.thread_count)
+        else:
+            made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
         made.hot_first = bool(self.graph.reordered)
         return cast(Kernels[Any], made)
 

@@ -40,6 +40,7 @@ from penstock.engine.kernels.cuda.driver import (
 from penstock.engine.kernels.cuda.work_queue import GROUP_SHIFT
 from penstock.engine.kernels.host.launch import explain
 from penstock.engine.kernels.host.union_find import most_frequent
+from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
@@ -187,11 +188,6 @@ class CudaKernels:
         else:
             self._call("push_rows", self._tiles(view), edges, known.arrays, known.starts, *active, *values)
 
-    @property
-    def sums_numbers(self) -> bool:
-        """Whether messages are summed that are numbers, one a vertex."""
-        return self.author.combine == "sum" and not self.author.has_vectors
-
     def push_replicas(
         self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
     ) -> None:
@@ -204,20 +200,11 @@ class CudaKernels:
         )  # fmt: skip
 
     def _keeps_sums(self, view: View, state: DeviceState, frontier: Frontier, index: Index) -> bool:
-        """Whether blocks keep the sums of the first vertices: many messages of which many go there.
-
-        A list's rows are pushed from as all others are then, where they have at least half of the view's edges.
-        """
-        if not self.sums_numbers or state.first > 0 or state.incoming is None:
+        """Whether blocks keep the sums of the first vertices: many messages of which many go there."""
+        if not (sums_numbers(self.author) and has_sums_apart(state)):
             return False
-        edges, kept = view.e1 - view.e0, replicas.kept_sums(self.author.message)
-        if not replicas.pays(self.author, edges if frontier.everything else min(edges, frontier.edges)):
-            return False
-        if frontier.listed and (2 * frontier.edges < edges or view.record.route == "zero-copy"):
-            return False
-        last = min(kept, index.vertices)
-        ahead = int(index.bases[last >> index.shift]) + int(index.offsets[last])
-        return ahead >= replicas.LEAST_SHARE * index.edges
+        least, kept = replicas.least_edges(self.author), replicas.kept_sums(self.author)
+        return pushes_many(view, frontier, least) and is_hot(index, kept)
 
     def push_resend(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""

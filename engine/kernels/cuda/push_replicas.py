@@ -2,8 +2,7 @@
 
 Atomics on one address take turns, and those of a skewed graph go to few. A block adds what goes to the first vertices
 in shared memory, and to the target once at its end, so that a hot vertex is written once a block instead of once an
-edge. Garaph's replicas of hot vertices (USENIX ATC 2017); `decisions/replicas.md` says what they gain, and why there is
-one a block. Only for sums: every message counts as a change, so marks need not wait for the sum.
+edge. There is one replica a block: `decisions/replicas.md` says why.
 """
 
 from __future__ import annotations
@@ -23,32 +22,29 @@ from penstock.engine.kernels.cuda.driver import (
     kernel,
 )
 from penstock.engine.kernels.cuda.push import make_relax, tile_bounds
+from penstock.engine.kernels.hot_vertices import EDGES_EACH, KEPT_BYTES
 from penstock.engine.kernels.interface import VertexArrays
 from penstock.engine.program.bindings import Author
 
-SHARED_BYTES = 256 if SIMULATED else 32 << 10
+SHARED_BYTES = 256 if SIMULATED else KEPT_BYTES
 """What a block keeps of sums."""
 AT_ONCE = 4
 """Blocks of a multiprocessor."""
-EDGES_EACH = 1 if SIMULATED else 32
-"""Edges a sum that is kept: with fewer, adding all blocks' sums up takes a part of the time."""
-LEAST_SHARE = 1 / 8
-"""Of the edges, in rows of vertices whose sums are kept: with fewer, too few messages go there."""
 
 
-def kept_sums(dtype: np.dtype[np.generic]) -> int:
+def kept_sums(author: Author) -> int:
     """How many vertices' sums a block keeps, from the first vertex on; a multiple of 32."""
-    return SHARED_BYTES // dtype.itemsize
+    return SHARED_BYTES // author.message.itemsize
 
 
 def blocks_of(author: Author) -> int:
     """Blocks of a launch: as many as run at once."""
-    return blocks_sharing(kept_sums(author.message) * author.message.itemsize + kept_sums(author.message) // 8, AT_ONCE)
+    return blocks_sharing(SHARED_BYTES + kept_sums(author) // 8, AT_ONCE)
 
 
-def pays(author: Author, edges: int) -> bool:
-    """Whether a push along so many edges is worth adding up the sums of all blocks."""
-    return edges >= EDGES_EACH * kept_sums(author.message) * blocks_of(author)
+def least_edges(author: Author) -> int:
+    """Along so many edges it is worth adding up the sums of all blocks."""
+    return (1 if SIMULATED else EDGES_EACH) * kept_sums(author) * blocks_of(author)
 
 
 @device
@@ -75,7 +71,7 @@ def add_up(values, words, arrays):  # type: ignore[no-untyped-def]
 
 def make_push_rows_replicas(author: Author, weighted: bool) -> DeviceKernel:
     """Kernel: what `push_rows` does, for a state that begins with vertex 0, with the first vertices' sums kept."""
-    relax, kept = make_relax(author, weighted), kept_sums(author.message)
+    relax, kept = make_relax(author, weighted), kept_sums(author)
     first, kind, words = np.uint64(kept), numba.from_dtype(author.message), kept // 32
 
     def push_rows(view, index, starts, active, whole, fields, scalars, arrays):  # type: ignore[no-untyped-def]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
+from penstock.engine.kernels import hot_vertices
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda import push_replicas
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.state.device_state import DeviceState
@@ -148,6 +148,6 @@ def test_only_where_many_edges_go_there(kept: list[int], monkeypatch: pytest.Mon
     graph = ordered(in_memory(edges, both=False))
     run(program_of("wcc", edges), graph, **DEVICE)
     assert not kept
-    monkeypatch.setattr(push_replicas, "LEAST_SHARE", 1.1)
+    monkeypatch.setattr(hot_vertices, "LEAST_SHARE", 1.1)
     run(program_of("sweeps", edges), graph, **DEVICE)
     assert not kept
