@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,7 +47,7 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for
+from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
@@ -118,6 +118,7 @@ class Session:
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
+        self._ran: set[type[Program]] = set()
         self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
@@ -249,11 +250,13 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            self._expect(program)
+            if type(program) not in self._ran:
+                self._expect(program)
             try:
                 result = yield from self._formed(program, checkpoints, each)
             finally:
                 end()
+            self._ran.add(type(program))
             if self._ranks is None:
                 return result
             device = "cpu" if self._device is None else self._device.name
@@ -348,8 +351,8 @@ class Session:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
         records: list[IterationRecord] = []
-        count, dtype, threads = self.graph.vertices, self.graph.vertex_dtype, self.config.thread_count
-        self._shared, self._whole = fields_for(program, count, dtype, threads=threads), program
+        count, dtype = self.graph.vertices, self.graph.vertex_dtype
+        self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
             for phase in (checkpoints or program).phases(self.graph, self._shared):
                 check_program_on(self.graph, phase)
@@ -498,7 +501,7 @@ class Session:
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
-        from penstock.engine.kernels.ahead.announce import KernelJob, announce
+        from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
 
         capability = None
         if not self._has_host_kernels:
@@ -510,7 +513,8 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        job = KernelJob(asks.program, *run, capability, packed)
+        hot_first = bool(self.graph.reordered) and self.graph.edges >= MANY_EDGES
+        job = KernelJob(asks.program, *run, capability, packed, hot_first)
         announce(job, self.config.memory_bytes)
 
     def _expect(self, program: Program) -> None:
@@ -523,7 +527,7 @@ class Session:
     def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, given, self.config.thread_count)
+            return State(program, kernels.author, 0, count, dtype, given, self._fill)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
@@ -534,12 +538,14 @@ class Session:
 
     def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
         dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
-        if self._has_host_kernels:
-            threads = self.config.thread_count
-            if self._ranks is None or self.config.kernels == "reference":
-                return cast(Kernels[Any], kernels(program, dtype, weighted, threads))
-            return cast(Kernels[Any], kernels(program, dtype, weighted, threads, self._all_threads))
-        return cast(Kernels[Any], kernels(program, dtype, weighted, self._device, self._indexes))
+        if not self._has_host_kernels:
+            made = kernels(program, dtype, weighted, self._device, self._indexes)
+        elif self._ranks is None or self.config.kernels == "reference":
+            made = kernels(program, dtype, weighted, self.config.thread_count)
+        else:
+            made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
+        made.hot_first = bool(self.graph.reordered)
+        return cast(Kernels[Any], made)
 
     def _kernel_class(self, whole_rows: bool) -> Any:
         """Import the kernels that programs run on here, and no compiler but theirs."""
@@ -559,6 +565,16 @@ class Session:
         from penstock.engine.kernels.host.launch import HostKernels
 
         return HostKernels
+
+    @property
+    def _fill(self) -> Fill:
+        """What writes first values to arrays of the host: the threads of its kernels, if these are used here."""
+        threads = self.config.thread_count
+        if not self._has_host_kernels or self.config.kernels == "reference":
+            return partial(fill_ranges, threads=threads)
+        from penstock.engine.kernels.host.filling import fill
+
+        return partial(fill, threads=threads)
 
     @property
     def _has_host_kernels(self) -> bool:

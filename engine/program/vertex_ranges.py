@@ -25,23 +25,15 @@ THREADS = 4
 """Most threads: so many keep the memory busy, and copies are bounded."""
 
 
-def over_ranges(
-    function: Callable[[int, int], Found], vertices: int, *, size: int = ROWS, most_threads: int = THREADS
-) -> Iterator[Found]:
-    """Yield function(first, last) of every range of vertices in order, by several threads if there are many.
-
-    size: vertices of a range. most_threads: what first writes to memory waits for the system, not for the memory, and
-    more threads pay.
-    """
-    threads = 1 if vertices <= ALONE else min(cores(), most_threads)
+def over_ranges(function: Callable[[int, int], Found], vertices: int, *, size: int = ROWS) -> Iterator[Found]:
+    """Yield function(first, last) of every range of `size` vertices in order, by several threads if there are many."""
+    threads = 1 if vertices <= ALONE else min(cores(), THREADS)
     return map_ranges(function, vertices, threads=threads, size=size)
 
 
-def each_range(
-    function: Callable[[int, int], None], vertices: int, *, size: int = ROWS, most_threads: int = THREADS
-) -> None:
-    """Call function(first, last) for every range of vertices, from several threads, as `over_ranges` does."""
-    for _ in over_ranges(function, vertices, size=size, most_threads=most_threads):
+def each_range(function: Callable[[int, int], None], vertices: int) -> None:
+    """Call function(first, last) for every range of vertices, from several threads."""
+    for _ in over_ranges(function, vertices):
         pass
 
 

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
-from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
+from penstock.engine.program.vertex_ranges import ALONE
+from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
 
-FIRST_WRITERS = 16
-"""Most threads that number vertices."""
 NUMBERED = 1 << 20
-"""Vertices that a GPU numbers together."""
+"""Vertices that are numbered together where one thread does, or a GPU."""
 
 
 class WCC(Program):
@@ -33,14 +32,14 @@ class WCC(Program):
         """Every vertex is its own tree."""
         component = state["component"]
 
-        def number(first: int, last: int) -> None:
-            component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
+        if isinstance(component, np.ndarray) and len(component) > ALONE:
+            from penstock.engine.kernels.host.filling import number  # imports Numba, which a GPU's run does without
 
-        if isinstance(component, np.ndarray):
-            each_range(number, len(component), size=MANY_ROWS, most_threads=FIRST_WRITERS)
+            number(component, threads=cores())
         else:
             for first in range(0, len(component), NUMBERED):
-                number(first, min(first + NUMBERED, len(component)))
+                last = min(first + NUMBERED, len(component))
+                component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
         return Start(everything=True)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

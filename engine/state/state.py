@@ -5,7 +5,7 @@ Owns the arrays, which need not begin at vertex 0. Says before a run what they w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,10 @@ MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 20  # vertices whose values a thread fills at once
 LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
 FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
+
+
+Fill = Callable[["NDArray[Any]", Any], None]
+"""Writes one value to every item of an array."""
 
 
 @dataclass
@@ -103,7 +107,7 @@ class State:
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
     identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
-    groups: where messages of sweeps are, if they may be put together.
+    groups: where messages of sweeps are, if they may be put together. fill: what writes first values; None: one thread.
     unmatched: rows that the last pull kept, None where there is no room for any.
     """
 
@@ -115,12 +119,12 @@ class State:
         last: int,
         vertex_dtype: Any,
         given: Mapping[str, NDArray[Any]] | None = None,
-        threads: int = 1,
+        fill: Fill | None = None,
     ) -> None:
         count = last - first
         self.first, self.last = first, last
-        self._threads = threads
-        self.fields = fields_for(program, count, vertex_dtype, given, threads)
+        self._fill = fill or fill_ranges
+        self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
         self.identity = author.identity
         self.message_shape = program.message_shape
         self.incoming: NDArray[Any] | None = None
@@ -141,7 +145,7 @@ class State:
         first_field = next(iter(self.fields.values()))
         if self.incoming is None:
             shape = len(first_field), *self.message_shape
-            self.incoming = _array(shape, self.identity, self.sent.dtype, self._threads)
+            self.incoming = _array(shape, self.identity, self.sent.dtype, self._fill)
             self.touched = Bitmap.empty(len(first_field))
 
     def mark_apart(self) -> None:
@@ -235,18 +239,18 @@ def fields_for(
     count: int,
     vertex_dtype: Any,
     given: Mapping[str, NDArray[Any]] | None = None,
-    threads: int = 1,
+    fill: Fill | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The program's fields, name -> array (count, *shape): those that are given, the others at their first values.
 
-    threads: how many fill them, for the first touch of memory takes longer than its filling.
+    fill: what writes them, for the first touch of memory takes longer than its filling; None: one thread.
     Raises InputError for one that is given and of another dtype or shape.
     """
     made = {}
     for name, spec in fields_of(program).items():
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
         if given is None or name not in given:
-            made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, threads)
+            made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, fill or fill_ranges)
             continue
         check_alike(name, (dtype, (count, *spec.shape)), given[name])
         made[name] = given[name]
@@ -275,13 +279,18 @@ def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, in
     }
 
 
-def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any], threads: int) -> NDArray[Any]:
+def _array(shape: tuple[int, ...], first: Any, dtype: np.dtype[Any], fill: Fill) -> NDArray[Any]:
     """Full of one value; zeros cost nothing until they are touched, and a phase's fields may be another's."""
     if first == 0:
         return np.zeros(shape, dtype=dtype)
     array: NDArray[Any] = np.empty(shape, dtype=dtype)
-    map_ranges(lambda v0, v1: np.copyto(array[v0:v1], first, casting="unsafe"), shape[0], FILLED, threads)
+    fill(array, first)
     return array
+
+
+def fill_ranges(array: NDArray[Any], value: Any, *, threads: int = 1) -> None:
+    """Write one value to every item, range by range from so many threads."""
+    map_ranges(lambda v0, v1: np.copyto(array[v0:v1], value, casting="unsafe"), len(array), FILLED, threads)
 
 
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:

@@ -10,12 +10,16 @@ from penstock.storage.companion.process import offer
 MOST_PROCESSES = 4
 """Beside this one, for a GPU: its kernels take longer to compile, and machines with one have many cores."""
 
+MANY_EDGES = 1 << 25
+"""Of a graph: with fewer, no block of a GPU keeps the sums of hot vertices."""
+
 
 class KernelJob(NamedTuple):
     """What kernels depend on: the program and how it runs, dtypes of vertices and weights (None: not weighted).
 
     threads: of this process. capability: the GPU's, None for the cores.
-    packed: whether edges may travel packed; of the cores, whether kernels decode them.
+    packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
+    and there are many edges.
     """
 
     program: Any
@@ -26,6 +30,7 @@ class KernelJob(NamedTuple):
     threads: int
     capability: tuple[int, int] | None = None
     packed: bool = False
+    hot_first: bool = False
 
 
 def announce(job: KernelJob, host_memory: int) -> None:

@@ -16,6 +16,7 @@ from penstock.engine.kernels.ahead.stand_ins import VERTICES, row_index, scalars
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
+from penstock.engine.kernels.hot_vertices import sums_numbers
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
@@ -93,6 +94,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
         yield lambda: kernels.select(state, index, scalars, np.inf)
     if "push" in job["directions"]:
         yield lambda: kernels.push(view, state, many, index, scalars)
+    if "push" in job["directions"] and job["hot_first"] and job["apart"] and sums_numbers(author):
+        yield lambda: kernels.push_replicas(view, state, many, index, scalars)
     if "pull" in job["directions"] and sparse:
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
     if author.settles and len(job["directions"]) > 1:

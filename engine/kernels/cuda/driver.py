@@ -37,6 +37,8 @@ LANE_SHIFT = np.int64(LANES.bit_length() - 1)
 PER_THREAD = 2 if SIMULATED else 8
 TILE = BLOCK * PER_THREAD
 """Edges of a tile, the unit in which blocks take edges; tiles start at multiples of TILE."""
+RESERVED = 2048
+"""Bytes of shared memory that a block takes besides what it asks for, at most."""
 
 _kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
@@ -348,6 +350,18 @@ def most_blocks() -> int:
 def blocks_together() -> int:
     """Blocks that certainly run at the same time: one a multiprocessor; under the simulator, which has turns, one."""
     return 1 if SIMULATED or _compiling_only else most_blocks() // 8
+
+
+@cache
+def blocks_sharing(shared_bytes: int, most: int) -> int:
+    """Blocks that run at the same time, each with so much shared memory, at most so many a multiprocessor."""
+    if SIMULATED or _compiling_only:
+        return 2
+    import cupy
+
+    known = cupy.cuda.Device().attributes
+    room = int(known["MaxSharedMemoryPerMultiprocessor"]) // (shared_bytes + RESERVED)
+    return max(1, min(most, room)) * int(known["MultiProcessorCount"])
 
 
 def blocks_for(threads: int, most: int | None = None) -> int:

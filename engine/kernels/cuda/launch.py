@@ -19,6 +19,7 @@ from penstock.engine.kernels.cuda import frontier as frontier_kernels
 from penstock.engine.kernels.cuda import fused as fused_kernels
 from penstock.engine.kernels.cuda import pull as pull_kernels
 from penstock.engine.kernels.cuda import push as push_kernels
+from penstock.engine.kernels.cuda import push_replicas as replicas
 from penstock.engine.kernels.cuda import union_find
 from penstock.engine.kernels.cuda import unsettled as unsettled_kernels
 from penstock.engine.kernels.cuda import vertices as vertex_kernels
@@ -39,6 +40,7 @@ from penstock.engine.kernels.cuda.driver import (
 from penstock.engine.kernels.cuda.work_queue import GROUP_SHIFT
 from penstock.engine.kernels.host.launch import explain
 from penstock.engine.kernels.host.union_find import most_frequent
+from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
@@ -78,10 +80,10 @@ class CudaKernels:
 
     indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
     over_links: whether `fused_iterations` may read edges over a link. both_ways: whether it may push along two
-    adjacencies.
+    adjacencies. hot_first: whether the graph's first vertices have the most edges.
     """
 
-    over_links, both_ways = True, False
+    over_links, both_ways, hot_first = True, False, False
 
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, DeviceIndex]
@@ -176,6 +178,8 @@ class CudaKernels:
         active = state.active.words, np.bool_(frontier.everything)
         if view.rows is not None:
             self._call("push_compacted", self._tiles(view), edges, view.rows, view.offsets, known.arrays, *values)
+        elif self.hot_first and self._keeps_sums(view, state, frontier, index):
+            self.push_replicas(view, state, frontier, index, scalars)
         elif frontier.listed:
             self._call(
                 "push_list", self._blocks_of_lines(state), edges, known.arrays, self._listed(state, frontier), *values,
@@ -183,6 +187,24 @@ class CudaKernels:
             )  # fmt: skip
         else:
             self._call("push_rows", self._tiles(view), edges, known.arrays, known.starts, *active, *values)
+
+    def push_replicas(
+        self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
+    ) -> None:
+        """Push over rows, with the sums of the first vertices kept by each block; see `push_replicas.py`."""
+        known = self.placed(index)
+        self._call(
+            "push_rows replicas", min(replicas.blocks_of(self.author), self._tiles(view)), self._edges_of(view),
+            known.arrays, known.starts, state.active.words, np.bool_(frontier.everything), state.arrays, scalars,
+            _vertices_of(state),
+        )  # fmt: skip
+
+    def _keeps_sums(self, view: View, state: DeviceState, frontier: Frontier, index: Index) -> bool:
+        """Whether blocks keep the sums of the first vertices: many messages of which many go there."""
+        if not (sums_numbers(self.author) and has_sums_apart(state)):
+            return False
+        least, kept = replicas.least_edges(self.author), replicas.kept_sums(self.author)
+        return pushes_many(view, frontier, least) and is_hot(index, kept)
 
     def push_resend(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""
@@ -589,6 +611,7 @@ _BY_EDGE: dict[str, Callable[[Author, bool], DeviceKernel]] = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
+    "push_rows replicas": replicas.make_push_rows_replicas,
     "relax_unsettled": unsettled_kernels.make_relax_unsettled,
     "pull_first": pull_kernels.make_pull_first,
     "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
+from penstock.engine.kernels import hot_vertices
 from penstock.engine.kernels.host import demand as demand_kernels
 from penstock.engine.kernels.host import due as due_kernels
 from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
@@ -21,8 +22,10 @@ from penstock.engine.kernels.host import fused as fused_kernels
 from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
+from penstock.engine.kernels.host import push_replicas as replicas
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
+from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.kernels.payload_flaw import flaw
 from penstock.engine.program.bindings import Author, bind
@@ -74,10 +77,11 @@ class HostKernels:
     over_links: whether `fused_iterations` may read edges over a link: not here, for an emulated link could not count
     them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
     loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about
-    how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread.
+    how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread. hot_first:
+    whether the graph's first vertices have the most edges.
     """
 
-    over_links, both_ways = False, True
+    over_links, both_ways, hot_first = False, True, False
     loads = 0
 
     def __init__(
@@ -218,6 +222,8 @@ class HostKernels:
         if view.rows is not None:
             cut, block = self._cut(view.e1)
             self._call("push_compacted", *cut, edges, view.rows, view.offsets, arrays, block, *values)
+        elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
+            return
         elif frontier.listed:
             first, last = self._listed_part(view, state, frontier)
             if first < last:
@@ -229,6 +235,25 @@ class HostKernels:
         else:
             cut, block = self._cut(view.e1 - view.e0)
             self._call("push_rows", *cut, edges, arrays, *active, block, *values)
+
+    def _push_replicas(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
+    ) -> bool:
+        """Push over rows with the sums of hot vertices kept apart, if that pays; see `push_replicas.py`."""
+        parts, kept = self.threads * replicas.PARTS, replicas.kept_sums(self.author)
+        if not (self.threads > 1 and sums_numbers(self.author) and has_sums_apart(state) and is_hot(index, kept)):
+            return False
+        if not pushes_many(view, frontier, hot_vertices.EDGES_EACH * kept * parts):
+            return False
+        block = -(-(view.e1 - view.e0) // parts)
+        sums = np.zeros((-(-(view.e1 - view.e0) // block), kept), self.author.message)
+        self._call(
+            "push_rows replicas", False, len(sums), self._edges_of(view), kernel_index(index), state.active.words,
+            frontier.everything, block, state.arrays, scalars, _vertices_of(state), sums,
+        )  # fmt: skip
+        target = state.target[:kept]
+        target += sums.sum(axis=0, dtype=sums.dtype)[: len(target)]
+        return True
 
     def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
@@ -458,8 +483,9 @@ class HostKernels:
     def _listed_part(self, view: View, state: State, frontier: Frontier) -> tuple[int, int]:
         """Which entries of the frontier's list lie in the view's rows."""
         listed = state.vertices[: frontier.vertices]
-        first = int(np.searchsorted(listed, view.v0)) if view.v0 > state.first else 0
-        last = int(np.searchsorted(listed, view.v1)) if view.v1 < state.last else frontier.vertices
+        ends = np.array((view.v0, view.v1), listed.dtype)  # of another type, the list would be copied to that
+        first = int(np.searchsorted(listed, ends[0])) if view.v0 > state.first else 0
+        last = int(np.searchsorted(listed, ends[1])) if view.v1 < state.last else frontier.vertices
         return first, last
 
     def _edges_of(self, view: View) -> tuple[Any, ...]:
@@ -561,6 +587,7 @@ _BY_EDGE = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
+    "push_rows replicas": replicas.make_push_rows_replicas,
     "pull": pull_kernels.make_pull,
     "sweep": pull_kernels.make_sweep,
     "early_pull": early_pull.make_early_pull,

@@ -62,6 +62,16 @@ def test_a_limit_moved_elsewhere_is_nothing_to_learn_from() -> None:
     assert widths(bucket, [0]) == [2.0]
 
 
+def test_an_empty_bucket_is_nothing_to_learn_from() -> None:
+    """What held nothing, because a bound was too low, leaves the width and what is known of the bucket before."""
+    bucket = bucket_width(32.0, 1.0, EDGES, linked=False)
+    widths(bucket, [1, 30])
+    before, known = bucket.width, bucket.density
+    assert bucket.limit_above(1e6, empty=True) == 1e6 + before
+    assert (bucket.width, bucket.density) == (before, known)
+    assert bucket.limit_above(1e6) == 1e6 + 2 * before
+
+
 def test_limits_are_above_the_lowest_priority_even_where_a_width_is_too_small_for_it() -> None:
     bucket = bucket_width(1e-9, 1e-9, EDGES, linked=False)
     assert bucket.limit_above(1e12) > 1e12

@@ -18,6 +18,9 @@ from support.oracles import EdgeList
 BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
 RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=False, can_pull=True)
 
+CHEAP = replace(RANK, on_cores=True, selective=True)
+"""Edges are in the memory of cores, and pushes write only what changes a vertex."""
+
 
 @pytest.mark.parametrize(
     ("situation", "frontier", "previous", "growing", "expected"),
@@ -31,6 +34,11 @@ RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=Fa
         (RANK, Frontier(10, 500), "push", True, "push"),
         (RANK, Frontier(10, 501), "push", False, "pull"),
         (RANK, Frontier(0, 0, everything=True), "push", False, "pull"),
+        (CHEAP, Frontier(10, 900), "pull", True, "push"),
+        (CHEAP, Frontier(10, 901), "push", False, "pull"),
+        (CHEAP, Frontier(0, 0, everything=True), "push", False, "pull"),
+        (replace(CHEAP, from_disk=True), Frontier(10, 501), "push", False, "pull"),
+        (replace(CHEAP, on_cores=False), Frontier(10, 501), "push", False, "pull"),
     ],
 )
 def test_both_sides_of_each_threshold(situation, frontier, previous, growing, expected) -> None:
@@ -144,7 +152,9 @@ def test_every_iteration_takes_the_direction_that_moves_less(program, directed) 
 @pytest.mark.parametrize("growing", [True, False])
 @pytest.mark.parametrize("linked", [True, False])
 @pytest.mark.parametrize("forced", [None, "push"])
-@pytest.mark.parametrize("situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9)])
+@pytest.mark.parametrize(
+    "situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP]
+)
 def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> None:
     """Both ways: what the bounds allow is pushed, and what they do not would be pulled, or is weighed."""
     situation = replace(situation, forced=forced, linked=linked, link=LINK)

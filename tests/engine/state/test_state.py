@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state import state as state_module
-from penstock.engine.state.state import ADDED, Bitmap, State, state_bytes
+from penstock.engine.state.state import ADDED, Bitmap, State, fill_ranges, state_bytes
 
 KIND = np.dtype(np.uint32)
 
@@ -84,7 +85,7 @@ def test_the_bytes_announced_are_the_bytes_taken(program: Program, apart: bool) 
 def test_fields_are_filled_by_several_threads_as_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "FILLED", 16)
     author = ReferenceKernels(SSSP(source=0), KIND, weighted=False).author
-    one, several = (State(SSSP(source=0), author, 0, 100, KIND, threads=threads) for threads in (1, 3))
+    one, several = (State(SSSP(source=0), author, 0, 100, KIND, fill=partial(fill_ranges, threads=n)) for n in (1, 3))
     for state in (one, several):
         state.accumulate_apart()
         assert np.array_equal(state.fields["distance"], one.fields["distance"])

@@ -27,7 +27,7 @@ class _Gpu:
 
 
 def job(path: Path, **options: Any) -> Job:
-    execution = Execution.of((), None, False, "auto", **options)
+    execution = Execution.of((), None, False, "auto", False, **options)
     steps = (JobStep("pagerank", Parameters({"weight": False})), JobStep("wcc"))
     return SimpleNamespace(graph=path, steps=steps, execution=execution)  # type: ignore[return-value]
 

@@ -57,6 +57,7 @@ def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> d
         "program": describe_program(program),
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
         "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
+        "hot_first": False,
     }  # fmt: skip
 
 
@@ -101,3 +102,16 @@ def test_processes_begin_with_different_kernels(compiled: list[Kernel], tmp_path
         orders.append(list(compiled))
     assert sorted(orders[0]) == sorted(orders[1])
     assert orders[0][1] != orders[1][1]  # the first serves every row index
+
+
+def test_pushes_that_keep_sums_are_compiled_where_they_may_run(compiled: list[Kernel], tmp_path: Path) -> None:
+    """On graphs whose first vertices have the most edges, for programs that sum."""
+    counts = {}
+    for name, hot_first in (("sweeps", True), ("sweeps", False), ("wcc", True)):
+        folder = tmp_path / f"{name}{hot_first}"
+        folder.mkdir()
+        compiled.clear()
+        job = job_of(program_of(name, EDGES), None, folder, apart=True) | {"hot_first": hot_first}
+        compile_ahead_cuda.compile_all(job, Claims(folder))
+        counts[name, hot_first] = sum("replicas" in kernel[0] for kernel in compiled)
+    assert counts == {("sweeps", True): 1, ("sweeps", False): 0, ("wcc", True): 0}

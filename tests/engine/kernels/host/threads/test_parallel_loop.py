@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 from penstock.engine.kernels.host.atomics import atomic_add
-from penstock.engine.kernels.host.jit import LoopKernel, compile_author, loop_kernel
+from penstock.engine.kernels.host.jit import SHARES, LoopKernel, compile_author, loop_kernel
 
 THREADS = int(numba.config.NUMBA_NUM_THREADS)
 ZERO = np.uint64(0)
@@ -39,7 +39,7 @@ def test_every_step_runs_once(grain: int | None, threads: int, steps: int) -> No
     times, parts = np.zeros(steps, np.int32), np.zeros(1, np.int64)
     make_count(grain)(threads, steps, (times, parts), np.int32(2))
     assert (times == 2).all()
-    assert parts[0] == -(-steps // grain) if grain else parts[0] <= threads
+    assert parts[0] == -(-steps // grain) if grain else parts[0] <= threads * SHARES
 
 
 def test_one_version_serves_any_number_of_threads_and_no_arguments() -> None:
