@@ -118,6 +118,7 @@ class Session:
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._shared: dict[str, Any] = {}
+        self._ran: set[type[Program]] = set()
         self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
@@ -249,11 +250,13 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            self._expect(program)
+            if type(program) not in self._ran:
+                self._expect(program)
             try:
                 result = yield from self._formed(program, checkpoints, each)
             finally:
                 end()
+            self._ran.add(type(program))
             if self._ranks is None:
                 return result
             device = "cpu" if self._device is None else self._device.name

@@ -128,14 +128,23 @@ class FrontierKernels(Protocol[S]):
         """Return the bitmap of the active vertices, in host memory; valid until the next select."""
 
 
+class SharedLists(NamedTuple):
+    """Vertices and their values in memory of the host that kernels read and write in place: `…_here`."""
+
+    ids: NDArray[Any]
+    values: NDArray[Any]
+    ids_here: Any
+    values_here: Any
+
+
 class ExchangeKernels(Protocol):
     """What merges the states of ranks on devices: over arrays of the device, of one dimension.
 
-    A span (first, last) is of vertices; a bitmap has 32-bit words. Only `count` waits for the device.
+    A span (first, last) is of vertices, a part of items; a bitmap has 32-bit words. Only `count` waits for the device.
     """
 
-    def count(self, words: Any, span: tuple[int, int]) -> int:
-        """Return how many of a span are marked."""
+    def count(self, words: Any, span: tuple[int, int], target: Any, lists: SharedLists) -> int:
+        """Return how many of a span are marked, listed with what target has there if lists has room for so many."""
 
     def listed(self, words: Any, span: tuple[int, int], count: int, target: Any, ids: Any, values: Any) -> None:
         """List the marked vertices of a span, ascending, and what target has there; right after `count`."""
@@ -149,11 +158,14 @@ class ExchangeKernels(Protocol):
     def move_marks(self, words: Any, target: Any) -> None:
         """Set in target what is set in words, and unset it there."""
 
-    def reset(self, ids: Any, target: Any, identity: Any) -> None:
-        """Set the listed entries of target to the identity."""
+    def reset(self, ids: Any, part: tuple[int, int], target: Any, identity: Any) -> None:
+        """Set the entries of target that a part of ids lists to the identity."""
 
-    def merge(self, ids: Any, values: Any, target: Any, words: Any, *, instead: bool) -> None:
-        """Merge values into the listed entries of target, none twice, or put them there instead; and mark these."""
+    def merge(self, ids: Any, values: Any, part: tuple[int, int], target: Any, words: Any, *, instead: bool) -> None:
+        """Merge a part of values into the listed entries of target, none twice, or put it there; and mark these."""
+
+    def shared_lists(self, name: str, room: int, ids: Any, values: Any) -> SharedLists:
+        """Return lists of these dtypes with such room, kept from run to run, not filled."""
 
     def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
         """Combine the slices of all ranks, one after another in `found`, in their order; None: as the program does."""

@@ -1,18 +1,21 @@
 """Merging the states of ranks on devices, as `rank_exchange.py` does those in host memory.
 
 The same forms, chosen by the same numbers and exchanged in the same order, so that ranks of both kinds can be in one
-run. Marks and messages stay on the device; only how many there are comes to the host.
+run. Marks and messages stay on the device, and how many there are comes to the host. Few messages come with that
+number, in memory that kernels write and read in place, and go by way of the hosts.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.ranks.rank_exchange import LISTED_SHARE, MARKED_SHARE, SLICED_SHARE, Ints
+from penstock.engine.ranks.few_messages import gather_few
+from penstock.engine.ranks.rank_exchange import FEW, LISTED_SHARE, MARKED_SHARE, SLICED_SHARE, Ints
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.interface import ExchangeKernels
+    from penstock.engine.kernels.interface import ExchangeKernels, SharedLists
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.state.device_state import DeviceState
 
@@ -35,11 +38,16 @@ class DeviceExchange:
             self._share_values(bounds)
             return
         own = (0, state.last) if bounds is None else (int(bounds[rank]), int(bounds[rank + 1]))
-        count = self.kernels.count(state.touched.words, own)
+        few = min(FEW, int(LISTED_SHARE * state.last))
+        ours = self.kernels.shared_lists("ours", few, state.vertices.dtype, state.target.dtype)
+        count = self.kernels.count(state.touched.words, own, state.target, ours)
         counts = self.ranks.gather_numbers(np.array([count], dtype=np.int64)).ravel()
-        if counts.sum() == 0:
+        total = int(counts.sum())
+        if total == 0:
             pass
-        elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * state.last:
+        elif total <= few:
+            self._share_few(ours, counts, bounds)
+        elif total > (MARKED_SHARE if bounds is None else SLICED_SHARE) * state.last:
             self._share_values(bounds)
             self._combine_slices(state.touched.words, "or")
         else:
@@ -90,13 +98,28 @@ class DeviceExchange:
             self.devices.gather_parts(mine, counts, ids)
         else:
             self._list_marked(own, ids, starts)
-        merged = bounds is None and state.incoming is not None
+        self._merge(ids, values, starts, bounds)
+
+    def _share_few(self, ours: SharedLists, counts: Ints, bounds: Ints | None) -> None:
+        """Exchange messages with their ids, which `count` has listed, by way of the hosts; kernels read them there."""
+        found = self.kernels.shared_lists("found", len(ours.ids), ours.ids.dtype, ours.values.dtype)
+        count, starts = int(counts[self.ranks.rank]), [0, *np.cumsum(counts).tolist()]
+        gather_few(self.ranks, (ours.ids[:count], ours.values[:count]), counts, (found.ids, found.values))
+        self._merge(found.ids_here, found.values_here, starts, bounds)
+
+    def _merge(self, ids: Any, values: Any, starts: list[int], bounds: Ints | None) -> None:
+        """Merge what all ranks have listed; rank r has items starts[r] to starts[r + 1] - 1 of ids and values."""
+        state, kernels, rank = self.state, self.kernels, self.ranks.rank
+        target, words = state.target, state.touched.words
+        if bounds is not None:  # no vertex is two ranks', and this one's values are there
+            kernels.merge(ids, values, (0, starts[-1]), target, words, instead=True)
+            return
+        merged = state.incoming is not None
         if merged:  # from nothing on, in the order of ranks: the same bits everywhere
-            kernels.reset(ours, target, state.identity)
-        for other in range(self.ranks.size):
+            kernels.reset(ids, (starts[rank], starts[rank + 1]), target, state.identity)
+        for other, part in enumerate(pairwise(starts)):
             if other != rank or merged:
-                part = slice(starts[other], starts[other + 1])
-                kernels.merge(ids[part], values[part], target, state.touched.words, instead=bounds is not None)
+                kernels.merge(ids, values, part, target, words, instead=False)
 
     def _list_marked(self, own: tuple[int, int], ids: Any, starts: list[int]) -> None:
         """List in `ids` what all ranks have marked, by their bitmaps."""

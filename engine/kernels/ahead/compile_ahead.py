@@ -33,7 +33,7 @@ class AheadKernels(HostKernels):
                 made.compile_for(arguments)
             finally:
                 self._claims.end(made.name)
-        if name == "select":
+        if name in ("select", "select_due"):
             arguments[-2][...] = 1  # so many vertices were found: they are listed next
 
 

@@ -60,8 +60,8 @@ def count_marks(words, origin, first, last, counts):  # type: ignore[no-untyped-
 
 
 @kernel
-def sum_counts(counts, readback):  # type: ignore[no-untyped-def]
-    """Kernel of one block: counts become where each block's marks begin in a list; readback[0] = all of them."""
+def sum_counts(counts, every, readback):  # type: ignore[no-untyped-def]
+    """Kernel of one block: counts become where each block's marks begin in a list; every, readback: their sum."""
     counted = cuda.shared.array(BLOCK, np.int64)
     thread = cuda.threadIdx.x
     pieces = counts.shape[0]
@@ -78,12 +78,18 @@ def sum_counts(counts, readback):  # type: ignore[no-untyped-def]
         counts[piece] = at
         at += here
     if thread == BLOCK - 1:
+        every[0] = counted[thread]
         readback[0] = counted[thread]
 
 
 @kernel
-def list_marks(words, origin, first, last, counts, ids, target, values):  # type: ignore[no-untyped-def]
-    """Kernel: ids = the marked vertices, ascending; values = those of target there, if it has room for any."""
+def list_marks(words, origin, first, last, counts, every, ids, target, values):  # type: ignore[no-untyped-def]
+    """Kernel: ids = the marked vertices, ascending; values = those of target there, if it has room for any.
+
+    Nothing is listed where ids has no room for all.
+    """
+    if every[0] > np.int64(ids.shape[0]):
+        return
     counted = cuda.shared.array(BLOCK, np.int64)
     thread = cuda.threadIdx.x
     word = origin + global_thread()
@@ -122,10 +128,10 @@ def move_marks(words, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reset_listed(ids, target, identity):  # type: ignore[no-untyped-def]
-    """Kernel: target[ids] = identity."""
-    at = global_thread()
-    while at < np.int64(ids.shape[0]):
+def reset_listed(ids, first, last, target, identity):  # type: ignore[no-untyped-def]
+    """Kernel: target[ids[first:last]] = identity."""
+    at = first + global_thread()
+    while at < last:
         target[np.uint64(ids[at])] = identity
         at += all_threads()
 
@@ -138,13 +144,16 @@ def second(a, b):  # type: ignore[no-untyped-def]
 
 @cache
 def make_merge_listed(combine: str | None) -> DeviceKernel:
-    """Kernel: target[ids] = what it was merged with values, and the ids marked; None: the values in its place."""
+    """Kernel: target[ids] = what it was merged with values, and the ids marked; None: the values in its place.
+
+    Of ids and values, which may be memory of the host, items first to last - 1.
+    """
     merge: Callable[..., Any] = second if combine is None else MERGE[combine]
 
     @kernel
-    def merge_listed(ids, values, target, words):  # type: ignore[no-untyped-def]
-        at = global_thread()
-        while at < np.int64(ids.shape[0]):
+    def merge_listed(ids, values, first, last, target, words):  # type: ignore[no-untyped-def]
+        at = first + global_thread()
+        while at < last:
             v = np.uint64(ids[at])
             target[v] = merge(target[v], values[at])
             mark(words, v)

@@ -103,6 +103,7 @@ class CudaKernels:
         self._buffers: dict[str, Any] = {}
         self._marks: dict[str, NDArray[np.uint32]] = {}
         self._shared: dict[int, tuple[Any, Any]] = {}
+        self._exchanged: dict[tuple[Any, ...], Any] = {}
         self._readback: tuple[Any, Any, Any, Any] | None = None
         self._waiting: list[tuple[TaskRecord, int]] = []
 
@@ -119,7 +120,7 @@ class CudaKernels:
         """Kernels by which ranks merge what they have found."""
         from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 
-        return CudaExchangeKernels(self.device, self.author.combine)
+        return CudaExchangeKernels(self.device, self.author.combine, self._exchanged)
 
     def placed(self, index: Index) -> DeviceIndex:
         """The index on the device, copied at its first use."""

@@ -1,4 +1,7 @@
-"""Launching the kernels of `exchange.py`: what ranks merge of their states on GPUs. One number comes to the host."""
+"""Launching the kernels of `exchange.py`: what ranks merge of their states on GPUs.
+
+One number comes to the host, and messages where they are few.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.cuda import exchange
 from penstock.engine.kernels.cuda.driver import BLOCK, blocks_for
+from penstock.engine.kernels.interface import SharedLists
 
 if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
@@ -18,18 +22,19 @@ class CudaExchangeKernels:
     """Kernels for the exchange of one run, and their scratch on the device.
 
     Arrays are the device's, of one dimension. A span (first, last) is of vertices; a bitmap has uint32 words.
+    kept: what is page-locked, which takes longer than an exchange: it outlives the run.
     """
 
-    def __init__(self, device: Device, combiner: str) -> None:
-        self._device, self._combiner = device, combiner
-        self._buffers: dict[str, Any] = {}
-        self._readback, self._readback_here = device.shared_array(1, np.int64)
+    def __init__(self, device: Device, combiner: str, kept: dict[tuple[Any, ...], Any]) -> None:
+        self._device, self._combiner, self._kept = device, combiner, kept
+        self._buffers: dict[str, tuple[Any, Any]] = {}
+        self._readback, self._readback_here = self._shared("readback", 1, np.dtype(np.int64))
+        self._total = device.array(1, np.int64)
 
-    def count(self, words: Any, span: Span) -> int:
-        """How many of a span are marked; the host waits for it. `listed` may follow."""
-        blocks, known = self._known(words, span)
-        exchange.count_marks(blocks, *known)
-        exchange.sum_counts(1, known[-1], self._readback_here)
+    def count(self, words: Any, span: Span, target: Any, lists: SharedLists) -> int:
+        """How many of a span are marked, and which, if lists has room; the host waits for it. `listed` may follow."""
+        blocks, known = self._counted(words, span)
+        exchange.list_marks(blocks, *known, lists.ids_here, target, lists.values_here)
         self._device.finish()
         return int(self._readback[0])
 
@@ -41,19 +46,24 @@ class CudaExchangeKernels:
 
     def enumerated(self, words: Any, span: Span, ids: Any) -> None:
         """List the marked vertices of a span, of which there are as many as ids; the host does not wait."""
-        blocks, known = self._known(words, span)
-        exchange.count_marks(blocks, *known)
-        exchange.sum_counts(1, known[-1], self._readback_here)
+        blocks, known = self._counted(words, span)
         nothing = self.buffer("nothing", 0, ids.dtype)
         if len(ids):
             exchange.list_marks(blocks, *known, ids, nothing, nothing)
+
+    def _counted(self, words: Any, span: Span) -> tuple[int, tuple[Any, ...]]:
+        """`_known`, after a count."""
+        blocks, known = self._known(words, span)
+        exchange.count_marks(blocks, *known[:-1])
+        exchange.sum_counts(1, known[-2], self._total, self._readback_here)
+        return blocks, known
 
     def _known(self, words: Any, span: Span) -> tuple[int, tuple[Any, ...]]:
         """Blocks for the words that hold a span, and what the kernels that count and list take."""
         first, last = span[0] // 32, -(-span[1] // 32)
         blocks = max(1, -(-(last - first) // BLOCK))
         counts = self.buffer("counts", blocks, np.int64)
-        return blocks, (words, np.int64(first), np.int64(span[0]), np.int64(span[1]), counts)
+        return blocks, (words, np.int64(first), np.int64(span[0]), np.int64(span[1]), counts, self._total)
 
     def copy_marks(self, words: Any, span: Span, found: Any) -> None:
         """Found = words without marks outside the span."""
@@ -63,16 +73,19 @@ class CudaExchangeKernels:
         """Set in target what is set in words, and unset it there."""
         exchange.move_marks(blocks_for(len(words)), words, target)
 
-    def reset(self, ids: Any, target: Any, identity: Any) -> None:
-        """Set the listed entries of target to the identity."""
-        if len(ids):
-            exchange.reset_listed(blocks_for(len(ids)), ids, target, target.dtype.type(identity))
+    def reset(self, ids: Any, part: Span, target: Any, identity: Any) -> None:
+        """Set the entries of target that a part of ids lists to the identity."""
+        first, last = part
+        if first < last:
+            ends = np.int64(first), np.int64(last)
+            exchange.reset_listed(blocks_for(last - first), ids, *ends, target, target.dtype.type(identity))
 
-    def merge(self, ids: Any, values: Any, target: Any, words: Any, *, instead: bool) -> None:
-        """Merge values into target where ids say, none twice, or put them there instead; and mark the ids."""
-        if len(ids):
+    def merge(self, ids: Any, values: Any, part: Span, target: Any, words: Any, *, instead: bool) -> None:
+        """Merge a part of values into target where ids say, none twice, or put it there instead; and mark the ids."""
+        first, last = part
+        if first < last:
             merge = exchange.make_merge_listed(None if instead else self._combiner)
-            merge(blocks_for(len(ids)), ids, values, target, words)
+            merge(blocks_for(last - first), ids, values, np.int64(first), np.int64(last), target, words)
 
     def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
         """Ours = the slices of all ranks, one after another in `found`, combined in their order."""
@@ -89,9 +102,28 @@ class CudaExchangeKernels:
 
     def buffer(self, name: str, count: int, dtype: Any) -> Any:
         """Scratch of the device, kept from call to call, not filled."""
-        known = self._buffers.get(name)
-        if known is None or len(known) < count or known.dtype != dtype:
-            if known is not None:
-                self._device.free(self._buffers.pop(name))
-            known = self._buffers[name] = self._device.array(max(1, count), dtype)
-        return known[:count]
+        whole, part = self._buffers.get(name, (None, None))
+        if whole is None or len(whole) < count or whole.dtype != dtype:
+            if whole is not None:
+                self._device.free(self._buffers.pop(name)[0])
+            whole = part = self._device.array(max(1, count), dtype)
+        if len(part) != count:  # a slice takes the host longer than a launch
+            part = whole[:count]
+        self._buffers[name] = whole, part
+        return part
+
+    def shared_lists(self, name: str, room: int, ids: Any, values: Any) -> SharedLists:
+        """Lists of these dtypes with such room, in memory of the host that kernels read and write; kept, not filled."""
+        key = name, room, ids, values
+        if key not in self._kept:
+            (own_ids, ids_here), (own_values, values_here) = (self._device.shared_array(room, kind) for kind in key[2:])
+            self._kept[key] = SharedLists(own_ids, own_values, ids_here, values_here)
+        found: SharedLists = self._kept[key]
+        return found
+
+    def _shared(self, name: str, count: int, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+        key = name, count, dtype
+        if key not in self._kept:
+            self._kept[key] = self._device.shared_array(count, dtype)
+        found: tuple[Any, Any] = self._kept[key]
+        return found

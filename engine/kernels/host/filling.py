@@ -13,11 +13,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import inline, loop_kernel, use_workers
+from penstock.engine.state.state import fill_ranges
 
 PAGE = 1 << 21
 """Bytes of a piece: the huge pages that NumPy asks for where an array is large; no two threads wait for one of them."""
-SMALL_BYTES = 1 << 22
-"""An array of fewer bytes is filled by the caller's thread alone."""
+LARGE_BYTES = 1 << 25
+"""An array of fewer bytes is filled sooner than the kernel is loaded."""
 
 
 @inline
@@ -48,8 +49,8 @@ def number_pieces(first_step, end_step, items, lead, size):  # type: ignore[no-u
 
 def fill(array: NDArray[Any], value: Any, *, threads: int) -> None:
     """Write one value to every item of a contiguous array, as NumPy converts it. Raises as `use_workers`."""
-    if array.nbytes < SMALL_BYTES:
-        np.copyto(array, value, casting="unsafe")
+    if array.nbytes < LARGE_BYTES:
+        fill_ranges(array, value, threads=threads)
         return
     kind = f"u{array.dtype.itemsize}"  # kernels are compiled for widths, not for types
     first = np.empty(1, array.dtype)
@@ -60,9 +61,6 @@ def fill(array: NDArray[Any], value: Any, *, threads: int) -> None:
 
 def number(array: NDArray[Any], *, threads: int) -> None:
     """Write 0, 1, 2, … to an array of integers, (items,). Raises as `use_workers`."""
-    if array.nbytes < SMALL_BYTES:
-        array[:] = np.arange(len(array), dtype=array.dtype)
-        return
     number_pieces(*_shared(array, threads), array, *_pages(array))
 
 

@@ -22,7 +22,7 @@ from support.thread_ranks import ThreadRanks, on_ranks
 
 pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
 N = 700
-SHARES = {"ids": 0.1, "bitmap": 0.3, "dense": 0.9}
+SHARES = {"few": 0.03, "ids": 0.1, "bitmap": 0.3, "dense": 0.9}
 """Of the vertices: how many each rank finds messages for."""
 BOUNDS = np.array([0, 307, 307, N])
 Found = tuple[np.ndarray, list[int], list[int]]
@@ -33,8 +33,8 @@ def forms_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small graphs have all forms, and simulated kernels their time."""
     monkeypatch.setattr(thread_ranks, "PATIENCE_SECONDS", 60)
     for module in (rank_exchange, device_exchange):
-        for name, share in {"LISTED_SHARE": 0.2, "MARKED_SHARE": 0.9, "SLICED_SHARE": 0.5}.items():
-            monkeypatch.setattr(module, name, share)
+        for name, limit in {"LISTED_SHARE": 0.2, "MARKED_SHARE": 0.9, "SLICED_SHARE": 0.5, "FEW": 70}.items():
+            monkeypatch.setattr(module, name, limit)
 
 
 def _program(combiner: str, dtype: type[np.generic]) -> Program:
@@ -69,7 +69,7 @@ def _shared(
     exchange: Any
     if there:
         state.touched.words[:] = np.packbits(mask, bitorder="little").view(np.uint32)[: len(state.touched.words)]
-        kernels = CudaExchangeKernels(device, combiner)
+        kernels = CudaExchangeKernels(device, combiner, {})
         exchange = DeviceExchange(state, kernels, ranks, StagedCommunicator(ranks, device))
     else:
         state.touched.add(at)
@@ -112,6 +112,35 @@ def test_states_on_devices_become_what_those_of_the_host_do(
         assert marks == list(wanted[1:])
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize(("combiner", "pulled", "apart"), [("sum", False, True), ("min", True, False)])
+def test_few_messages_go_by_way_of_the_hosts(
+    more: int, combiner: str, pulled: bool, apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = [tuple(BOUNDS[rank:][:2].tolist()) if pulled else (0, N) for rank in range(3)]
+    limit = sum(len(_found(rank, 0.04, span, np.float32)[0]) for rank, span in enumerate(spans)) - more
+    for module in (rank_exchange, device_exchange):
+        monkeypatch.setattr(module, "FEW", limit)
+    gathered: list[str] = []
+    gather = ThreadRanks.gather_parts
+
+    def noted(self: ThreadRanks, part: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        gathered.append(part.dtype.name)
+        return gather(self, part, lengths)
+
+    def of(there: tuple[bool, bool, bool]) -> list[Found]:
+        options: dict[str, Any] = {"pulled": pulled, "apart": apart, "dtype": np.float32}
+        return on_ranks(3, lambda ranks: _shared(ranks, combiner, there[ranks.rank], 0.04, **options))
+
+    monkeypatch.setattr(ThreadRanks, "gather_parts", noted)
+    found = [*of((False, False, False)), *of((True, True, True)), *of((False, True, False))]
+    for values, *marks in found:
+        np.testing.assert_array_equal(values.view(np.uint32), found[0][0].view(np.uint32))
+        assert marks == list(found[0][1:])
+    assert sorted(set(gathered)) == (["float32", "uint32"] if more > 0 else ["uint8"])
+    assert len(gathered) == 9 * (2 if more > 0 else 1)
+
+
 @pytest.mark.parametrize("bounds", [None, BOUNDS])
 def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
     def work(ranks: ThreadRanks) -> list[int]:
@@ -120,7 +149,7 @@ def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
         state = DeviceState(program, author, (0, N), np.dtype(np.uint32), device)
         state.accumulate_apart()
         state.target[:] = np.arange(N) + ranks.rank
-        kernels = CudaExchangeKernels(device, "sum")
+        kernels = CudaExchangeKernels(device, "sum", {})
         DeviceExchange(state, kernels, ranks, StagedCommunicator(ranks, device)).share_messages(True, bounds)
         return list(state.target)
 
@@ -131,12 +160,17 @@ def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
 @pytest.mark.parametrize("span", [(0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699)])
 def test_marks_of_a_span_are_counted_and_listed(span: tuple[int, int]) -> None:
     device = EmulatedDevice()
-    kernels = CudaExchangeKernels(device, "sum")
+    kernels = CudaExchangeKernels(device, "sum", {})
     bits = np.random.default_rng(4).random(N + 68) < 0.4
     words = np.packbits(bits, bitorder="little").view(np.uint32)
     wanted = np.flatnonzero(bits[span[0] : span[1]]) + span[0]
-    assert kernels.count(words, span) == len(wanted)
     ids, values, target = np.zeros(len(wanted), np.uint32), np.zeros(len(wanted)), np.random.default_rng(5).random(N)
+    for room in {len(wanted), max(0, len(wanted) - 1), 0}:
+        lists = kernels.shared_lists(f"{room}", room, ids.dtype, values.dtype)
+        assert kernels.count(words, span, target, lists) == len(wanted)
+        fits = room == len(wanted)
+        assert lists.ids.tolist() == (wanted.tolist() if fits else [0] * room)
+        assert lists.values.tolist() == (target[wanted].tolist() if fits else [0] * room)
     kernels.listed(words, span, len(wanted), target, ids, values)
     assert ids.tolist() == wanted.tolist()
     assert values.tolist() == target[wanted].tolist()

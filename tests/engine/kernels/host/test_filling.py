@@ -17,7 +17,7 @@ from support.graphs import in_memory, shape
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filling, "PAGE", 256)
-    monkeypatch.setattr(filling, "SMALL_BYTES", 0)
+    monkeypatch.setattr(filling, "LARGE_BYTES", 0)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
