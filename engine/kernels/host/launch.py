@@ -22,7 +22,6 @@ from penstock.engine.kernels.host import fused as fused_kernels
 from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
-from penstock.engine.kernels.host import push_replicas as replicas
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
@@ -239,8 +238,8 @@ class HostKernels:
     def _push_replicas(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
     ) -> bool:
-        """Push over rows with the sums of hot vertices kept apart, if that pays; see `push_replicas.py`."""
-        parts, kept = self.threads * replicas.PARTS, replicas.kept_sums(self.author)
+        """Push over rows with the sums of hot vertices kept apart, if that pays; see `push.py`."""
+        parts, kept = self.threads * push_kernels.PARTS, push_kernels.kept_sums(self.author)
         if not (self.threads > 1 and sums_numbers(self.author) and has_sums_apart(state) and is_hot(index, kept)):
             return False
         if not pushes_many(view, frontier, hot_vertices.EDGES_EACH * kept * parts):
@@ -587,7 +586,7 @@ _BY_EDGE = {
     "push_list": push_kernels.make_push_list,
     "push_rows": push_kernels.make_push_rows,
     "push_compacted": push_kernels.make_push_compacted,
-    "push_rows replicas": replicas.make_push_rows_replicas,
+    "push_rows replicas": push_kernels.make_push_rows_replicas,
     "pull": pull_kernels.make_pull,
     "sweep": pull_kernels.make_sweep,
     "early_pull": early_pull.make_early_pull,
