@@ -22,13 +22,13 @@ from penstock.engine.kernels.cuda.driver import (
     kernel,
 )
 from penstock.engine.kernels.cuda.push import make_relax, tile_bounds
-from penstock.engine.kernels.hot_vertices import EDGES_EACH, KEPT_BYTES
+from penstock.engine.kernels.hot_vertices import EDGES_EACH
 from penstock.engine.kernels.interface import VertexArrays
 from penstock.engine.program.bindings import Author
 
-SHARED_BYTES = 256 if SIMULATED else KEPT_BYTES
-"""What a block keeps of sums."""
-AT_ONCE = 4
+SHARED_BYTES = 256 if SIMULATED else 16 << 10
+"""What a block keeps of sums: with 16 KiB and AT_ONCE blocks a multiprocessor sweeps took least (`decisions/replicas.md`)."""
+AT_ONCE = 6
 """Blocks of a multiprocessor."""
 
 
