@@ -26,6 +26,7 @@ WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits
 }
 """Programs that use the weights there are."""
 
+CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"
 CATALOGUE, DEVICE = "engine/programs/test_catalogue.py", "gpu/test_programs.py"
 
 

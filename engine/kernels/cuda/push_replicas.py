@@ -27,7 +27,7 @@ from penstock.engine.kernels.interface import VertexArrays
 from penstock.engine.program.bindings import Author
 
 SHARED_BYTES = 256 if SIMULATED else 16 << 10
-"""What a block keeps of sums: with 16 KiB and AT_ONCE blocks a multiprocessor sweeps took least (`decisions/replicas.md`)."""
+"""What a block keeps of sums; of those that were tried the least time (`decisions/replicas.md`)."""
 AT_ONCE = 6
 """Blocks of a multiprocessor."""
 
