@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from penstock.engine.calibration import probes as timing
 from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.calibration.unpack_probe import unpack_rates
-from penstock.engine.kernels.host.probes import HostProbes, Probes
 from penstock.engine.kernels.packed.unpackers import unpacker_of
+from penstock.engine.kernels.probes.host_probes import HostProbes, Probes
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.rate_sample import RateSample, doublings
@@ -167,7 +167,7 @@ def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Iterator[Pro
     if not cuda_kernels:
         yield HostProbes(threads)
         return
-    from penstock.engine.kernels.cuda.probes import CudaProbes  # numba.cuda only where a device is used
+    from penstock.engine.kernels.probes.cuda_probes import CudaProbes  # numba.cuda only where a device is used
 
     probes = CudaProbes(device)
     try:

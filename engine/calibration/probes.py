@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.probes import ROW_EDGES, RUNS, HostProbes, Probes
+from penstock.engine.kernels.probes.host_probes import ROW_EDGES, RUNS, HostProbes, Probes
 from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget

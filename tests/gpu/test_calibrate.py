@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from penstock.engine.calibration.calibrate import Effort, calibrate
 from penstock.engine.calibration.material import Material
-from penstock.engine.kernels.cuda.probes import CudaProbes
-from penstock.engine.kernels.host.probes import RUNS, Runs
+from penstock.engine.kernels.probes.cuda_probes import CudaProbes
+from penstock.engine.kernels.probes.host_probes import RUNS, Runs
 from penstock.transfer.devices.cuda import CudaDevice
 
 pytestmark = pytest.mark.gpu

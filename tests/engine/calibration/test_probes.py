@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from penstock.engine.calibration.probes import PART_ROWS, gathering
-from penstock.engine.kernels.host.probes import ROW_EDGES
+from penstock.engine.kernels.probes.host_probes import ROW_EDGES
 
 
 @pytest.mark.parametrize("rows", [1, 3, PART_ROWS])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.kernels.cuda.probes import CudaProbes
-from penstock.engine.kernels.host.probes import RUNS, HostProbes, Runs
+from penstock.engine.kernels.probes.cuda_probes import CudaProbes
+from penstock.engine.kernels.probes.host_probes import RUNS, HostProbes, Runs
 from penstock.transfer.devices.emulated import EmulatedDevice
 
 WORDS = 32

@@ -23,9 +23,9 @@ ENTRIES = {
     "assert run_command(['run', 'bfs', 'g.h5', '--source', '0', '--device', 'cpu', '-q']) == 0\n",
     "networkx": "import networkx as nx\n"
     "assert nx.pagerank(nx.path_graph(3), backend='penstock')[1] > 0.4\n",
-    "calibrate": "import numpy as np\nfrom penstock.engine.kernels.host.probes import HostProbes\n"
+    "calibrate": "import numpy as np\nfrom penstock.engine.kernels.probes.host_probes import HostProbes\n"
     "assert HostProbes(2).pull(np.zeros(64, np.uint32), np.ones(1), 64, 2).sum() == 64\n",
-    "kernel": "import numpy as np\nfrom penstock.engine.kernels.host.probes import pull_rows\n"
+    "kernel": "import numpy as np\nfrom penstock.engine.kernels.probes.host_probes import pull_rows\n"
     "pull_rows(2, 4, np.zeros(64, np.uint32), np.ones(1), np.zeros(4), 64)\n",
 }  # fmt: skip
 LAST = "\nimport os, numba, sys\nprint(numba.threading_layer(), {n: os.environ.get(n) for n in sys.argv[1:]})\n"

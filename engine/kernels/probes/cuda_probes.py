@@ -1,6 +1,6 @@
 """Kernels that measure a GPU: pull random edges, read runs of lines in page-locked host memory, start for nothing.
 
-The same methods as `host/probes.py`, launched as programs' kernels are, so that what is measured is what they pay. A
+The same methods as `host_probes.py`, launched as programs' kernels are, so that what is measured is what they pay. A
 group of LANES threads reads a line, and takes RUN neighboring lines at a time, as `push_list` does.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import all_threads, global_thread
 from penstock.engine.kernels.cuda.driver import BLOCK, LANE_SHIFT, LANES, blocks_for, forget, kernel, most_blocks, use
 from penstock.engine.kernels.cuda.push import RUN
-from penstock.engine.kernels.host.probes import Runs
+from penstock.engine.kernels.probes.host_probes import Runs
 from penstock.transfer.values.rates import LINE_BYTES
 
 WORDS = LINE_BYTES // 4

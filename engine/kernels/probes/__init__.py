@@ -1,0 +1,1 @@
+"""Kernels that measure a machine: on the CPU cores, and on a GPU."""
