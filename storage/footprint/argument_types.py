@@ -27,10 +27,13 @@ def _told(kind: Any) -> Any:
 
 
 def _understood(told: Any) -> Any:
+    """The type that was told; None where its name does not say which it is."""
     if isinstance(told, str):
         return getattr(types, told, None)
     kind, *parts = told
     if kind == "tuple":
-        return types.Tuple([_understood(part) for part in parts])
-    dtype, ndim, layout, readonly, aligned = parts
-    return types.Array(_understood(dtype), ndim, layout, readonly=readonly, aligned=aligned)
+        inner = [_understood(part) for part in parts]
+        return None if None in inner else types.Tuple(inner)
+    name, ndim, layout, readonly, aligned = parts
+    dtype = _understood(name)
+    return None if dtype is None else types.Array(dtype, ndim, layout, readonly=readonly, aligned=aligned)

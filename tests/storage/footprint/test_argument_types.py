@@ -18,7 +18,15 @@ def test_types_are_the_same() -> None:
     assert signature_of(json.loads(json.dumps(told_types(signature)))) == signature
 
 
-@pytest.mark.parametrize("kind", [types.List(types.int64), types.literal(3), types.Optional(types.int64)])
+UNNAMED = types.List(types.int64), types.literal(3), types.Optional(types.int64)
+RECORD = types.Record.make_c_struct([("a", types.int8)])
+INSIDE = (
+    types.Tuple([types.int64, types.literal(3)]),
+    types.Array(RECORD, 1, "C"),
+)
+
+
+@pytest.mark.parametrize("kind", [*UNNAMED, *INSIDE])
 def test_others_are_refused(kind: Any) -> None:
     with pytest.raises(TypeError):
         told_types((kind,))
