@@ -59,7 +59,7 @@ def count_wanted(start, end, sizes, table, chunks, blocks):  # type: ignore[no-u
         mark_blocks(start, end, sizes[0], table, blocks)
 
 
-@loop_kernel("count_active")
+@loop_kernel("count_active", shares=1)
 def count_active(  # type: ignore[no-untyped-def]
     first_step, end_step, active, active_summary, index, base, sizes, table, chunks, blocks
 ):
@@ -83,7 +83,7 @@ def make_add_pending(author: Author, key: str) -> Any:
     """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
     pending = author.calls["pending"]
 
-    @loop_kernel(key, counted=True)
+    @loop_kernel(key, shares=1, counted=True)
     def add_pending(  # type: ignore[no-untyped-def]
         first_step, end_step, active, active_summary, index, fields, scalars, base, partition_edges, values
     ):
@@ -125,7 +125,7 @@ def make_count_cond(author: Author, key: str, function: str = "cond") -> Any:
     """
     cond = author.calls[function]
 
-    @loop_kernel(f"{key} {function}")
+    @loop_kernel(f"{key} {function}", shares=1)
     def count_cond(  # type: ignore[no-untyped-def]
         first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks, blocks
     ):

@@ -164,7 +164,7 @@ def make_select_ready(author: Author, key: str) -> Any:
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
-    @loop_kernel(key, counted=has_priority)
+    @loop_kernel(key, shares=1, counted=has_priority)
     def select_ready(  # type: ignore[no-untyped-def]
         first_step, end_step, pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):

@@ -148,14 +148,14 @@ class LoopKernel(JitKernel):
     """
 
     def __init__(
-        self, function: Callable[..., Any], key: str, *, grain: int | None, counted: bool, distinct: bool
+        self, function: Callable[..., Any], key: str, *, grain: int | None, shares: int, counted: bool, distinct: bool
     ) -> None:
         super().__init__(function, key)
-        self._grain, self._counted, self._distinct = grain, counted, distinct
+        self._grain, self._shares, self._counted, self._distinct = grain, shares, counted, distinct
 
     def __call__(self, threads: int, steps: int, *arguments: Any) -> None:
         """Run all steps on so many threads; 1: on the caller's."""
-        grain = self._grain or (-(-steps // (threads * SHARES)) if threads > 1 else steps)
+        grain = self._grain or (-(-steps // (threads * self._shares)) if threads > 1 else steps)
         self._compiled(threads, steps, grain, arguments)
 
     def _given(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -191,15 +191,17 @@ def kernel(key: str) -> Callable[[Callable[..., Any]], JitKernel]:
 
 
 def loop_kernel(
-    key: str, *, grain: int | None = None, counted: bool = False, distinct: bool = False
+    key: str, *, grain: int | None = None, shares: int = SHARES, counted: bool = False, distinct: bool = False
 ) -> Callable[[Callable[..., Any]], LoopKernel]:
     """Make a kernel whose steps threads share.
 
-    grain: so many steps a thread takes at once, until none is left; None: so many that each thread takes SHARES times,
-    if all are equally fast. counted: the kernel makes arrays, or takes some that an author's function made, so that
-    Numba counts references. distinct: no two of its arrays share memory, unless both are only read.
+    grain: so many steps a thread takes at once, until none is left; None: so many that each thread takes `shares`
+    times, if all are equally fast; 1 where near steps add to the same numbers, so that threads stay apart. counted: the
+    kernel makes arrays, or takes some that an author's function made, so that Numba counts references. distinct: no two
+    of its arrays share memory, unless both are only read.
     """
-    return lambda function: LoopKernel(function, key, grain=grain, counted=counted, distinct=distinct)
+    how = {"grain": grain, "shares": shares, "counted": counted, "distinct": distinct}
+    return lambda function: LoopKernel(function, key, **how)
 
 
 FORKED = (
