@@ -26,7 +26,7 @@ parts up, in their order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from penstock.engine.kernels import hot_vertices
@@ -53,11 +53,51 @@ PARTS = 8
 """Parts of the edges a thread, so that the last ones to end do not matter."""
 
 
-def make_relax(author: Author, weighted: bool) -> Any:
-    """Inlined: send along edges [first, last) of row `u` of degree `d`; the loop inside every push."""
-    edge, cond = author.calls["edge"], author.calls["cond"]
+class ApartArrays(NamedTuple):
+    """VertexArrays, and the sums of the first vertices that a part of the edges keeps."""
+
+    sent: Any
+    target: Any
+    touched: Any
+    summary: Any
+    base: Any
+    sums: Any
+
+
+def make_take(author: Author) -> Any:
+    """Inlined: combine a message with what vertex `at` (uint64, less base) has; mark it if that changes."""
     combine = COMBINE[author.combine]
-    has_send = author.has_send
+
+    @inline
+    def take(vertices, at, value):  # type: ignore[no-untyped-def]
+        if combine(vertices.target, at, value):
+            mark(vertices.touched, vertices.summary, at)
+
+    return take
+
+
+def make_take_apart(author: Author) -> Any:
+    """Inlined: the same, of ApartArrays: the first vertices' messages are added to their sums."""
+    combine = COMBINE[author.combine]
+
+    @inline
+    def take(vertices, at, value):  # type: ignore[no-untyped-def]
+        if at < np.uint64(vertices.sums.shape[0]):
+            vertices.sums[at] += value
+            mark(vertices.touched, vertices.summary, at)
+        elif combine(vertices.target, at, value):
+            mark(vertices.touched, vertices.summary, at)
+
+    return take
+
+
+def make_relax(author: Author, weighted: bool, take: Any = None) -> Any:
+    """Inlined: send along edges [first, last) of row `u` of degree `d`; the loop inside every push.
+
+    take: what a message does, as `make_take` has it.
+    """
+    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    take = take or make_take(author)
 
     @inline
     def relax(view, u, first, last, d, fields, scalars, vertices):  # type: ignore[no-untyped-def]
@@ -70,9 +110,7 @@ def make_relax(author: Author, weighted: bool) -> Any:
             v = np.uint64(view.neighbors[np.uint64(e)])
             if cond(fields, scalars, v, np.int64(0), base):
                 w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
-                value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
-                if combine(target, v - base, value):
-                    mark(vertices.touched, vertices.summary, v - base)
+                take(vertices, v - base, target.dtype.type(edge(fields, scalars, message, u, v, w, d, base)))
 
     return relax
 
@@ -120,38 +158,48 @@ def ask_for_rows(view, index, active, v, stop, low, base):  # type: ignore[no-un
     return marked
 
 
-def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
-    """Kernel: push from every marked vertex of the view's rows (all of them if `whole`).
+def make_push_marked(relax: Any) -> Any:
+    """Inlined: send along a block's edges of every marked vertex of the view's rows (of all of them if `whole`).
 
     Marked rows are found a word of the bitmap at a time, and asked for while the rows of the word before are read.
     """
-    relax = make_relax(author, weighted)
+
+    @inline
+    def push_marked(number, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
+        base = vertices.base
+        low = view.e0 + number * block
+        high = min(low + block, view.e1)
+        v = find_row(index, view.v0, view.v1, low)
+        end = find_row(index, v, view.v1, high - np.int64(1)) + ONE
+        word, last, ahead = (v - base) >> SIX, (end - ONE - base) >> SIX, np.uint64(0)
+        while word <= last + ONE:
+            left, ahead = ahead, np.uint64(0)
+            if word <= last:
+                stop = min(end, ((word + ONE) << SIX) + base)
+                if whole:
+                    ahead = (ALL >> (np.uint64(64) - (stop - v))) << ((v - base) & LOW)
+                else:
+                    ahead = ask_for_rows(view, index, active, v, stop, low, base)
+                v = stop
+            word += ONE
+            while left != 0:
+                u = (((word - np.uint64(2)) << SIX) | lowest_bit(left)) + base
+                left &= left - ONE
+                start, after = row_start(index, u), row_start(index, u + ONE)
+                relax(view, u, max(start, low), min(after, high), after - start, fields, scalars, vertices)
+
+    return push_marked
+
+
+def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
+    """Kernel: `push_marked` over blocks of the view's edges."""
+    push_marked = make_push_marked(make_relax(author, weighted))
 
     @loop_kernel(key, grain=1)
     def push_rows(first_step, end_step, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        base = vertices.base
         for number in range(first_step, end_step):
-            low = view.e0 + number * block
-            high = min(low + block, view.e1)
-            v = find_row(index, view.v0, view.v1, low)
-            end = find_row(index, v, view.v1, high - np.int64(1)) + ONE
-            word, last, ahead = (v - base) >> SIX, (end - ONE - base) >> SIX, np.uint64(0)
-            while word <= last + ONE:
-                left, ahead = ahead, np.uint64(0)
-                if word <= last:
-                    stop = min(end, ((word + ONE) << SIX) + base)
-                    if whole:
-                        ahead = (ALL >> (np.uint64(64) - (stop - v))) << ((v - base) & LOW)
-                    else:
-                        ahead = ask_for_rows(view, index, active, v, stop, low, base)
-                    v = stop
-                word += ONE
-                while left != 0:
-                    u = (((word - np.uint64(2)) << SIX) | lowest_bit(left)) + base
-                    left &= left - ONE
-                    start, after = row_start(index, u), row_start(index, u + ONE)
-                    relax(view, u, max(start, low), min(after, high), after - start, fields, scalars, vertices)
+            push_marked(number, view, index, active, whole, block, fields, scalars, vertices)
 
     return push_rows
 
@@ -235,58 +283,17 @@ def kept_sums(author: Author) -> int:
     return hot_vertices.KEPT_BYTES // author.message.itemsize
 
 
-def make_relax_apart(author: Author, weighted: bool) -> Any:
-    """Inlined: send along edges [first, last) of row `u` of degree `d`; to the first vertices by way of `sums`."""
-    edge, cond, combine = author.calls["edge"], author.calls["cond"], COMBINE[author.combine]
-    has_send = author.has_send
-
-    @inline
-    def relax(view, u, first, last, d, fields, scalars, vertices, sums):  # type: ignore[no-untyped-def]
-        target, base, kept = vertices.target, vertices.base, np.uint64(sums.shape[0])
-        message = vertices.sent[u - base] if has_send else vertices.sent[0]
-        ahead = last - view.e0 - AHEAD
-        for e in range(first - view.e0, last - view.e0):
-            if e < ahead:
-                prefetch(target, np.uint64(view.neighbors[np.uint64(e + AHEAD)]) - base)
-            v = np.uint64(view.neighbors[np.uint64(e)])
-            if cond(fields, scalars, v, np.int64(0), base):
-                w = view.weights[np.uint64(e)] if weighted else np.uint8(1)
-                value = target.dtype.type(edge(fields, scalars, message, u, v, w, d, base))
-                if v - base < kept:
-                    sums[v - base] += value
-                    mark(vertices.touched, vertices.summary, v - base)
-                elif combine(target, v - base, value):
-                    mark(vertices.touched, vertices.summary, v - base)
-
-    return relax
-
-
 def make_push_rows_replicas(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: what `push_rows` does, for a state that begins with vertex 0; sums: of each block, one row."""
-    relax = make_relax_apart(author, weighted)
+    push_marked = make_push_marked(make_relax(author, weighted, make_take_apart(author)))
 
     @loop_kernel(key, grain=1)
     def push_rows(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, active, whole, block, fields, scalars, vertices, sums
     ):
-        view, vertices = EdgeView(*view), VertexArrays(*vertices)
-        base = vertices.base
+        view = EdgeView(*view)
         for number in range(first_step, end_step):
-            low = view.e0 + number * block
-            high = min(low + block, view.e1)
-            v = find_row(index, view.v0, view.v1, low)
-            start = row_start(index, v)
-            while start < high and v < view.v1:
-                after = row_start(index, v + ONE)
-                at = v - base
-                if not whole and active[at >> SIX] >> (at & LOW) == 0:
-                    v = ((at | LOW) + base) + ONE  # no other of the word is marked
-                    start = row_start(index, min(v, view.v1))
-                    continue
-                if after > start and (whole or is_marked(active, at)):
-                    begins, ends = max(start, low), min(after, high)
-                    relax(view, v, begins, ends, after - start, fields, scalars, vertices, sums[number])
-                start = after
-                v += ONE
+            apart = ApartArrays(*vertices, sums[number])
+            push_marked(number, view, index, active, whole, block, fields, scalars, apart)
 
     return push_rows
