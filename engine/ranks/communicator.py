@@ -82,3 +82,13 @@ def gather_bytes(ranks: Communicator, ours: bytes) -> list[bytes]:
     whole = ranks.gather_parts(np.frombuffer(ours, dtype=np.uint8), lengths).tobytes()
     ends = np.cumsum(lengths).tolist()
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
+
+
+def bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes of a contiguous array of the host."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def item_bytes(array: NDArray[Any] | DeviceArray) -> int:
+    """Bytes of an item along the first axis."""
+    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))

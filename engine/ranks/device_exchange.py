@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.ranks.few_messages import gather_few
-from penstock.engine.ranks.rank_exchange import FEW, LISTED_SHARE, MARKED_SHARE, SLICED_SHARE, Ints
+from penstock.engine.ranks.rank_exchange import Ints, form_of, room_for_few, takes_ids
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.interface import ExchangeKernels
@@ -38,21 +38,19 @@ class DeviceExchange:
             self._share_values(bounds)
             return
         own = (0, state.last) if bounds is None else (int(bounds[rank]), int(bounds[rank + 1]))
-        few = min(FEW, int(LISTED_SHARE * state.last))
+        few = room_for_few(state.last)
         ours = self.kernels.shared_lists("ours", few, state.vertices.dtype, state.target.dtype)
         count = self.kernels.count(state.touched.words, own, state.target, ours)
         found = self.kernels.shared_lists("found", few, ours.ids.dtype, ours.values.dtype)
         some = count if count <= few else 0
         counts = gather_few(self.ranks, count, (ours.ids[:some], ours.values[:some]), (found.ids, found.values))
-        total = int(counts.sum())
-        if total == 0:
-            pass
-        elif total <= few:
+        form = form_of(int(counts.sum()), state.last, pulled=bounds is not None)
+        if form == "few":
             self._merge(found.ids_here, found.values_here, [0, *np.cumsum(counts).tolist()], bounds)
-        elif total > (MARKED_SHARE if bounds is None else SLICED_SHARE) * state.last:
+        elif form == "dense":
             self._share_values(bounds)
             self._combine_slices(state.touched.words, "or")
-        else:
+        elif form == "listed":
             self._share_listed(own, counts, bounds)
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched.words, state.pending.words)
@@ -93,7 +91,7 @@ class DeviceExchange:
         ours, sent = ids[starts[rank] : starts[rank + 1]], kernels.buffer("sent", int(counts[rank]), target.dtype)
         kernels.listed(state.touched.words, own, len(ours), target, ours, sent)
         self.devices.gather_parts(sent, counts, values)
-        if starts[-1] <= LISTED_SHARE * state.last:
+        if takes_ids(starts[-1], state.last):
             mine = kernels.buffer("mine", len(ours), kind)
             if len(ours):
                 state.device.copy_within(mine, ours, None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.ranks.communicator import bytes_of, item_bytes
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
@@ -25,12 +26,12 @@ def gather_few(ranks: Communicator, count: int, ours: Listed, found: Listed) -> 
 
     ours: this rank's, if found has room for them.
     """
-    room, sizes = len(found[0]), [_item_bytes(array) for array in found]
+    room, sizes = len(found[0]), [item_bytes(array) for array in found]
     each = sum(sizes)
     told = np.zeros(NUMBER + AT_ONCE * each, dtype=np.uint8)
     told[:NUMBER].view(np.int64)[0] = count
     fits = count <= room
-    part = np.concatenate([_bytes(array) for array in ours]) if fits else told[:0]
+    part = np.concatenate([bytes_of(array) for array in ours]) if fits else told[:0]
     if fits and count <= AT_ONCE:
         told[NUMBER : NUMBER + len(part)] = part
     every = ranks.gather_numbers(told)
@@ -42,7 +43,7 @@ def gather_few(ranks: Communicator, count: int, ours: Listed, found: Listed) -> 
         whole = np.concatenate(parts)
     else:
         whole = ranks.gather_parts(part, counts * each)
-    _lay_out(whole, counts.tolist(), sizes, [_bytes(array) for array in found])
+    _lay_out(whole, counts.tolist(), sizes, [bytes_of(array) for array in found])
     return counts
 
 
@@ -54,12 +55,3 @@ def _lay_out(whole: NDArray[np.uint8], counts: list[int], sizes: list[int], foun
             target[first * size : (first + count) * size] = whole[at : at + count * size]
             at += count * size
         first += count
-
-
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return array.reshape(-1).view(np.uint8)
-
-
-def _item_bytes(array: NDArray[Any]) -> int:
-    """Bytes of an item along the first axis."""
-    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))

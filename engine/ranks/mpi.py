@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
+from penstock.engine.ranks.communicator import bytes_of, item_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,35 +32,37 @@ class MpiCommunicator:
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return every rank's few numbers, of one shape: shape (size, *shape)."""
         found = np.empty((self.size, *numbers.shape), dtype=numbers.dtype)
-        self._world.Allgather(_bytes(np.ascontiguousarray(numbers)), _bytes(found))
+        self._world.Allgather(bytes_of(np.ascontiguousarray(numbers)), bytes_of(found))
         return found
 
     def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
         """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
         found = np.empty((int(lengths.sum()), *part.shape[1:]), dtype=part.dtype)
-        counts = lengths * _item_bytes(part)
-        self._world.Allgatherv(_bytes(np.ascontiguousarray(part)), [_bytes(found), (counts, _starts(counts)), MPI.BYTE])
+        counts = lengths * item_bytes(part)
+        self._world.Allgatherv(
+            bytes_of(np.ascontiguousarray(part)), [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
+        )
         return found
 
     def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
-        at = bounds * _item_bytes(whole)
-        self._world.Allgatherv(MPI.IN_PLACE, [_bytes(whole), (np.diff(at), at[:-1]), MPI.BYTE])
+        at = bounds * item_bytes(whole)
+        self._world.Allgatherv(MPI.IN_PLACE, [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE])
 
     def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
         """Return what every rank has in this rank's slice, shape (size, items of the slice, ...)."""
         ours = int(bounds[self.rank + 1] - bounds[self.rank])
         found = np.empty((self.size, ours, *whole.shape[1:]), dtype=whole.dtype)
-        at, each = bounds * _item_bytes(whole), ours * _item_bytes(whole)
+        at, each = bounds * item_bytes(whole), ours * item_bytes(whole)
         counts = np.full(self.size, each, dtype=np.int64)
         self._world.Alltoallv(
-            [_bytes(whole), (np.diff(at), at[:-1]), MPI.BYTE], [_bytes(found), (counts, _starts(counts)), MPI.BYTE]
+            [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE], [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
         )
         return found
 
     def broadcast(self, array: NDArray[Any], root: int) -> None:
         """Fill `array` with that of rank `root`."""
-        self._world.Bcast(_bytes(array), root=root)
+        self._world.Bcast(bytes_of(array), root=root)
 
     def wait(self) -> None:
         """Return once all ranks are here; meanwhile sleep."""
@@ -70,16 +73,6 @@ class MpiCommunicator:
     def abort(self, code: int) -> None:
         """End the processes of all ranks, with this exit code."""
         self._world.Abort(code)
-
-
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The bytes of a contiguous array."""
-    return array.reshape(-1).view(np.uint8)
-
-
-def _item_bytes(array: NDArray[Any]) -> int:
-    """Bytes of an item along the first axis."""
-    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.ranks.communicator import item_bytes
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.transfer.devices.cuda import CudaDevice
@@ -104,7 +105,7 @@ class NcclCommunicator:
 
     def gather_slices(self, whole: DeviceArray, bounds: Ints) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
-        at, size = _at(whole) + bounds * _item_bytes(whole), np.diff(bounds) * _item_bytes(whole)
+        at, size = _at(whole) + bounds * item_bytes(whole), np.diff(bounds) * item_bytes(whole)
         own, nbytes = int(at[self.rank]), int(size[self.rank])
         if nbytes <= MOST_AT_ONCE and (size == nbytes).all():
             with self._errors_named():
@@ -114,7 +115,7 @@ class NcclCommunicator:
 
     def exchange_slices(self, whole: DeviceArray, bounds: Ints, found: DeviceArray) -> None:
         """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
-        at, size = _at(whole) + bounds * _item_bytes(whole), np.diff(bounds) * _item_bytes(whole)
+        at, size = _at(whole) + bounds * item_bytes(whole), np.diff(bounds) * item_bytes(whole)
         own = int(size[self.rank])
         if own:
             mine = whole[int(bounds[self.rank]) : int(bounds[self.rank + 1])]
@@ -183,8 +184,3 @@ def _grouped(start: Callable[[], None], end: Callable[[], None]) -> Iterator[Non
 def _at(array: DeviceArray) -> int:
     """Where an array begins in the memory of the device."""
     return int(array.data.ptr)
-
-
-def _item_bytes(array: DeviceArray) -> int:
-    """Bytes of an item along the first axis."""
-    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))

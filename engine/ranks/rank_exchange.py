@@ -7,7 +7,7 @@ same to the bit, so that all of them take the same next step. Nothing here depen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,25 @@ FEW = 1 << 15
 """Up to so many messages of all ranks, with ids, in one gather of host memory: 256 KiB to 512 KiB."""
 SLICED_SHARE = 0.1
 """After a pull, from so many on as they are: slices need no ids, which take longer to find than slices to copy."""
+
+
+def room_for_few(vertices: int) -> int:
+    """How many messages of all ranks, with ids, go in one gather of host memory."""
+    return min(FEW, int(LISTED_SHARE * vertices))
+
+
+def form_of(total: int, vertices: int, *, pulled: bool) -> Literal["nothing", "few", "dense", "listed"]:
+    """How so many messages of all ranks are exchanged; all ranks ask with the same numbers."""
+    if total == 0:
+        return "nothing"
+    if total <= room_for_few(vertices):
+        return "few"
+    return "dense" if total > (SLICED_SHARE if pulled else MARKED_SHARE) * vertices else "listed"
+
+
+def takes_ids(total: int, vertices: int) -> bool:
+    """Whether listed messages go with ids, and not with a bitmap."""
+    return total <= LISTED_SHARE * vertices
 
 
 @dataclass(frozen=True)
@@ -69,17 +88,16 @@ class RankExchange:
         )
         spans = _spans(self.state.touched, own)
         marks = _words(self.state.touched, spans, own)
-        found = self._room(min(FEW, int(LISTED_SHARE * self.state.last)))
+        found = self._room(room_for_few(self.state.last))
         count = int(np.bitwise_count(marks).sum())
         ids = _listed(spans, marks) if count <= len(found[0]) else np.zeros(0, np.int64)
         counts = gather_few(self.ranks, count, (ids.astype(found[0].dtype), self.state.target[ids]), found)
-        if counts.sum() == 0:
-            pass
-        elif counts.sum() <= len(found[0]):
+        form = form_of(int(counts.sum()), self.state.last, pulled=bounds is not None)
+        if form == "few":
             self._merge(ids, _Found(*found, _starts(counts)), bounds)
-        elif counts.sum() > (MARKED_SHARE if bounds is None else SLICED_SHARE) * self.state.last:
+        elif form == "dense":
             self._share_dense(bounds)
-        else:
+        elif form == "listed":
             ids = _listed(spans, marks)
             self._merge(ids, self._gather(ids, spans, marks, counts), bounds)
         self._pass_on_marks()
@@ -132,7 +150,7 @@ class RankExchange:
         """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
         state, ranks, starts = self.state, self.ranks, _starts(counts)
         values = ranks.gather_parts(state.target[ids], counts)
-        if starts[-1] <= LISTED_SHARE * state.last:
+        if takes_ids(int(starts[-1]), state.last):
             return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
         bits = np.zeros_like(state.touched.words)
         bits.reshape(-1, 64)[spans] = marks

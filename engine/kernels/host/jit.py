@@ -200,8 +200,7 @@ def loop_kernel(
     kernel makes arrays, or takes some that an author's function made, so that Numba counts references. distinct: no two
     of its arrays share memory, unless both are only read.
     """
-    how = {"grain": grain, "shares": shares, "counted": counted, "distinct": distinct}
-    return lambda function: LoopKernel(function, key, **how)
+    return lambda function: LoopKernel(function, key, grain=grain, shares=shares, counted=counted, distinct=distinct)
 
 
 FORKED = (

@@ -293,7 +293,7 @@ def make_push_rows_replicas(author: Author, weighted: bool, key: str) -> Any:
     ):
         view = EdgeView(*view)
         for number in range(first_step, end_step):
-            apart = ApartArrays(*vertices, sums[number])
-            push_marked(number, view, index, active, whole, block, fields, scalars, apart)
+            apart = *vertices, sums[number]
+            push_marked(number, view, index, active, whole, block, fields, scalars, ApartArrays(*apart))
 
     return push_rows

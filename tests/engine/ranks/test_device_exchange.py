@@ -10,7 +10,7 @@ from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks import device_exchange, few_messages, rank_exchange
+from penstock.engine.ranks import few_messages, rank_exchange
 from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.ranks.staged import StagedCommunicator
@@ -32,9 +32,8 @@ Found = tuple[np.ndarray, list[int], list[int]]
 def forms_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small graphs have all forms, and simulated kernels their time."""
     monkeypatch.setattr(thread_ranks, "PATIENCE_SECONDS", 60)
-    for module in (rank_exchange, device_exchange):
-        for name, limit in {"LISTED_SHARE": 0.2, "MARKED_SHARE": 0.9, "SLICED_SHARE": 0.5, "FEW": 70}.items():
-            monkeypatch.setattr(module, name, limit)
+    for name, limit in {"LISTED_SHARE": 0.2, "MARKED_SHARE": 0.9, "SLICED_SHARE": 0.5, "FEW": 70}.items():
+        monkeypatch.setattr(rank_exchange, name, limit)
 
 
 def _program(combiner: str, dtype: type[np.generic]) -> Program:
@@ -119,8 +118,7 @@ def test_few_messages_go_by_way_of_the_hosts(
 ) -> None:
     spans = [tuple(BOUNDS[rank:][:2].tolist()) if pulled else (0, N) for rank in range(3)]
     limit = sum(len(_found(rank, 0.04, span, np.float32)[0]) for rank, span in enumerate(spans)) - more
-    for module in (rank_exchange, device_exchange):
-        monkeypatch.setattr(module, "FEW", limit)
+    monkeypatch.setattr(rank_exchange, "FEW", limit)
     monkeypatch.setattr(few_messages, "AT_ONCE", at_once)
     gathered: list[str] = []
     gather = ThreadRanks.gather_parts
