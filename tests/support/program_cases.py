@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from penstock.engine import Program
+from penstock.engine import Field, Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
@@ -44,6 +44,21 @@ Fields = dict[str, Any]
 
 PROGRAMS = ("bfs", "sssp", "pagerank", "sweeps", "wcc")
 DAMPING = 0.6
+
+
+class Counts(Program):
+    """Sums of integers, of which some are 0 and some weights; not along edges to every third vertex."""
+
+    total = Field(np.int64)
+    combine = "sum"
+
+    def edge(source, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge."""
+        return (source % 3) * weight
+
+    def cond(vertex_id):  # type: ignore[no-untyped-def]
+        """Where it may go."""
+        return vertex_id % 3 != 1
 
 
 class Patient(BFS):

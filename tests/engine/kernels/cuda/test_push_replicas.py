@@ -22,26 +22,11 @@ from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
-from support.program_cases import check, program_of
+from support.program_cases import Counts, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda", "direction": "push"}
-
-
-class Counts(Program):
-    """Sums of integers, of which some are 0 and some weights; not along edges to every third vertex."""
-
-    total = Field(np.int64)
-    combine = "sum"
-
-    def edge(source, weight):  # type: ignore[no-untyped-def]
-        """Travels along an edge."""
-        return (source % 3) * weight
-
-    def cond(vertex_id):  # type: ignore[no-untyped-def]
-        """Where it may go."""
-        return vertex_id % 3 != 1
 
 
 class Shares(Program):

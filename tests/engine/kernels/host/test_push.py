@@ -11,29 +11,13 @@ import pytest
 from penstock.engine import run
 from penstock.engine.kernels import hot_vertices
 from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.program.program import Field, Program
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.state import State
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
 from support.graphs import in_memory, shape, skewed
 from support.oracles import EdgeList
-from support.program_cases import check, program_of
-
-
-class Counts(Program):
-    """Sums of integers, of which some are 0 and some weights; not to every third vertex."""
-
-    total = Field(np.int64)
-    combine = "sum"
-
-    def edge(source, weight):  # type: ignore[no-untyped-def]
-        """Travels along an edge."""
-        return (source % 3) * weight
-
-    def cond(vertex_id):  # type: ignore[no-untyped-def]
-        """Where it may go."""
-        return vertex_id % 3 != 1
+from support.program_cases import Counts, check, program_of
 
 
 @pytest.fixture
