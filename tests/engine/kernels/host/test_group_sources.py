@@ -141,13 +141,13 @@ def test_edges_that_were_half_written_are_read_again(tmp_path: Path, monkeypatch
 @pytest.mark.usefixtures("always")
 def test_a_budget_without_room_for_places_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = on_disk(shape("skewed"), tmp_path / "g.h5")
-    with Session(graph, device="cpu") as session:
+    with Session(graph, device="cpu", host_memory="1GiB") as session:
         session.run(PageRank(tol=0, max_iter=9))
         assert session._equipment is not None
         spare = session.spare_bytes
         assert list(session._equipment.groups) == ["in"]
     monkeypatch.setattr(host_resources, "place_bytes", lambda *sizes: spare + place_bytes(*sizes) + 1)
-    with Session(graph, device="cpu") as session:
+    with Session(graph, device="cpu", host_memory="1GiB") as session:
         session.run(PageRank(tol=0, max_iter=9))
         assert session._equipment is not None
         assert not session._equipment.groups
