@@ -93,6 +93,11 @@ class Session:
     def __init__(
         self, graph: Graph, *, timeline: Timeline | None = None, ranks: Communicator | None = None, **options: Any
     ) -> None:
+        if graph.layout == "list":
+            raise InputError(
+                f"{graph.path or 'the graph'} has its edges in the order of the input, and runs need rows; "
+                "'penstock convert GRAPH.h5 SORTED.h5' sorts them"
+            )
         self.graph = graph
         self.config = Config.of(**options)
         self._ranks = None if ranks is None or ranks.size == 1 else ranks

@@ -23,6 +23,13 @@ CHUNK_EDGES = 1 << 18
 """Edges of a chunk (the last may hold fewer): 1 MiB of 4-byte ids."""
 CHUNK_VERTICES = 1 << 18
 """Vertices of a chunk of degrees or original ids."""
+LIST_BLOCK = 2048
+"""Edges of a block of a graph in the order of its input: the row of its index, the unit that its spans bound."""
+SPAN_COLUMNS = 4
+"""Least and greatest source, least and greatest target of a block."""
+LAYOUTS = ("rows", "list")
+LIST_VERTICES = 1 << 32
+"""Vertices that keys of edges can name."""
 STRIPE_RUN = 8
 """Neighboring chunks that stay together on one stripe: about one merged read."""
 ENCODINGS = ("packed", "delta", "plain")
