@@ -18,7 +18,8 @@ THREAD_BYTES = 12 << 20
 class ConvertOptions:
     """How a raw graph becomes a graph file.
 
-    layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes none
+    layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes
+        none
         of the options that need rows: ``symmetrize``, ``dedupe``, ``order``, and ``direction`` "both".
     direction: ``"out"`` writes the out-adjacency, ``"both"`` the in-adjacency too (an undirected
         graph has one that serves both).
