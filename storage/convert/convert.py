@@ -20,6 +20,7 @@ from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
+from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
@@ -83,7 +84,15 @@ def _read(space: Workspace) -> InputEdges:
             space.read_edges += count
             space.say("read")
     vertices = max(spill.largest + 1, space.known_vertices)
-    return InputEdges(store=spill, vertices=vertices, input_edges=space.read_edges, weights=spill.weight_range)
+    original, left = known_ids(space)
+    return InputEdges(
+        store=spill,
+        vertices=vertices,
+        input_edges=space.read_edges,
+        weights=spill.weight_range,
+        original=original,
+        left=left,
+    )
 
 
 def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -> Ordering:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.rename import logged
+from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace
@@ -69,6 +70,7 @@ class InputOrder:
     def _read(self) -> Iterator[EdgeBatch]:
         space = self._space
         space.stage("read")
+        self.original, self.left = known_ids(space)
         with closing(space.source.batches()) as batches:
             for batch in map(space.saw_lone, batches):
                 if len(batch) == 0:
