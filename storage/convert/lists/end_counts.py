@@ -1,5 +1,6 @@
 """Degrees counted while edges pass, in arrays that grow with the vertices, as long as memory allows."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,13 @@ class EndCounts:
         """Count nothing any more."""
         self._counts = None
 
-    def start_with(self, counts: list[NDArray[Any]], edges: int) -> None:
-        """Go on from counts that so many edges have made."""
-        self.make_room(len(counts[0]), edges)
-        for mine, given in zip(self._counts or [], counts, strict=False):
-            mine[: len(given)] += given.astype(mine.dtype, copy=False)
+    def add(self, number: int, blocks: Iterable[NDArray[Any]]) -> None:
+        """Add counts of vertices 0, 1, … to one of the arrays, for which there must be room."""
+        at = 0
+        for block in blocks if self._counts is not None else ():
+            part = (self._counts or [])[number][at : at + len(block)]
+            part += block.astype(part.dtype, copy=False)
+            at += len(block)
 
     def make_room(self, vertices: int, edges: int) -> None:
         """Make room for so many vertices, and for so many edges more."""
