@@ -89,6 +89,7 @@ class ConvertOptions:
             "--symmetrize": (self.symmetrize, "--undirected lets each edge go both ways, parallel edges included"),
             f"--dedupe {self.dedupe}": (self.dedupe is not None, "finding parallel edges takes sorting"),
             f"--order {self.order}": (self.order != "none", "vertices stay as they are numbered"),
+            f"--encoding {self.encoding}": (self.encoding != "packed", "it has an encoding of its own"),
         }
         for name, (given, reason) in needs.items():
             if given and self.layout == "list":
