@@ -7,15 +7,17 @@ wait in a log until every id is known, as for rows.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.rename import logged
+from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.format.schema import LIST_VERTICES
+from penstock.storage.format.schema import LIST_VERTICES, WEIGHTS, Header
 
 
 class InputOrder:
@@ -48,6 +50,19 @@ class InputOrder:
         """See above."""
         return self._space.known_vertices if self._known is None else self._known
 
+    def weight_dtype(self, header: Header | None) -> np.dtype[Any]:
+        """The dtype of all weights: that of an older graph, or the narrowest. Raises InputError if they do not fit."""
+        wanted = self.weights.dtype()
+        found = None if header is None else header.array(f"out/{WEIGHTS}")
+        if found is None:
+            return wanted
+        if self.input_edges and np.promote_types(wanted, found.kind) != found.kind:
+            raise InputError(
+                f"{self._space.source.name}: its weights take {wanted}, and the graph has {found.kind}, which stays as "
+                "it is; convert all inputs together"
+            )
+        return found.kind
+
     def batches(self) -> Iterator[EdgeBatch]:
         """Yield all edges, once. Raises InputError, as the source or for an id from 2^32 on."""
         return map(self._prepared, self._renamed() if self._space.renames else self._read())
@@ -55,6 +70,7 @@ class InputOrder:
     def _read(self) -> Iterator[EdgeBatch]:
         space = self._space
         space.stage("read")
+        self.original, self.left = known_ids(space)
         with closing(space.source.batches()) as batches:
             for batch in map(space.saw_lone, batches):
                 if len(batch) == 0:

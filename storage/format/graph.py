@@ -30,6 +30,7 @@ from penstock.storage.format.schema import (
     NAME_TEXT,
     NEIGHBORS,
     ORIGINAL_ID,
+    SPANS,
     WEIGHTS,
     WITHOUT_EDGES,
     vertex_dtype,
@@ -224,7 +225,7 @@ class Graph:
 
     @property
     def layout(self) -> str:
-        """ "rows": edges are sorted by row. "list": they are in the order of the input (``--layout list``).
+        """How edges are stored: as sorted "rows", or as a "list" in the order of the input (``--layout list``).
 
         A list has one adjacency, ``out``, whose items are keys, source << 32 | target, and whose rows are blocks of
         `schema.LIST_BLOCK` edges. It holds every edge once as it was given, also where the graph is undirected: such an
@@ -338,6 +339,7 @@ class Graph:
             original=StringIdFrames(names, opened.frames[NAME_TEXT]) if names else opened.frames.get(ORIGINAL_ID),
             weight_range=header.weight_range,
             left=header.left,
+            listed=_list_facts(opened),
         )
 
     @staticmethod
@@ -567,18 +569,28 @@ def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
     if neighbors is None:
         return None
     weights = opened.frames.get(f"{direction}/{WEIGHTS}")
+    header, blocks = opened.header, opened.header.layout == "list"
     return Adjacency(
         direction=direction,
-        edges=opened.header.edges,
-        vertices=opened.header.vertices,
+        edges=header.edges,
+        vertices=-(-header.edges // LIST_BLOCK) if blocks else header.vertices,
         neighbor_dtype=neighbors.spec.kind,
         weight_dtype=None if weights is None else weights.spec.kind,
         encoding=neighbors.spec.encoding,
         chunk_edges=neighbors.spec.chunk_items,
         neighbors=neighbors,
         weights=weights,
-        degrees=opened.frames[f"{direction}/{DEGREES}"],
+        degrees=None if blocks else opened.frames[f"{direction}/{DEGREES}"],
+        blocks=blocks,
     )
+
+
+def _list_facts(opened: OpenedGraph) -> ListFacts | None:
+    if opened.header.layout == "rows":
+        return None
+    found = {direction: opened.frames.get(f"{direction}/{DEGREES}") for direction in DIRECTIONS}
+    degrees = {direction: frames for direction, frames in found.items() if frames is not None}
+    return ListFacts(opened.frames[f"out/{SPANS}"], degrees, opened.header.self_loops)
 
 
 def _checked_ids(original_id: ArrayLike | None, vertices: int) -> NDArray[Any] | None:

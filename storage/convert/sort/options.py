@@ -18,7 +18,8 @@ THREAD_BYTES = 12 << 20
 class ConvertOptions:
     """How a raw graph becomes a graph file.
 
-    layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes none
+    layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes
+        none
         of the options that need rows: ``symmetrize``, ``dedupe``, ``order``, and ``direction`` "both".
     direction: ``"out"`` writes the out-adjacency, ``"both"`` the in-adjacency too (an undirected
         graph has one that serves both).
@@ -88,6 +89,7 @@ class ConvertOptions:
             "--symmetrize": (self.symmetrize, "--undirected lets each edge go both ways, parallel edges included"),
             f"--dedupe {self.dedupe}": (self.dedupe is not None, "finding parallel edges takes sorting"),
             f"--order {self.order}": (self.order != "none", "vertices stay as they are numbered"),
+            f"--encoding {self.encoding}": (self.encoding != "packed", "it has an encoding of its own"),
         }
         for name, (given, reason) in needs.items():
             if given and self.layout == "list":
