@@ -11,6 +11,7 @@ do not seem central. Harmonic centrality: Marchiori and Latora, Physica A 2000.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ class Sample(NamedTuple):
     population: int
 
 
-class Distances(Program):
+class Distances(Program, ABC):
     """What both have in common: the searches, and the sums of distances. Its answer is called like the program."""
 
     error = Field(np.float64, fill=-np.inf, unreached=-np.inf)
@@ -66,17 +67,17 @@ class Distances(Program):
         self.source, self.k, self.seed, self.needs_weights = source, k, seed, counts_by_weight(weight)
         self.working_bytes = 1 if source is not None else 9  # the sources, and a mark for each vertex
 
+    @abstractmethod
     def counted(self, distances: Values) -> Values:
         """What distances above 0 count, each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def exactly(self, reached: int, total: float, vertices: int) -> float:
         """The answer for one vertex: of `vertices` so many others reach it, over so much in total."""
-        raise NotImplementedError
 
+    @abstractmethod
     def estimated(self, sample: Sample) -> tuple[Values, Values]:
         """The answers for some vertices, and the variances of one search's contribution, from a sample."""
-        raise NotImplementedError
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """One search."""
@@ -257,7 +258,7 @@ class Harmonic(Distances):
 class ByWeights(Distances):
     """What programs over distances have otherwise where edges count by their weights."""
 
-    level = None
+    level = None  # type: ignore[assignment]
     distance = Field(np.float64, output=False)
     searched = "distance"
 
