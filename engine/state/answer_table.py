@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.results.columns import WriteOptions
 from penstock.storage.results.result_tables import bytes_of, write
+from penstock.storage.tables.columns import WriteOptions
 
 if TYPE_CHECKING:
-    from penstock.storage.results.columns import Columns
+    from penstock.storage.tables.columns import Columns
 
 
 class AnswerTable(ABC):
@@ -31,13 +31,13 @@ class AnswerTable(ABC):
             ascending original id, as in the files; the value of a vertex that was not reached is null. Numbers are
             those of `fields` where vertices are in the order of their ids, not copies.
         """
-        from penstock.storage.results.arrow_tables import record_batches  # Arrow takes long to import
+        from penstock.storage.tables.arrow_tables import record_batches  # Arrow takes long to import
 
         return record_batches(self._table()).read_all()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Give the same table as a stream of record batches, each made when it is read (Arrow PyCapsule interface)."""
-        from penstock.storage.results.arrow_tables import record_batches
+        from penstock.storage.tables.arrow_tables import record_batches
 
         return record_batches(self._table()).__arrow_c_stream__(requested_schema)
 
@@ -49,7 +49,7 @@ class AnswerTable(ABC):
         InputError
             pandas is not installed.
         """
-        from penstock.storage.results.arrow_tables import pandas_frame
+        from penstock.storage.tables.arrow_tables import pandas_frame
 
         return pandas_frame(self._table())
 
@@ -61,7 +61,7 @@ class AnswerTable(ABC):
         InputError
             polars is not installed.
         """
-        from penstock.storage.results.arrow_tables import polars_frame
+        from penstock.storage.tables.arrow_tables import polars_frame
 
         return polars_frame(self._table())
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.rank_report import RankReport
     from penstock.engine.state.records import IterationRecord
     from penstock.storage.format.graph import Graph
-    from penstock.storage.results.columns import Columns, Part
+    from penstock.storage.tables.columns import Columns, Part
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine import Graph, Result, from_edges, run
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
-from penstock.storage.results import arrow_tables
+from penstock.storage.tables import arrow_tables
 
 
 @pytest.fixture

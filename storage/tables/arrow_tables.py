@@ -19,8 +19,8 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.results.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.results.synced_file import SyncedFile
+from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.synced_file import SyncedFile
 
 TEXT_ROWS = 1 << 15
 """Rows that a thread turns into text at once: some MiB."""
