@@ -47,6 +47,7 @@ from penstock.engine.resources.device_resources import DeviceResources, device_o
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
+from penstock.engine.state.fused_records import RunRecords
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
@@ -358,7 +359,7 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
-        records: list[IterationRecord] = []
+        records = RunRecords()
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
@@ -371,7 +372,7 @@ class Session:
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
                 phase.converged = result.converged
-                records += result.records
+                records.extend(result.records)
                 del result, values
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
@@ -400,7 +401,7 @@ class Session:
                 check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
-        records: list[IterationRecord] = []
+        records = RunRecords()
         look = nan_check.FIRST_LOOK
         if self._watch is None and checkpoints is None and not each:
             loop.collected = records
