@@ -87,7 +87,7 @@ def restore_keys(planes: Any, halves: Any) -> int:
         halves[2 * i] = target
         halves[2 * i + 1] = source
         largest = max(largest, max(source, target))
-    return np.int64(largest) if items else np.int64(-1)
+    return int(largest) if items else -1
 
 
 @jit
