@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
-    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer.
+    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer. Where
+    Python may not leave bytecode beside the sources, commands share a folder of the session for it: they import faster.
     """
     from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
     from penstock.storage.companion import process
@@ -43,6 +45,11 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(process, "is_possible", lambda processes: False)
         patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        if sys.dont_write_bytecode:
+            base = tmp_path_factory.getbasetemp()
+            shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
         yield
 
 
@@ -81,11 +88,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "fast" and is_slow_file(collection_path) else None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the workers of `-n auto`: one more than cores, since tests also wait for processes, disks and clocks."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test `fast` or `slow`; skip tests marked `gpu` on a machine without a device."""
+    """Mark every test `fast` or `slow`, slow ones first; skip tests marked `gpu` on a machine without a device.
+
+    Workers get tests in this order, the last ones a few at a time: short ones end at about the same time on all.
+    """
     for item in items:
         item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.fast)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not device_is_here():
         for item in marked:

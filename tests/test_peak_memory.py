@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from support.peak_memory import ARGUMENTS, MIB, SMALL_CHANGE, graphs, peaks
 
-VERTICES = 5_000_000
+VERTICES = 3_500_000
+"""So many that an array of four bytes for each is more than `SMALL_CHANGE`."""
 FEWER = 400_000
 WIDE = ("cf",)
 """Programs of so many bytes a vertex that fewer vertices will do."""

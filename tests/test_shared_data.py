@@ -60,14 +60,19 @@ class Parsed:
     targets: NDArray[np.int64]
 
 
+@cache
+def pairs_of(count: int) -> NDArray[np.intp]:
+    """Both places of every pair of so many, in two rows."""
+    return np.stack(np.triu_indices(count, 1))
+
+
 def co_starring(path: Path) -> Parsed:
     """Films' casts → pairs of actors who met, once per film (tools/actor_project.py beside the data --multi)."""
     parts = []
     for line in gzip.decompress(path.read_bytes()).decode().splitlines():
         cast = np.unique(np.array(line.split(), dtype=np.int64))
         if len(cast) > 1:
-            one, other = np.triu_indices(len(cast), 1)
-            parts.append(np.stack([cast[one], cast[other]]))
+            parts.append(cast[pairs_of(len(cast))])
     ends = np.concatenate(parts, axis=1)
     return Parsed(ends[0], ends[1])
 

@@ -7,6 +7,7 @@ their parameters. All other tests are fast, unless a test is marked with `@pytes
 from __future__ import annotations
 
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ SLOW_TESTS = (
 )
 
 
+@cache
 def is_slow_file(path: Path) -> bool:
     """Whether all tests of a file are slow."""
     if path.suffix != ".py" or TESTS not in path.parents:
@@ -84,5 +86,12 @@ def is_slow_file(path: Path) -> bool:
 
 def is_slow(item: pytest.Item) -> bool:
     """Whether a test is slow."""
-    name = f"{item.path.relative_to(TESTS).as_posix()}::{getattr(item, 'originalname', item.name)}"
-    return name in SLOW_TESTS or is_slow_file(item.path) or item.get_closest_marker("slow") is not None
+    if is_slow_file(item.path) or item.get_closest_marker("slow") is not None:
+        return True
+    return f"{_name(item.path)}::{getattr(item, 'originalname', item.name)}" in SLOW_TESTS
+
+
+@cache
+def _name(path: Path) -> str:
+    """A file's path below tests/."""
+    return path.relative_to(TESTS).as_posix()
