@@ -162,7 +162,10 @@ class Loop:
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
         agains, linked = self.gathered(again, self._linked).T
         narrowest = 0.0 if agains.any() else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, bool(linked.any()))
+        usual = program.bucket
+        if program.narrowest_bucket and any(stream.scans for stream in streams):
+            usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
+        self.bucket = bucket_width(usual, narrowest, self.graph.edges, bool(linked.any()))
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:

@@ -262,7 +262,7 @@ def make_renew(author: Author, both: bool) -> Any:
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, has_priority, is_due = author.calls["active"], author.has_priority, make_is_due(author)
-    uses_activity = author.uses_activity
+    uses_activity, resets = author.uses_activity, author.resets
 
     @compile_vertex(author)
     def renew(  # type: ignore[no-untyped-def]
@@ -278,7 +278,8 @@ def make_renew(author: Author, both: bool) -> Any:
             old = load(fields, v, base)
             was_active = uses_activity and is_marked(active, at)
             store(fields, v, base, vertex(fields, scalars, incoming[at], was_active, v, d, base))
-            incoming[at] = identity
+            if resets:
+                incoming[at] = identity
             if (is_next(fields, old, scalars, v, d, base) or (has_priority and is_marked(marks[0], at))) and is_due(
                 index, marks, limit, v, fields, scalars, base
             ):
