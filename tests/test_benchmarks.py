@@ -177,7 +177,7 @@ def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:
 
 
 def test_programs_are_measured_beside_busy_processes(tmp_path, monkeypatch) -> None:
-    """Alone and beside 1 and 2, which have ended then; and processes that wait for nobody."""
+    """Alone and beside 1 and 2, which have ended then; processes that wait for nobody, and threads that wait."""
     monkeypatch.setattr(busy, "LEAST", 0.002)
     monkeypatch.setattr(busy, "COUNTS", 1000)
     monkeypatch.setattr(busy, "BUSY", (1, 2))
@@ -186,13 +186,17 @@ def test_programs_are_measured_beside_busy_processes(tmp_path, monkeypatch) -> N
     runner = Runner(Choices(repeats=1, graph=str(path), only=("memory bfs", "control")))
     busy.busy(runner)
     parts = [figure.name.removeprefix("small busy memory bfs ") for figure in runner.figures]
-    waiting_for_nobody = [f"busy control beside {count} / fair share" for count in busy.BUSY]
+    controls = [
+        f"busy control{kind} {part}"
+        for kind in ("", *(f" steps of {milliseconds} ms" for milliseconds in busy.STEPS))
+        for part in ("alone", *(f"beside {count} / fair share" for count in busy.BUSY))
+    ]
     besides = [
         part
         for count in busy.BUSY
         for part in (f"beside {count}", f"beside {count}, CPU", f"beside {count} / fair share")
     ]
-    assert parts == ["busy control alone", *waiting_for_nobody, "alone", "alone, CPU", *besides]
+    assert parts == [*controls, "alone", "alone, CPU", *besides]
     assert not psutil.Process().children()
 
 

@@ -8,7 +8,9 @@ alone and beside the others in turn, so that a machine that is not empty is so f
 
 Linux shares a core in turns of some milliseconds, so a share is defined over many of them: short programs run so often
 in a row that they take LEAST seconds alone. The control is as many processes as threads, which compute a fixed amount
-each and neither wait for each other nor read memory: what the machine really gives.
+each and neither wait for each other nor read memory: what the machine really gives. A second control does wait: kernels
+that compute, read no memory, and end when all threads have, after one and after three milliseconds. What a run takes
+beyond it is Penstock's; what that takes beyond the first control is threads that wait for one whose core was taken.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 from penstock.engine import Graph, Program, Session
+from penstock.engine.kernels.host.jit import loop_kernel, use_workers
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -43,6 +47,10 @@ ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 COUNTING = "input()\nfor _ in range({}): pass"
 COUNTS = 15_000_000
 """Steps of a process of the control: some 0.3 s."""
+STEPS = (1, 3)
+"""Milliseconds that a kernel of the second control takes alone."""
+PARTS = 8
+"""Parts of such a kernel for each thread, which takes the next one until none is left."""
 
 
 def busy(runner: Runner) -> None:
@@ -58,6 +66,8 @@ def busy(runner: Runner) -> None:
         graph = Graph.open(path)
         memory = int(choices.share * graph.edges * 4) + STATE * graph.vertices + (32 << 20)
         runner.measure("busy control", "s", lambda: control(cores()))
+        for milliseconds in STEPS:
+            runner.measure(f"busy control steps of {milliseconds} ms", "s", lambda m=milliseconds: stepped(m, cores()))
         kinds = {"memory": {}, "disk": {"host_memory": memory, "direct_io": True, "partition_bytes": 4 << 20}}
         for kind, options in kinds.items():
             with Session(Graph.open(path), device="cpu", **options | choices.given) as session:
@@ -96,6 +106,40 @@ def control(threads: int) -> dict[str, tuple[float, str]]:
             seconds = counted(threads)
         found[f"beside {count} / fair share"] = seconds / (alone * fair(threads, count)), "ratio"
     return found
+
+
+@loop_kernel("busy control", grain=1)
+def compute(first, end, turns, found):  # type: ignore[no-untyped-def]
+    """Turn by turn, without memory, for each step."""
+    for step in range(first, end):
+        value = np.uint64(step + 1)
+        for _ in range(turns):
+            value ^= value << np.uint64(13)
+            value ^= value >> np.uint64(7)
+        found[step] = value
+
+
+def stepped(milliseconds: float, threads: int) -> dict[str, tuple[float, str]]:
+    """The same of kernels of so many milliseconds alone, one after another, each of which waits for all threads."""
+    use_workers(threads)
+    turns, found = 100_000, np.zeros(threads * PARTS, np.uint64)
+    for _ in range(2):  # the first compiles it
+        began = time.perf_counter()
+        compute(threads, len(found), turns, found)
+    turns = int(turns * milliseconds * 1e-3 / (time.perf_counter() - began))
+
+    def repeated() -> float:
+        begin = time.perf_counter()
+        for _ in range(math.ceil(LEAST / milliseconds * 1e3)):
+            compute(threads, len(found), turns, found)
+        return time.perf_counter() - begin
+
+    alone = repeated()
+    told = {"alone": (alone, "s")}
+    for count in BUSY:
+        with looping(count):
+            told[f"beside {count} / fair share"] = repeated() / (alone * fair(threads, count)), "ratio"
+    return told
 
 
 def fair(threads: int, count: int) -> float:

@@ -31,7 +31,7 @@ def by_bucket(author: Author, apart: bool) -> bool:
     return at_once and not in_order(author) and "iteration" not in author.scalars
 
 
-def make_keep_due(author: Author, both: bool) -> Any:
+def make_keep_due(author: Author, weighted: bool, both: bool) -> Any:
     """Inlined: of listed vertices those that are due, each once; the others wait in the pile.
 
     words: a bitmap in which nothing is marked. Returns how many, and their edges as `survey` does.
@@ -62,6 +62,8 @@ def make_keep_due(author: Author, both: bool) -> Any:
             kept += new
             edges += d * np.int64(new)
             prefetch(view.neighbors, np.uint64(first - view.e0))
+            if weighted:
+                prefetch(view.weights, np.uint64(first - view.e0))
             if both:
                 start = row_start(other_index, v)
                 more += (row_start(other_index, v + ONE) - start) * np.int64(new)
@@ -79,7 +81,7 @@ def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> 
     edges.
     """
     relax, take_due, ahead = make_relax_listed(author, weighted, False), make_take_due(author), make_ahead(author)
-    survey, keep_due, wait_again = make_survey(both), make_keep_due(author, both), make_wait_again(author)
+    survey, keep_due, wait_again = make_survey(both), make_keep_due(author, weighted, both), make_wait_again(author)
 
     @kernel(f"{key}{both}")
     def fused_buckets(  # type: ignore[no-untyped-def]
