@@ -155,12 +155,12 @@ class HostResources:
         pipeline = self.pipelines[number]
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
-        where = pipeline, walk.direction, walk.key
-        edges = self.feedback, weighted, self.chunk_edges, adjacency.edge_bytes(weighted)
+        index = adjacency.index() if walk.ways is None else sent
+        edges = index, self.feedback, weighted, self.chunk_edges, adjacency.edge_bytes(weighted)
         if walk.ways is None:
-            stream = EdgeStream(*where, adjacency.index(), *edges)
+            stream = EdgeStream(pipeline, walk.direction, walk.key, *edges)
         else:
-            stream = BlockStream(*where, sent, *edges, spans=self._spans, ways=walk.ways)
+            stream = BlockStream(pipeline, walk.direction, walk.key, *edges, spans=self._spans, ways=walk.ways)
         if self.ownership is not None:
             stream.own(self.ownership)
         elif len(self.pipelines) > 1:
