@@ -20,7 +20,7 @@ def marked(words: NDArray[np.uint64], spans: NDArray[Any]) -> NDArray[np.int64]:
 
 
 @jit
-def list_marked(words, spans, found):  # type: ignore[no-untyped-def]
+def list_marked(words: NDArray[np.uint64], spans: NDArray[Any], found: NDArray[np.int64]) -> None:
     """Fill `found`; the number of the lowest bit is how many lie below it, counted in pairs, fours and eights."""
     at = 0
     for row in range(len(spans)):
