@@ -3,7 +3,8 @@
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
 is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
-these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
+these: then it is linked first, and the rows of its vertices need not come (`_reach`). The edges of a list, which has no
+rows, are linked in one pass. Kernels and the idea's source are
 in `kernels/host/union_find.py`.
 """
 
@@ -51,9 +52,10 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     if loop.finished:
         return
     resident = all(worker.streams["push"].resident for worker in loop.workers)
-    symmetric = not loop.graph.directed
+    listed = loop.graph.layout != "rows"
+    symmetric = not loop.graph.directed and not listed
     here = None
-    if loop.gathered(resident).all():
+    if loop.gathered(resident).all() and not listed:
         yield from _link_from(loop, _link_first)
         return
     if symmetric and len(loop.workers) == 1:
