@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from copy import copy
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View
 
+    Link = Callable[[Worker, View], Any]
+
 SAMPLED = 2
 LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
+APART = 0.9  # of what each rank has linked of its own vertices, that its own tree must hold to be left out
 REACH = (
     0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
 )
@@ -48,63 +52,119 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     if loop.finished:
         return
     resident = all(worker.streams["push"].resident for worker in loop.workers)
-    resident = bool(loop.gathered(resident).all()) and loop.graph.layout == "rows"
-    done_each, largest = 0, NO_COMPONENT
-    if resident:
-
-        def link_first(worker: Worker, view: View) -> None:
-            worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
-
-        yield _pass(loop, link_first)
-        largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
-        done_each = SAMPLED
-    symmetric = not loop.graph.directed and loop.graph.layout == "rows"
-    if not resident and symmetric and len(loop.workers) == 1:
+    listed = loop.graph.layout != "rows"
+    symmetric = not loop.graph.directed and not listed
+    here = None
+    if loop.gathered(resident).all() and not listed:
+        yield from _link_from(loop, _link_first)
+        return
+    if symmetric and len(loop.workers) == 1:
         here = _at_hand(loop)
-        if here is not None:
-            yield from _link_from(loop, here)
-            return
+    if here is not None:
+        yield from _link_from(loop, _link_all, here)
+        return
+    record = _pass(loop, partial(_link_rows, symmetric=symmetric))
+    _join(loop, record)
+    yield _last(loop, record)
+
+
+def _link_from(loop: Loop, first: Link, here: NDArray[np.bool_] | None = None) -> Iterator[IterationRecord]:
+    """Link some edges; then the rows of vertices outside the largest tree.
+
+    first: what is done with edges at first. here: the partitions that it is done with, whose edges it links all; the
+    others come later. None: all partitions, and the first SAMPLED edges of each row.
+
+    An edge is stored in both its rows, so an edge that was not read yet and joins two trees is in a row outside the
+    largest one. A rank that leaves out the rows of a tree of its own needs to know at the end that all ranks' trees are
+    parts of one: else the rows outside that are linked once more.
+    """
+    record = _pass(loop, first, only=here)
+    tree = _largest_tree(loop, record)
+    yield record
+    record = _link_outside(loop, tree, here)
+    _join(loop, record)
+    if tree.apart and not loop.graph.directed and not _is_one(loop, tree.root):
+        yield record
+        root, share = loop.workers[0].kernels.largest_tree(loop.workers[0].state)
+        record = _link_outside(loop, _Tree(root, share), here)
+        _join(loop, record)
+    yield _last(loop, record)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A tree whose rows may be left out: its root, and its share of the vertices; apart: each rank has its own."""
+
+    root: int
+    share: float
+    apart: bool = False
+
+
+def _largest_tree(loop: Loop, record: IterationRecord) -> _Tree:
+    """The largest tree after the first pass.
+
+    Of each rank's own vertices, where it holds nearly all that each of them has linked: then trees are joined at the
+    end only. Else trees are joined now.
+    """
+    worker = loop.workers[0]
+    kernels, state = worker.kernels, worker.state
+    if worker.ownership is not None:
+        began, own = time.perf_counter(), worker.ownership.vertices
+        kernels.compress(state, own)
+        root, share = kernels.largest_tree(state, own)
+        apart = loop.gathered(share).min() >= APART
+        record.seconds += time.perf_counter() - began
+        if apart:
+            return _Tree(root, share, apart=True)
+    _join(loop, record)
+    return _Tree(*kernels.largest_tree(state))
+
+
+def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> IterationRecord:
+    """Link what the first pass has not linked, but for what lies inside the tree; here: as in `_link_from`."""
+    symmetric = not loop.graph.directed
+    if here is None:
+        root = NO_COMPONENT if tree.root < 0 else np.uint64(tree.root)
+        return _pass(loop, partial(_link_rows, done_each=SAMPLED, skipped=root, symmetric=symmetric))
+    if tree.share < LARGE:
+        return _pass(loop, _link_all, only=~here)
+    worker, largest = loop.workers[0], np.uint64(tree.root)
+    kernels, state = worker.kernels, worker.state
+    own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
+    kernels.mark_outside(state, loop.out, largest, own)
+    frontier = kernels.select(state, loop.out, (), math.inf)
 
     def link(worker: Worker, view: View) -> None:
-        index = worker.streams["push"].index
-        worker.kernels.link_rows(view, worker.state, index, done_each, largest, symmetric)
+        kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
 
-    yield _last(loop, _pass(loop, link))
+    return _pass(loop, link, only=~here, frontier=frontier)
+
+
+def _link_first(worker: Worker, view: View) -> None:
+    worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
+
+
+def _link_rows(
+    worker: Worker, view: View, *, done_each: int = 0, skipped: Any = NO_COMPONENT, symmetric: bool = True
+) -> None:
+    worker.kernels.link_rows(view, worker.state, worker.streams["push"].index, done_each, skipped, symmetric)
+
+
+def _link_all(worker: Worker, view: View) -> None:
+    _link_rows(worker, view)
+
+
+def _is_one(loop: Loop, root: int) -> bool:
+    """Whether what were trees of the ranks are parts of one now; root: of this rank's. The forest is joined."""
+    state = loop.workers[0].state
+    label = int(state.to_host(state.arrays[0][root : root + 1])[0])
+    return bool(np.ptp(loop.gathered(label)) == 0)
 
 
 def _last(loop: Loop, record: IterationRecord) -> IterationRecord:
     """Note that nothing is left to link."""
     loop.converged = loop.finished = True
     return record
-
-
-def _link_from(loop: Loop, here: NDArray[np.bool_]) -> Iterator[IterationRecord]:
-    """Link what is here; then, of the other partitions, only the rows of vertices outside the largest tree.
-
-    An edge is stored in both its rows, so an edge that was not read yet and joins two trees is in a row outside the
-    largest one.
-    """
-    worker = loop.workers[0]
-    kernels, state = worker.kernels, worker.state
-
-    def link(worker: Worker, view: View) -> None:
-        kernels.link_rows(view, state, worker.streams["push"].index, 0, NO_COMPONENT, True)
-
-    yield _pass(loop, link, only=here)
-    root, share = kernels.largest_tree(state)
-    if share < LARGE:
-        yield _last(loop, _pass(loop, link, only=~here))
-        return
-    largest = np.uint64(root)
-    kernels.mark_outside(state, loop.out, largest)
-    frontier = kernels.select(state, loop.out, (), math.inf)
-
-    def link_outside(worker: Worker, view: View) -> None:
-        kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
-
-    if not frontier.empty:
-        yield _last(loop, _pass(loop, link_outside, only=~here, frontier=frontier))
-    loop.converged = True
 
 
 def _at_hand(loop: Loop) -> NDArray[np.bool_] | None:
@@ -143,22 +203,20 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, 
 
 
 def _pass(
-    loop: Loop,
-    link: Callable[[Worker, View], Any],
-    *,
-    only: NDArray[np.bool_] | None = None,
-    frontier: Frontier | None = None,
+    loop: Loop, link: Link, *, only: NDArray[np.bool_] | None = None, frontier: Frontier | None = None
 ) -> IterationRecord:
-    """Every device links the edges that its stream brings; then all forests are joined and compressed.
+    """Every device links the edges that its stream brings.
 
-    only: which partitions to bring. frontier: whose rows are wanted, None for all.
+    only: which partitions to bring. frontier: whose rows are wanted, of ranks each rank's own; None for all.
     """
     began = time.perf_counter()
-    count = loop.graph.vertices
+    vertices, edges = loop.graph.vertices, loop.graph.edges
     if frontier is None:
-        frontier = Frontier(count, loop.graph.edges, everything=True)
-    record = IterationRecord(loop.iteration, "push", frontier.vertices, frontier.edges)
-    for worker in loop.workers:
+        frontier = Frontier(vertices, edges, everything=True)
+    else:
+        vertices, edges = loop.gathered(frontier.vertices, frontier.edges).sum(axis=0).astype(int).tolist()
+    record = IterationRecord(loop.iteration, "push", vertices, edges)
+    for worker in loop.workers if not frontier.empty else ():
         worker.kernels.use()
         stream = worker.streams["push"]
         with stream.views(worker.kernels, worker.state, frontier, (), only) as views:
@@ -170,33 +228,45 @@ def _pass(
                     worker.kernels.compress(worker.state)
                 view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(stream.records)
-    first = loop.workers[0]
-    for other in loop.workers[1:]:
-        first.kernels.join_forests(first.state, other.state)
-    if loop.array_ranks is not None:
-        with loop.exchanging(record):
-            _join_ranks(loop, loop.array_ranks)
-    first.kernels.compress(first.state)
-    for other in loop.workers[1:]:
-        other.state.arrays[0][:] = first.state.arrays[0]
     record.seconds = time.perf_counter() - began
     loop.iteration += 1
     return record
 
 
+def _join(loop: Loop, record: IterationRecord) -> None:
+    """Join all forests, so that all devices and ranks have the same, and every vertex points to its root."""
+    began, first = time.perf_counter(), loop.workers[0]
+    kernels, forest = first.kernels, first.state.arrays[0]
+    for other in loop.workers[1:]:
+        kernels.link_pairs(first.state, other.kernels.linked_outside(other.state, (0, 0)))
+    if loop.array_ranks is None:
+        kernels.compress(first.state)
+    else:
+        with loop.exchanging(record):
+            _join_ranks(loop, loop.array_ranks)
+    for other in loop.workers[1:]:
+        other.state.arrays[0][:] = forest
+    record.seconds += time.perf_counter() - began
+
+
 def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator) -> None:
     """Join the forests of all ranks in each of them.
 
-    A forest is joined after the next one has been broadcast, so that no rank waits until another has joined.
+    Every vertex takes the parent that its owner has found, which hands out its slice: a parent is never larger than its
+    child, so that these make a forest too. What a rank has found of others' vertices, few of which are no roots there,
+    is listed, and linked by all. Then each points its own vertices to their roots, and hands them out.
     """
-    kernels, state = loop.workers[0].kernels, loop.workers[0].state
-    name, ours = next(iter(state.fields.items()))
-    others = [copy(state), copy(state)]
-    for other in others:
-        other.fields = dict(state.fields)
-        other.swap({name: state.empty(len(ours), ours.dtype)})
-    for rank in range(ranks.size + 1):
-        if rank < ranks.size:
-            ranks.broadcast(ours if rank == ranks.rank else others[rank % 2].fields[name], rank)
-        if rank and rank - 1 != ranks.rank:
-            kernels.join_forests(state, others[(rank - 1) % 2])
+    worker = loop.workers[0]
+    kernels, state, ownership = worker.kernels, worker.state, worker.ownership
+    assert ownership is not None, "ranks own rows"
+    forest = state.arrays[0]
+    ours = kernels.linked_outside(state, ownership.vertices)
+    lengths = loop.gathered(len(ours)).ravel().astype(int).tolist()
+    ranks.gather_slices(forest, ownership.bounds)
+    for rank, length in enumerate(lengths):
+        if length:
+            pairs = ours if rank == ranks.rank else state.empty(length, forest.dtype)
+            ranks.broadcast(pairs, rank)
+            kernels.link_pairs(state, pairs)
+    kernels.compress(state, ownership.vertices)
+    ranks.gather_slices(forest, ownership.bounds)

@@ -141,14 +141,18 @@ class SharedLists(NamedTuple):
 class ExchangeKernels(Protocol):
     """What merges the states of ranks on devices: over arrays of the device, of one dimension.
 
-    A span (first, last) is of vertices, a part of items; a bitmap has 32-bit words. Only `count` waits for the device.
+    A span (first, last) is of vertices, a part of items; a bitmap has 32-bit words. Only `count` and `marked` wait for
+    the device.
     """
 
     def count(self, words: Any, span: tuple[int, int], target: Any, lists: SharedLists) -> int:
         """Return how many of a span are marked, listed with what target has there if lists has room for so many."""
 
+    def marked(self, words: Any, span: tuple[int, int]) -> int:
+        """Return how many of a span are marked."""
+
     def listed(self, words: Any, span: tuple[int, int], count: int, target: Any, ids: Any, values: Any) -> None:
-        """List the marked vertices of a span, ascending, and what target has there; right after `count`."""
+        """List the marked vertices of a span, ascending, and what target has there; after `count` or `marked`."""
 
     def enumerated(self, words: Any, span: tuple[int, int], ids: Any) -> None:
         """List the marked vertices of a span, ascending, of which there are as many as ids has room for."""
@@ -257,20 +261,26 @@ class UnionFindKernels(Protocol[S]):
     def link_rows(self, view: View, state: S, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
 
-    def mark_outside(self, state: S, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
+    def mark_outside(self, state: S, index: Index, largest: Any, own: tuple[int, int]) -> None:
+        """Make pending every vertex of `own` that has edges and is not in the tree `largest`; these compressed."""
 
     def link_listed(self, view: View, state: S, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
 
-    def join_forests(self, state: S, other: S) -> None:
-        """Join in `state` what is joined in `other`."""
+    def linked_outside(self, state: S, own: tuple[int, int]) -> Any:
+        """Return the vertices outside `own` that are no roots, and behind these their parents: one array of both."""
 
-    def compress(self, state: S) -> None:
-        """Let every vertex point to its root."""
+    def link_pairs(self, state: S, pairs: Any) -> None:
+        """Link vertices of the first half of `pairs` with those of the second, each with that in its place."""
 
-    def largest_tree(self, state: S) -> tuple[int, float]:
-        """Return the root of (very likely) the largest tree, and about its share of the vertices."""
+    def compress(self, state: S, own: tuple[int, int] | None = None) -> None:
+        """Let every vertex point to its root; own: only vertices from the first to before the second."""
+
+    def largest_tree(self, state: S, own: tuple[int, int] | None = None) -> tuple[int, float]:
+        """Return the root of (very likely) the largest tree, and about its share of the vertices; these compressed.
+
+        own: of the vertices from the first to before the second that are no roots; (-1, 0) if there are none.
+        """
 
 
 class Kernels(

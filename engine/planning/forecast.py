@@ -152,7 +152,7 @@ def forecast(
         first, later = (one.on_cores(paper.rates, vertices, packed=paper.packed) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
-        handed = exchanged_bytes(asks.program, direction, graph.vertices, width, size)
+        handed = exchanged_bytes(asks.program, direction, graph.vertices, width)
         exchange = exchange_seconds(handed, size, HOST_MPI)
         first, later = (replace(_shared(one, needs, size), exchange=exchange) for one in (first, later))
     most = 0 if asks is None else asks.program.max_iter

@@ -60,14 +60,14 @@ def exchange_seconds(nbytes: int, ranks: int, link: RankLink) -> float:
     return (ranks - 1) * (link.latency + nbytes / ranks / link.bytes_per_second)
 
 
-def exchanged_bytes(program: Program, direction: Direction, vertices: int, vertex_bytes: int, ranks: int) -> int:
+def exchanged_bytes(program: Program, direction: Direction, vertices: int, vertex_bytes: int) -> int:
     """Bytes of the arrays that ranks hand out slices of, in a sweep in which every vertex has a message.
 
-    A pull hands out what it found; a push exchanges parts before. Of union-find every rank hands out a forest, of
-    triangles every vertex' count.
+    A pull hands out what it found; a push exchanges parts before. Of union-find every rank hands out its slice of a
+    forest twice, of triangles every vertex' count.
     """
     if program.combine == "union":
-        return ranks * vertices * vertex_bytes
+        return 2 * vertices * vertex_bytes
     message = message_dtype(program, np.dtype(f"uint{8 * vertex_bytes}")).itemsize
     once = message * int(np.prod(program.message_shape)) * vertices
     return once if direction == "pull" or author_function(program, "corner") is not None else 2 * once

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.ranks.few_messages import Listed, gather_few
+from penstock.engine.ranks.marked import marked
 from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State
 
@@ -90,7 +91,7 @@ class RankExchange:
         marks = _words(self.state.touched, spans, own)
         found = self._room(room_for_few(self.state.last))
         count = int(np.bitwise_count(marks).sum())
-        ids = _listed(spans, marks) if count <= len(found[0]) else np.zeros(0, np.int64)
+        ids = marked(marks, spans) if count <= len(found[0]) else np.zeros(0, np.int64)
         counts = gather_few(self.ranks, count, (ids.astype(found[0].dtype), self.state.target[ids]), found)
         form = form_of(int(counts.sum()), self.state.last, pulled=bounds is not None)
         if form == "few":
@@ -98,7 +99,7 @@ class RankExchange:
         elif form == "dense":
             self._share_dense(bounds)
         elif form == "listed":
-            ids = _listed(spans, marks)
+            ids = marked(marks, spans)
             self._merge(ids, self._gather(ids, spans, marks, counts), bounds)
         self._pass_on_marks()
 
@@ -155,8 +156,15 @@ class RankExchange:
         bits = np.zeros_like(state.touched.words)
         bits.reshape(-1, 64)[spans] = marks
         words = ranks.gather_numbers(bits.view(np.uint32)[: bitmap_words(state.last)])
-        every = [_set_bits(one) for one in words]
+        every = [ids if rank == ranks.rank else self._marked_in(one) for rank, one in enumerate(words)]
         return _Found(np.concatenate(every), values, starts, words)
+
+    def _marked_in(self, words: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The vertices that another rank's bitmap marks, ascending."""
+        whole = np.zeros_like(self.state.touched.words)
+        whole.view(np.uint32)[: len(words)] = words
+        rows = whole.reshape(-1, 64)
+        return marked(rows, np.arange(len(rows)))
 
     def _combine_slices(self, whole: NDArray[Any], merge: np.ufunc) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
@@ -197,19 +205,6 @@ def _words(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> NDA
     return words
 
 
-def _listed(spans: NDArray[np.intp], marks: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The vertices that are marked in the words of these spans, ascending."""
-    at = _set_bits(marks)
-    ids: NDArray[np.int64] = spans[at // SPAN] * SPAN + at % SPAN
-    return ids
-
-
 def _starts(counts: Ints) -> Ints:
     """Where each rank's messages begin, and the last ones end."""
     return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _set_bits(words: NDArray[Any]) -> NDArray[np.int64]:
-    """The numbers of the bits that are set, ascending."""
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits.view(np.bool_)).astype(np.int64, copy=False)

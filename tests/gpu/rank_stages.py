@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from benchmarks import graphs
 from penstock.engine import Graph, Program, Result, Session
+from penstock.engine.execution.loop import Loop
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
@@ -31,6 +32,7 @@ from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.mpi import MpiCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.ranks.staged import StagedCommunicator
+from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.storage.ingest.synthetic import rmat
 from support.program_cases import CASES as CATALOGUE
 from support.program_cases import SOURCE
@@ -218,10 +220,16 @@ def _graph(scale: int, device: str) -> Graph:
 
 
 class Profile:
-    """Seconds of the methods by which ranks exchange, each waited for before and after; it makes a run slower."""
+    """What iterations did and why, and seconds of the methods by which ranks exchange, each waited for.
+
+    walks: of frontiers that are compared with the unsettled rows, by their iterations: edges of these in this rank, the
+    limit of the bucket, and which was walked.
+    """
 
     def __init__(self, device: str) -> None:
         self._on, self.seconds, self.calls = False, Counter[str](), Counter[str]()
+        self.walks: dict[int, str] = {}
+        self._follow()
         kinds: list[type] = [MpiCommunicator, RankExchange, DeviceExchange, StagedCommunicator]
         self._finish: Callable[[], None] = lambda: None
         if device.startswith("cuda"):
@@ -235,6 +243,24 @@ class Profile:
             for name, method in list(vars(kind).items()):
                 if callable(method) and not name.startswith("__"):
                     setattr(kind, name, self._timed(f"{kind.__name__}.{name}", method))
+
+    def _follow(self) -> None:
+        decide, count, counted = Loop._unsettled_rows, EdgeStream.unsettled, Counter[str]()
+
+        def counting(stream: EdgeStream, *arguments: Any) -> Any:
+            found = count(stream, *arguments)
+            counted["edges"] = int(found.active_edges.sum())
+            return found
+
+        def deciding(loop: Loop, frontier: Any) -> Any:
+            counted.clear()
+            found = decide(loop, frontier)
+            if counted:
+                taken = "pushed" if found is None else "left for them"
+                self.walks[loop.iteration] = f", {counted['edges']:,} unsettled here, below {loop.limit:g}: {taken}"
+            return found
+
+        EdgeStream.unsettled, Loop._unsettled_rows = counting, deciding  # type: ignore[method-assign]
 
     def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
@@ -256,11 +282,13 @@ class Profile:
         self._on = True
         self.seconds.clear()
         self.calls.clear()
+        self.walks.clear()
         records = run().records
         self._on = False
         iterations = [
             f"{one.direction} {one.vertices:,} vertices {one.edges:,} edges {one.seconds * 1e3:.2f} ms, "
-            f"exchange {one.exchange_seconds * 1e3:.2f}, link {one.summary()['bytes_link'] / 1e6:.1f} MB"
+            f"exchange {one.exchange_seconds * 1e3:.2f}, link {one.summary()['bytes_link'] / 1e6:.1f} MB, "
+            f"{dict(Counter(task.route for task in one.tasks))}{self.walks.get(one.number, '')}"
             for one in records[:20]
         ]
         parts = [f"{name} {self.calls[name]} x, {took * 1e3:.2f} ms" for name, took in self.seconds.most_common()]

@@ -68,5 +68,5 @@ def _sweep(program: Program, graph: Graph, host_memory: int) -> SharedSweep:
     plain = graph.out.edge_bytes(with_weights=with_weights)
     stored = float(graph.out.chunk_bytes(with_weights).sum())
     disk = max(0.0, stored - host_memory)
-    handed = exchanged_bytes(program, "pull", graph.vertices, graph.vertex_dtype.itemsize, 1)
+    handed = exchanged_bytes(program, "pull", graph.vertices, graph.vertex_dtype.itemsize)
     return SharedSweep(edges, min(plain, stored / edges), handed, disk, plain if disk else 0.0)

@@ -44,7 +44,7 @@ from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
-from penstock.engine.state.device_state import TALLIES
+from penstock.engine.state.device_state import TALLIES, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
 from penstock.engine.state.state import MASKED
@@ -416,11 +416,11 @@ class CudaKernels:
             np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
         )  # fmt: skip
 
-    def mark_outside(self, state: DeviceState, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
+    def mark_outside(self, state: DeviceState, index: Index, largest: Any, own: tuple[int, int]) -> None:
+        """Make pending every vertex of `own` that has edges and is not in the tree `largest`; these compressed."""
         self._call(
-            "mark_outside", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays[0],
-            np.uint64(largest), state.pending.words, np.uint64(state.first),
+            "mark_outside", blocks_for(own[1] - own[0]), self.placed(index).arrays, state.arrays[0],
+            np.uint64(largest), *map(np.uint64, own), state.pending.words, np.uint64(state.first),
         )  # fmt: skip
 
     def link_listed(self, view: View, state: DeviceState, frontier: Frontier, index: Index, largest: Any) -> None:
@@ -433,18 +433,35 @@ class CudaKernels:
             self._listed(state, frontier), state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
-    def join_forests(self, state: DeviceState, other: DeviceState) -> None:
-        """Join in `state` what is joined in `other`."""
-        self._call("merge_forests", blocks_for(state.last - state.first), state.arrays[0], other.arrays[0])
+    def linked_outside(self, state: DeviceState, own: tuple[int, int]) -> Any:
+        """The vertices outside `own` that are no roots, and behind these their parents; the host waits for it."""
+        forest, span = state.arrays[0], (0, state.last)
+        words = self.device.array(bitmap_words(state.last), np.uint32)
+        self._call("mark_linked", blocks_for(len(words)), forest, *map(np.int64, own), words)
+        lists = self.exchange_kernels()
+        count = lists.marked(words, span)
+        pairs = self.device.array(2 * count, forest.dtype)
+        lists.listed(words, span, count, forest, pairs[:count], pairs[count:])
+        return pairs
 
-    def compress(self, state: DeviceState) -> None:
-        """Let every vertex point to its root."""
-        self._call("compress", blocks_for(state.last - state.first), state.arrays[0])
+    def link_pairs(self, state: DeviceState, pairs: Any) -> None:
+        """Link vertices of the first half of `pairs` with those of the second."""
+        self._call("link_pairs", blocks_for(len(pairs) // 2), state.arrays[0], pairs)
 
-    def largest_tree(self, state: DeviceState) -> tuple[int, float]:
-        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
+    def compress(self, state: DeviceState, own: tuple[int, int] | None = None) -> None:
+        """Let every vertex, or those of `own`, point to its root."""
+        first, last = own or (0, state.last - state.first)
+        self._call("compress", blocks_for(last - first), np.uint64(first), np.uint64(last), state.arrays[0])
+
+    def largest_tree(self, state: DeviceState, own: tuple[int, int] | None = None) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
         forest = state.arrays[0]
-        return most_frequent(self.device.to_host(forest[:: max(1, len(forest) // 4096)].copy()))
+        first, last = own or (0, len(forest))
+        step = max(1, (last - first) // 4096)
+        sample = self.device.to_host(forest[first:last:step].copy())
+        if own is not None:
+            sample = sample[sample != np.arange(first, last, step)]
+        return most_frequent(sample)
 
     def marks(self, state: DeviceState) -> NDArray[np.uint32]:
         """The bitmap of the active vertices, in host memory; valid until the next select."""
@@ -635,6 +652,7 @@ _SHARED: dict[str, DeviceKernel] = {
     "link_rows": union_find.link_rows,
     "mark_outside": union_find.mark_outside,
     "link_listed": union_find.link_listed,
-    "merge_forests": union_find.merge_forests,
+    "mark_linked": union_find.mark_linked,
+    "link_pairs": union_find.link_pairs,
     "compress": union_find.compress,
 }

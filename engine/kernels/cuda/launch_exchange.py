@@ -38,8 +38,14 @@ class CudaExchangeKernels:
         self._device.finish()
         return int(self._readback[0])
 
+    def marked(self, words: Any, span: Span) -> int:
+        """How many of a span are marked; the host waits for it. `listed` may follow."""
+        self._counted(words, span)
+        self._device.finish()
+        return int(self._readback[0])
+
     def listed(self, words: Any, span: Span, count: int, target: Any, ids: Any, values: Any) -> None:
-        """List the `count` marked vertices of a span, and their values; right after `count`."""
+        """List the `count` marked vertices of a span, and their values; right after `count` or `marked`."""
         blocks, known = self._known(words, span)
         if count:
             exchange.list_marks(blocks, *known, ids, target, values)

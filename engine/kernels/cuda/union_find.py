@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.kernels.cuda.device_functions import (
+    BIT,
+    NONE,
     ONE,
     all_threads,
     degree_of,
@@ -78,10 +80,10 @@ def link_rows(view, index, starts, done_each, skipped, symmetric, forest, base):
 
 
 @kernel
-def mark_outside(index, forest, largest, words, base):  # type: ignore[no-untyped-def]
-    """Set the bit of every vertex that has edges and whose root is not `largest`."""
-    v = np.uint64(global_thread())
-    while v < np.uint64(forest.shape[0]):
+def mark_outside(index, forest, largest, first, last, words, base):  # type: ignore[no-untyped-def]
+    """Set the bit of every vertex of [first, last) that has edges and whose root is not `largest`."""
+    v = first + np.uint64(global_thread())
+    while v < last:
         if np.uint64(forest[v]) != largest and degree_of(index, v + base) > 0:
             mark(words, v)
         v += np.uint64(all_threads())
@@ -113,10 +115,10 @@ def link_listed(view, index, listed, forest, base):  # type: ignore[no-untyped-d
 
 
 @kernel
-def compress(forest):  # type: ignore[no-untyped-def]
-    """Let every vertex point to its root."""
-    v = np.uint64(global_thread())
-    while v < np.uint64(forest.shape[0]):
+def compress(first, last, forest):  # type: ignore[no-untyped-def]
+    """Let every vertex of [first, last) point to its root."""
+    v = first + np.uint64(global_thread())
+    while v < last:
         root = np.uint64(forest[v])
         while np.uint64(forest[root]) != root:
             root = np.uint64(forest[root])
@@ -125,9 +127,24 @@ def compress(forest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def merge_forests(forest, other):  # type: ignore[no-untyped-def]
-    """Join in `forest` whatever `other` has joined."""
-    v = np.uint64(global_thread())
-    while v < np.uint64(forest.shape[0]):
-        link(forest, v, np.uint64(other[v]))
-        v += np.uint64(all_threads())
+def mark_linked(forest, first, last, words):  # type: ignore[no-untyped-def]
+    """The bits of `words` are the vertices outside [first, last) that are no roots: a word a thread."""
+    word = global_thread()
+    while word < np.int64(words.shape[0]):
+        found = NONE
+        start = word * np.int64(32)
+        for v in range(start, min(start + np.int64(32), np.int64(forest.shape[0]))):
+            if np.int64(forest[v]) != v and not (v >= first and v < last):
+                found = np.uint32(found | np.uint32(BIT << np.uint32(v - start)))
+        words[word] = found
+        word += all_threads()
+
+
+@kernel
+def link_pairs(forest, pairs):  # type: ignore[no-untyped-def]
+    """Link each vertex in the first half of `pairs` with that in the same place of the second."""
+    half = np.uint64(pairs.shape[0] // 2)
+    at = np.uint64(global_thread())
+    while at < half:
+        link(forest, np.uint64(pairs[at]), np.uint64(pairs[half + at]))
+        at += np.uint64(all_threads())

@@ -53,6 +53,8 @@ PIECES = 8  # of a selection, for each thread
 FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
 SPAN = int(demand_kernels.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
+Vertices = tuple[int, int]
+"""The first, and the first that is not meant."""
 
 
 def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
@@ -448,12 +450,14 @@ class HostKernels:
             "link_rows", *cut, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric, block, *forest,
         )  # fmt: skip
 
-    def mark_outside(self, state: State, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and is not in the tree `largest`; forest compressed."""
+    def mark_outside(self, state: State, index: Index, largest: Any, own: Vertices) -> None:
+        """Make pending every vertex of `own` that has edges and is not in the tree `largest`; these compressed."""
         forest, base = state.arrays[0], state.first
 
         def is_outside(first: int, last: int) -> NDArray[np.bool_]:
             outside: NDArray[np.bool_] = forest[first:last] != largest
+            outside[: max(0, own[0] - first)] = False
+            outside[max(0, own[1] - first) :] = False
             return outside & (index.degrees(base + first, base + last) > 0)
 
         state.pending.add(mask_of(is_outside, len(forest)))
@@ -462,17 +466,30 @@ class HostKernels:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
         self.link_rows(view, state, index, 0, np.uint64(largest), True)
 
-    def join_forests(self, state: State, other: State) -> None:
-        """Join in `state` what is joined in `other`."""
-        count = len(state.arrays[0])
-        self._call("merge_forests", count < SMALL, count, state.arrays[0], other.arrays[0])
+    def linked_outside(self, state: State, own: Vertices) -> NDArray[Any]:
+        """The vertices outside `own` that are no roots, and behind these their parents."""
+        forest = state.arrays[0]
+        pieces = -(-len(forest) // union_find.PIECE)
+        found, counts = np.empty_like(forest), np.zeros(pieces, np.int64)
+        self._call("list_linked", len(forest) < SMALL, pieces, forest, *map(np.uint64, own), found, counts)
+        parts = [found[at * union_find.PIECE :][:count] for at, count in enumerate(counts.tolist())]
+        linked = np.concatenate([forest[:0], *parts])
+        return np.concatenate([linked, forest[linked]])
 
-    def compress(self, state: State) -> None:
-        """Let every vertex point to its root."""
-        self._call("compress", len(state.arrays[0]) < SMALL, len(state.arrays[0]), state.arrays[0])
+    def link_pairs(self, state: State, pairs: NDArray[Any]) -> None:
+        """Link vertices of the first half of `pairs` with those of the second."""
+        count = len(pairs) // 2
+        self._call("link_pairs", count < SMALL, count, state.arrays[0], pairs)
 
-    def largest_tree(self, state: State) -> tuple[int, float]:
-        """The root of (very likely) the largest tree, and about its share of the vertices; forest compressed."""
+    def compress(self, state: State, own: Vertices | None = None) -> None:
+        """Let every vertex, or those of `own`, point to its root."""
+        first, last = own or (0, len(state.arrays[0]))
+        self._call("compress", last - first < SMALL, last - first, np.uint64(first), state.arrays[0])
+
+    def largest_tree(self, state: State, own: Vertices | None = None) -> tuple[int, float]:
+        """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
+        if own is not None:
+            return union_find.most_linked(state.arrays[0], *own)
         return union_find.most_frequent(state.arrays[0])
 
     def _fill_partial(self, state: State) -> None:
@@ -613,7 +630,8 @@ _SHARED: dict[str, JitKernel] = {
     "cache_row_prefixes": demand_kernels.cache_row_prefixes,
     "link_first_neighbors": union_find.link_first_neighbors,
     "link_rows": union_find.link_rows,
-    "merge_forests": union_find.merge_forests,
+    "list_linked": union_find.list_linked,
+    "link_pairs": union_find.link_pairs,
     "compress": union_find.compress,
 }
 

@@ -95,28 +95,63 @@ def link_rows(  # type: ignore[no-untyped-def]
 
 
 @loop_kernel("compress")
-def compress(first_step, end_step, forest):  # type: ignore[no-untyped-def]
-    """Let every vertex point to its root."""
+def compress(first_step, end_step, first, forest):  # type: ignore[no-untyped-def]
+    """Let every vertex from `first` on point to its root, and who is on the way to it to its grandparent.
+
+    Without the latter the trees of vertices before `first` would be climbed step by step each time.
+    """
     for at in range(first_step, end_step):
-        v = np.uint64(at)
+        v = first + np.uint64(at)
         root = np.uint64(forest[v])
-        while np.uint64(forest[root]) != root:
-            root = np.uint64(forest[root])
+        parent = np.uint64(forest[root])
+        while parent != root:
+            above = np.uint64(forest[parent])
+            if above != parent:
+                forest[root] = above
+            root = above
+            parent = np.uint64(forest[root])
         forest[v] = root
 
 
-@loop_kernel("merge_forests")
-def merge_forests(first_step, end_step, forest, other):  # type: ignore[no-untyped-def]
-    """Join in `forest` whatever `other` has joined."""
-    for at in range(first_step, end_step):
-        v = np.uint64(at)
-        link(forest, v, np.uint64(other[v]))
+@loop_kernel("list_linked")
+def list_linked(first_step, end_step, forest, first, last, found, counts):  # type: ignore[no-untyped-def]
+    """List who is no root and lies outside [first, last): of each piece so many, where the piece begins in `found`."""
+    for piece in range(first_step, end_step):
+        start = np.uint64(piece * PIECE)
+        end = min(start + np.uint64(PIECE), np.uint64(len(forest)))
+        at = start
+        for low, high in ((start, min(end, first)), (max(start, last), end)):
+            for vertex in range(low, max(low, high)):
+                found[at] = vertex  # without a branch, which nobody could foresee
+                at += np.uint64(forest[np.uint64(vertex)] != vertex)
+        counts[piece] = at - start
+
+
+@loop_kernel("link_pairs")
+def link_pairs(first_step, end_step, forest, pairs):  # type: ignore[no-untyped-def]
+    """Link each vertex in the first half of `pairs` with that in the same place of the second."""
+    half = np.uint64(len(pairs) // 2)
+    for step in range(first_step, end_step):
+        at = np.uint64(step)
+        link(forest, np.uint64(pairs[at]), np.uint64(pairs[half + at]))
 
 
 def most_frequent(forest: Any, samples: int = 1024) -> tuple[int, float]:
     """The root met most often among evenly spread vertices, and how often; forest compressed; (-1, 0) if empty."""
-    if len(forest) == 0:
-        return -1, 0.0
     step = max(1, len(forest) // samples)
-    roots, counts = np.unique(forest[step // 2 :: step], return_counts=True)
-    return int(roots[np.argmax(counts)]), float(counts.max() / counts.sum())
+    return _most_of(forest[step // 2 :: step])
+
+
+def most_linked(forest: Any, first: int, last: int, samples: int = 4096) -> tuple[int, float]:
+    """The same among the vertices [first, last) that are no roots."""
+    step = max(1, (last - first) // samples)
+    vertices = np.arange(first + step // 2, last, step)
+    roots = forest[vertices]
+    return _most_of(roots[roots != vertices])
+
+
+def _most_of(roots: Any) -> tuple[int, float]:
+    if len(roots) == 0:
+        return -1, 0.0
+    found, counts = np.unique(roots, return_counts=True)
+    return int(found[np.argmax(counts)]), float(counts.max() / counts.sum())

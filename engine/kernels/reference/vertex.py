@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
@@ -18,7 +19,6 @@ from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, Fu
 from penstock.engine.state.state import Bitmap
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
@@ -317,28 +317,39 @@ class ReferenceKernels:
         for e, u in self._sources(view, index):
             self._link(state, u, int(view.neighbors[e - view.e0]))
 
-    def mark_outside(self, state: State, index: Index, largest: Any) -> None:
-        """Make pending every vertex that has edges and is not in the tree `largest`."""
-        outside = [v for v in range(state.last - state.first) if state.arrays[0][v] != largest]
+    def mark_outside(self, state: State, index: Index, largest: Any, own: tuple[int, int]) -> None:
+        """Make pending every vertex of `own` that has edges and is not in the tree `largest`."""
+        outside = [v for v in range(*own) if state.arrays[0][v] != largest]
         state.pending.add(np.array([v for v in outside if len(set(row(index, v + state.first))) == 2], dtype=np.uint64))
 
     def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view (all of them: there is nothing to be gained by skipping here)."""
         self.link_rows(view, state, index, 0, largest, True)
 
-    def join_forests(self, state: State, other: State) -> None:
-        """Join in `state` what is joined in `other`."""
-        for v, parent in enumerate(other.arrays[0]):
-            self._link(state, v + state.first, int(parent) + state.first)
+    def linked_outside(self, state: State, own: tuple[int, int]) -> NDArray[Any]:
+        """The vertices outside `own` that are no roots, and their parents."""
+        forest = state.arrays[0]
+        found = [v for v, parent in enumerate(forest) if parent != v and not own[0] <= v < own[1]]
+        return np.array([*found, *forest[found]], dtype=forest.dtype)
 
-    def compress(self, state: State) -> None:
-        """Let every vertex point to its root."""
-        for v in range(state.last - state.first):
+    def link_pairs(self, state: State, pairs: NDArray[Any]) -> None:
+        """Link vertices of the first half of `pairs` with those of the second."""
+        for v, parent in pairs.reshape(2, -1).T.tolist():
+            self._link(state, v + state.first, parent + state.first)
+
+    def compress(self, state: State, own: tuple[int, int] | None = None) -> None:
+        """Let every vertex, or those of `own`, point to its root."""
+        for v in range(*(own or (0, state.last - state.first))):
             state.arrays[0][v] = self._root(state, v)
 
-    def largest_tree(self, state: State) -> tuple[int, float]:
-        """The root of the largest tree, and its share of the vertices."""
-        counts = np.bincount(state.arrays[0], minlength=1)
+    def largest_tree(self, state: State, own: tuple[int, int] | None = None) -> tuple[int, float]:
+        """The root of the largest tree, and its share of vertices."""
+        roots = state.arrays[0]
+        if own is not None:
+            roots = np.array([roots[v] for v in range(*own) if roots[v] != v], dtype=roots.dtype)
+            if not len(roots):
+                return -1, 0.0
+        counts = np.bincount(roots, minlength=1)
         return int(np.argmax(counts)), float(counts.max() / max(1, counts.sum()))
 
     def _root(self, state: State, v: int) -> int:
