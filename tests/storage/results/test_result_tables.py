@@ -17,8 +17,8 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.tables.columns import Column, WriteOptions
 from penstock.storage.results.result_tables import bytes_of, write
+from penstock.storage.tables.columns import Column, WriteOptions
 from penstock.storage.tables.row_ranges import ROWS
 from support.faults import python
 
