@@ -36,6 +36,7 @@ class Author:
     """The author's functions, compiled; see `adapters` for each one's arguments.
 
     reads_sender: whether `edge` reads more of the sending vertex than its message: a field, its id or its degree.
+    resets: whether accumulators get the identity back once `vertex` has run; else a field keeps what they have.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Author:
     uses_activity: bool
     has_vectors: bool
     reads_sender: bool
+    resets: bool
     fingerprint: str
     calls: dict[str, Callable[..., Any]]
 
@@ -101,6 +103,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
         reads_sender=_reads_sender(program),
+        resets=not program.accumulator,
         fingerprint=fingerprint(program, texts),
         calls=calls,
     )
@@ -215,7 +218,7 @@ def scalar_values(program: Program, author: Author, facts: dict[str, Any]) -> tu
 def fingerprint(program: Program, texts: dict[str, str]) -> str:
     """Digest of everything the compiled code depends on: the author's bytecode and constants."""
     digest = hashlib.sha256()
-    flags = (program.combine, program.early_exit, program.everywhere, program.self_combining)
+    flags = (program.combine, program.early_exit, program.everywhere, program.self_combining, program.accumulator)
     shapes = [(name, field.constant, len(field.shape)) for name, field in fields_of(program).items()]
     digest.update(repr((flags, shapes)).encode())
     for name in sorted(texts):

@@ -194,6 +194,10 @@ class Program:
     visits_once : bool
         Whether a vertex for which `cond` does not hold accepts no message later either, as in a search. With
         `early_exit`, pulls may then keep rows that they read in vain, and read no others from then on.
+    accumulator : str
+        The field in which messages are combined, "": an array of their own, which takes as much memory again. `cond`
+        holds only while the field has its first value, which is the combiner's identity, and `vertex` returns
+        `incoming` for it. The combiner is "min", "max" or "or".
     self_combining : bool
         Whether the new value is the combiner applied to the first field and the message, so that messages may be
         visible at once (asynchronous execution). A program with `vertex`, `active`, Globals, `done`, `max_iter` or the
@@ -239,6 +243,7 @@ class Program:
     message: Any = None
     early_exit: ClassVar[bool] = False
     visits_once: ClassVar[bool] = False
+    accumulator: ClassVar[str] = ""
     self_combining: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False

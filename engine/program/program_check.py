@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.program.combiners import identity_of
 from penstock.engine.program.parameters import Count, check_value
 from penstock.engine.program.program import (
     Program,
@@ -24,6 +25,7 @@ from penstock.engine.program.program import (
     message_dtype,
     needs_rows,
     resolve_dtype,
+    value_of,
     words_of,
 )
 from penstock.storage.base.errors import InputError, RunError
@@ -41,6 +43,7 @@ _OF_EDGES = (
     "message_shape",
     "early_exit",
     "visits_once",
+    "accumulator",
     "self_combining",
     "everywhere",
     "along",
@@ -66,6 +69,8 @@ def check_program(program: Program) -> None:
     elif program.everywhere:
         _refuse(program, ("active", "priority"), "with everywhere = True every vertex is active in every iteration")
     _check_early_exit(program)
+    if program.accumulator:
+        _check_accumulator(program)
     if program.self_combining:
         _check_self_combining(program)
 
@@ -103,15 +108,22 @@ def check_start(program: Program, start: Any) -> None:
 
 
 def check_field_types(program: Program, graph: Graph) -> None:
-    """Refuse a self-combining program whose messages are of another type than the field that they are combined with."""
-    if not program.self_combining or has_phases(program):
+    """Refuse messages of another type than the field that they are combined in, and such a field's first value."""
+    if not (program.self_combining or program.accumulator) or has_phases(program):
         return
-    first, field = next(iter(fields_of(program).items()))
+    first, why = program.accumulator or next(iter(fields_of(program))), "accumulator" if program.accumulator else ""
+    field = fields_of(program)[first]
     message, value = message_dtype(program, graph.vertex_dtype), resolve_dtype(field.dtype, graph.vertex_dtype)
     if message != value:
         raise InputError(
-            f"{_name(program)}.message is {message}, and {first!r}, which takes the messages itself (self_combining), "
-            f"is {value}; leave message out, or declare both alike"
+            f"{_name(program)}.message is {message}, and {first!r}, which takes the messages itself "
+            f"({why or 'self_combining'}), is {value}; leave message out, or declare both alike"
+        )
+    if why and value_of(field.fill, value) != identity_of(program.combine, value):
+        raise InputError(
+            f"{_name(program)}.{first} is {field.fill!r} at first, and an accumulator is what the combiner "
+            f"{program.combine!r} begins with, {identity_of(program.combine, value)}; give it that fill, or leave "
+            "accumulator out"
         )
 
 
@@ -196,7 +208,7 @@ def _check_one_pass(program: Program, does: str) -> None:
         )
     if globals_of(program) and program.combine == "union":
         raise InputError(f"{name} has Globals, which a program that {does} never computes; leave them out")
-    words = ("message_shape", "early_exit", "visits_once", "self_combining", "bucket")
+    words = ("message_shape", "early_exit", "visits_once", "accumulator", "self_combining", "bucket")
     for word in (*words, "along", "message", "needs_weights") if program.combine == "union" else words:
         if _says(program, word):
             raise InputError(f"{name} {does}, and {word} = {getattr(program, word)!r} is read by nothing; leave it out")
@@ -250,6 +262,27 @@ def _check_early_exit(program: Program) -> None:
         raise InputError(
             f"{_name(program)} has early_exit = True, with which a vertex takes the first message that comes, and "
             f"needs them all: combine is {program.combine!r}; leave early_exit out"
+        )
+
+
+def _check_accumulator(program: Program) -> None:
+    """Refuse an accumulator that is no field that could hold a message and keep it."""
+    fields, name, field = fields_of(program), _name(program), program.accumulator
+    if field not in fields or fields[field].constant or fields[field].shape:
+        raise InputError(
+            f"{name}.accumulator is {field!r}, and must name a field that is a number and not constant; name one, or "
+            "leave accumulator out"
+        )
+    vertex, cond = author_function(program, "vertex"), author_function(program, "cond")
+    if program.combine not in IDEMPOTENT or vertex is None or cond is None:
+        raise InputError(
+            f"{name} has accumulator = {field!r}, which needs vertex(), cond() and a combiner of "
+            f"{', '.join(IDEMPOTENT)}; leave it out"
+        )
+    if program.everywhere or program.self_combining or "is_active" in arguments(vertex):
+        raise InputError(
+            f"{name} has accumulator = {field!r}, so that vertex() runs on vertices that got a message only, and for "
+            "the first time; leave accumulator out, or everywhere, self_combining and `is_active`"
         )
 
 

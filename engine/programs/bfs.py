@@ -32,7 +32,7 @@ class BFS(Program):
     """Levels (uint32, a source has 0) and parents (a source is its own) from `source`.
 
     source: original id of the first vertex, or several: then the level is the distance to the nearest of them. Vertices
-    that are not reached have neither. parents: False for levels alone, in 8 bytes a vertex instead of 12.
+    that are not reached have neither. parents: False for levels alone, in 4 bytes a vertex instead of 8.
     """
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
@@ -41,6 +41,7 @@ class BFS(Program):
     message = VERTEX
     early_exit = True
     visits_once = True
+    accumulator = "parent"
     starts_anywhere = True
 
     def __init__(self, source: int | Sequence[int], parents: bool = True) -> None:
@@ -88,10 +89,10 @@ class BFSLevels(Program):
     """Levels (uint32, a source has 0) from `source`, as `BFS` has them."""
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
-    combine = "or"
-    message = np.uint32
+    combine = "min"
     early_exit = True
     visits_once = True
+    accumulator = "level"
     starts_anywhere = True
 
     def __init__(self, source: int | Sequence[int]) -> None:
@@ -103,17 +104,21 @@ class BFSLevels(Program):
         state["level"][first] = 0
         return Start(active=first)
 
-    def edge():  # type: ignore[no-untyped-def,misc]
-        """Travels along an edge: that there is one."""
-        return 1
+    def edge(iteration):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the level of who gets it."""
+        return iteration + 1
 
     def cond(level):  # type: ignore[no-untyped-def]
         """Only vertices not reached yet take part."""
         return level == UNREACHED
 
-    def vertex(iteration):  # type: ignore[no-untyped-def]
+    def vertex(incoming):  # type: ignore[no-untyped-def]
         """A reached vertex: its level."""
-        return iteration + 1
+        return incoming
+
+    def active():  # type: ignore[no-untyped-def,misc]
+        """Who has been reached is active next."""
+        return True
 
 
 class ByOriginalIds:

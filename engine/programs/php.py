@@ -59,7 +59,7 @@ class PHP(Program):
         """Weigh the out-edges, then spread."""
         root = internal_id(graph, self.source)
         if not weighted(self, graph):
-            fill_degrees(graph.out, state["outgoing"])
+            fill_degrees(graph, "out", state["outgoing"])
         elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0

@@ -67,7 +67,9 @@ class DeviceState:
         self.arrays = tuple(self.fields.values())
         self.identity = author.identity
         self.message_shape = program.message_shape
-        self.incoming: Any = None
+        self._incoming: Any = None
+        self._accumulator = program.accumulator
+        self._apart = False
         self.unmatched: UnmatchedRows | None = None  # on the cores only
         self.sent = device.array(count if author.has_send else 1, author.message)
         self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
@@ -87,14 +89,21 @@ class DeviceState:
         self.adding = False
         self.sent_ahead: tuple[float, ...] | None = None
 
+    @property
+    def incoming(self) -> Any:
+        """As `State.incoming`."""
+        return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
+
     def accumulate_apart(self) -> None:
-        """Give messages a place of their own (synchronous runs); else they go into the first field."""
-        first_field = next(iter(self.fields.values()))
-        if self.incoming is None:
-            shape = (len(first_field), *self.message_shape)
-            self.incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
-            self.incoming[...] = self.identity
-            self.touched = DeviceBitmap(self.device, len(first_field))
+        """As `State.accumulate_apart`."""
+        if self._apart:
+            return
+        count, self._apart = len(next(iter(self.fields.values()))), True
+        if not self._accumulator:
+            shape = (count, *self.message_shape)
+            self._incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
+            self._incoming[...] = self.identity
+        self.touched = DeviceBitmap(self.device, count)
 
     def mark_apart(self) -> None:
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
@@ -104,7 +113,8 @@ class DeviceState:
     @property
     def target(self) -> Any:
         """Where messages are combined."""
-        return self.arrays[0] if self.incoming is None else self.incoming
+        incoming = self.incoming
+        return self.arrays[0] if incoming is None else incoming
 
     @property
     def partial(self) -> NDArray[np.float64]:

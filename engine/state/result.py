@@ -22,8 +22,8 @@ from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.fused_records import RunRecords
     from penstock.engine.state.rank_report import RankReport
-    from penstock.engine.state.records import IterationRecord
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import Columns, Part
 
@@ -44,7 +44,7 @@ class Result(AnswerTable):
     fields : dict of str to ndarray
         By field, an array of shape (vertices,) or (vertices, ...), in the order of internal ids (`ids` has the original
         ones), with the dtype of the field.
-    records : list of IterationRecord
+    records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
     seconds : float
         Duration of the run, in seconds, without opening the graph.
@@ -59,7 +59,7 @@ class Result(AnswerTable):
     program: Program
     graph: Graph
     fields: dict[str, NDArray[Any]]
-    records: list[IterationRecord]
+    records: RunRecords
     seconds: float
     converged: bool
     before: int = 0

@@ -105,10 +105,10 @@ class Bitmap:
 class State:
     """The state of the vertices [first, last) on one device.
 
-    fields: name -> array (last - first, *shape); `given` are those that are there already. incoming: accumulators,
-    identity between iterations. sent: what active vertices send. pending: who will be active; active: who is.
-    groups: where messages of sweeps are, if they may be put together. fill: what writes first values; None: one thread.
-    unmatched: rows that the last pull kept, None where there is no room for any.
+    fields: name -> array (last - first, *shape); `given` are those that are there already. sent: what active vertices
+    send. pending: who will be active; active: who is. groups: where messages of sweeps are, if they may be put
+    together. fill: what writes first values; None: one thread. unmatched: rows that the last pull kept, None where
+    there is no room for any.
     """
 
     def __init__(
@@ -127,7 +127,9 @@ class State:
         self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
         self.identity = author.identity
         self.message_shape = program.message_shape
-        self.incoming: NDArray[Any] | None = None
+        self._incoming: NDArray[Any] | None = None
+        self._accumulator = program.accumulator
+        self._apart = False
         self.groups: GroupedSources | None = None
         self.unmatched: UnmatchedRows | None = None
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
@@ -140,13 +142,25 @@ class State:
         self.selected_below = np.nan  # the limit of the last selection
         self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
 
+    @property
+    def incoming(self) -> NDArray[Any] | None:
+        """The accumulators of a synchronous run, None before `accumulate_apart`.
+
+        Between iterations they are the identity, or what a field keeps (`Program.accumulator`).
+        """
+        return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
+
     def accumulate_apart(self) -> None:
-        """Give messages a place of their own (synchronous runs); else they go into the first field."""
-        first_field = next(iter(self.fields.values()))
-        if self.incoming is None:
-            shape = len(first_field), *self.message_shape
-            self.incoming = _array(shape, self.identity, self.sent.dtype, self._fill)
-            self.touched = Bitmap.empty(len(first_field))
+        """Give messages a place of their own (synchronous runs), or that of the program's accumulator.
+
+        Else they go into the first field, and are its values at once.
+        """
+        if self._apart:
+            return
+        count, self._apart = len(next(iter(self.fields.values()))), True
+        if not self._accumulator:
+            self._incoming = _array((count, *self.message_shape), self.identity, self.sent.dtype, self._fill)
+        self.touched = Bitmap.empty(count)
 
     def mark_apart(self) -> None:
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
@@ -184,7 +198,8 @@ class State:
     @property
     def target(self) -> NDArray[Any]:
         """Where messages are combined."""
-        return self.arrays[0] if self.incoming is None else self.incoming
+        incoming = self.incoming
+        return self.arrays[0] if incoming is None else incoming
 
     def host_fields(self) -> dict[str, NDArray[Any]]:
         """Every field's values in host memory, where they are."""
@@ -300,7 +315,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     spans = max(1, -(-vertices // SPAN))
     bitmap = spans * (SPAN // 8 + 8)
     if apart:
-        total += message * vertices + bitmap
+        total += bitmap + (0 if program.accumulator else message * vertices)
     if author_function(program, "send") is not None:
         total += message * vertices
     if author_function(program, "priority") is not None:

@@ -145,12 +145,14 @@ def make_renew(author: Author) -> Any:
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, accumulate, totals = author.calls["active"], author.calls["accumulate"], len(author.totals)
+    resets = author.resets
 
     @device
     def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, row):  # type: ignore[no-untyped-def]
         old = load(fields, v, base)
         new = vertex(fields, scalars, incoming[v - base], was_active, v, d, base)
-        incoming[v - base] = identity
+        if resets:
+            incoming[v - base] = identity
         store(fields, v, base, new)
         if totals > 0:
             accumulate(partial, row, fields, old, scalars, v, d, base)
@@ -193,7 +195,7 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
         "    old, message = load(here, v, v), incoming[at]",
         "    if wanted:",
         "        store(here, v, v, vertex(here, scalars, message, was_active, v, d, v))",
-        "    incoming[at] = identity if wanted else message",
+        *(["    incoming[at] = identity if wanted else message"] if author.resets else []),
         *(f"    fields[{i}][at] = here{i}[0]" for i in count if changing[i]),
         *(["    if wanted:", "        accumulate(partial, row, here, old, scalars, v, d, v)"] if author.totals else []),
         *(["    sent[at] = send(here, scalars, v, d, v)"] if ahead else []),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import CHANGES, COMBINE_ALONE, MERGE, prefetch
+from penstock.engine.kernels.host.atomics import CHANGES, COMBINE_ALONE, MERGE, choose, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     NONE,
@@ -155,12 +155,12 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
                 counts = accepts & changes(old, value)
                 if far and first_only and not counts:
                     continue
-                target[v - base] = merge(old, value) if counts else old
+                target[v - base] = choose(counts, merge(old, value), old)
                 if first_only:
                     counts &= old == identity
                 lists[there + found] = v
                 found += np.uint64(counts)
-                prefetch(offsets, v if counts else u)
+                prefetch(offsets, v)
         return found
 
     return relax_listed
@@ -262,7 +262,7 @@ def make_renew(author: Author, both: bool) -> Any:
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, has_priority, is_due = author.calls["active"], author.has_priority, make_is_due(author)
-    uses_activity = author.uses_activity
+    uses_activity, resets = author.uses_activity, author.resets
 
     @compile_vertex(author)
     def renew(  # type: ignore[no-untyped-def]
@@ -278,7 +278,8 @@ def make_renew(author: Author, both: bool) -> Any:
             old = load(fields, v, base)
             was_active = uses_activity and is_marked(active, at)
             store(fields, v, base, vertex(fields, scalars, incoming[at], was_active, v, d, base))
-            incoming[at] = identity
+            if resets:
+                incoming[at] = identity
             if (is_next(fields, old, scalars, v, d, base) or (has_priority and is_marked(marks[0], at))) and is_due(
                 index, marks, limit, v, fields, scalars, base
             ):

@@ -67,17 +67,19 @@ def make_apply(author: Author, key: str) -> Any:
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, accumulate = author.calls["active"], author.calls["accumulate"]
     uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
+    resets = author.resets
 
     @compile_vertex(author)
     def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
         old = load(fields, v, base)
         store(fields, v, base, vertex(fields, scalars, incoming[v - base], was_active, v, d, base))
-        incoming[v - base] = identity
+        if resets:
+            incoming[v - base] = identity
         if totals > 0:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @loop_kernel(key, counted=author.has_vectors, distinct=True)
+    @loop_kernel(key, counted=author.has_vectors, distinct=resets)
     def apply(  # type: ignore[no-untyped-def]
         first_step,
         end_step,

@@ -205,7 +205,8 @@ class ReferenceKernels:
             arrived = incoming if incoming.ndim else incoming.item()
             new = calls["vertex"](state.arrays, scalars, arrived, at in active, v, end - start, base)
             calls["store"](state.arrays, v, base, new)
-            state.incoming[at] = state.identity
+            if self.author.resets:
+                state.incoming[at] = state.identity
             if frontier.everything:
                 calls["accumulate"](state.partial, at >> 12, state.arrays, old, scalars, v, end - start, base)
             if calls["active"](state.arrays, old, scalars, v, end - start, base):

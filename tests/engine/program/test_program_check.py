@@ -10,6 +10,7 @@ import pytest
 from penstock.engine import Field, Global, Program, Start
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
+from penstock.engine.programs.bfs import BFSLevels
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
@@ -186,10 +187,22 @@ ALL = {"combine": "all", "everywhere": True}
         (Two, {"total": Global(np.float64)(lambda value: 1.0)}, "has phases and the Global"),
         (Plain, {"unsettled": lambda value, settled: value > settled}, r"has unsettled\(\), which needs priority\(\)"),
         (Reachability, {"other": Field(np.int64)}, "declare 'other' with constant=True"),
+        (Plain, {"accumulator": "nothing"}, "accumulator is 'nothing', and must name a field"),
+        (Plain, {"accumulator": "fixed"}, "accumulator is 'fixed', and must name a field that is a number and not"),
+        (Plain, {"accumulator": "value"}, r"accumulator = 'value', which needs vertex\(\), cond\(\) and a combiner"),
+        (
+            BFSLevels,
+            {"accumulator": "level", "combine": "sum", "early_exit": False, "visits_once": False},
+            "needs vert",
+        ),
+        (BFSLevels, {"vertex": lambda incoming, is_active: incoming}, "vertices that got a message only"),
+        (BFSLevels, {"self_combining": True}, "vertices that got a message only"),
+        (Two, {"accumulator": "value"}, "has phases and accumulator = 'value', which nothing reads"),
+        (WCC, {"accumulator": "component"}, "links trees, and accumulator = 'component' is read by nothing"),
     ],
 )
 def test_words_that_nothing_would_read_are_refused(base: type[Program], words: dict[str, Any], message: str) -> None:
-    words = {**({"__init__": lambda self: None} if base is Reachability else {}), **words}
+    words = {**({"__init__": lambda self: None} if base in (Reachability, BFSLevels) else {}), **words}
     with pytest.raises(InputError, match=message):
         check_program(_made(base, words))
 
@@ -231,3 +244,10 @@ def test_phases_that_would_be_other_programs_are_refused() -> None:
         run(Paths(), in_memory(far), kernels="reference")
     with pytest.raises(InputError, match="SSSP is FloatSSSP on this graph"):
         run(Paths(), in_memory(weighed(far, "float64")), kernels="reference")
+
+
+def test_an_accumulator_begins_with_the_identity_and_holds_messages() -> None:
+    with pytest.raises(InputError, match=r"level is 0 at first, .* 'min' begins with, 4294967295; give it that fill"):
+        run(type("Mine", (BFSLevels,), {"level": Field(np.uint32)})(0), in_memory(GRAPH))
+    with pytest.raises(InputError, match=r"message is float64, and 'level', .*\(accumulator\), is uint32"):
+        run(type("Mine", (BFSLevels,), {"message": np.float64})(0), in_memory(GRAPH))
