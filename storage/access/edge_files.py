@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces, Edges
+from penstock.storage.access.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.budget import cores
@@ -100,7 +100,7 @@ def entries_to_read(graph: QueriedGraph, format: str) -> int:
 
 
 def _write_by_arrow(
-    graph: QueriedGraph, pieces: EdgePieces, file: OrderedFile, options: ExportOptions, format: str
+    graph: QueriedGraph, pieces: EdgePieces | ListPieces, file: OrderedFile, options: ExportOptions, format: str
 ) -> int:
     from penstock.storage.tables import arrow_files  # Arrow takes long to import
     from penstock.storage.tables.arrow_edges import EdgeTable
@@ -120,14 +120,14 @@ class _Matrix:
     Each of its arrays is written by a pass over the edges.
     """
 
-    pieces: EdgePieces
+    pieces: EdgePieces | ListPieces
     ids: NDArray[Any] | None
     size: int
     options: ExportOptions
     before: int = 0
 
     @classmethod
-    def of(cls, graph: QueriedGraph, pieces: EdgePieces, options: ExportOptions) -> _Matrix:
+    def of(cls, graph: QueriedGraph, pieces: EdgePieces | ListPieces, options: ExportOptions) -> _Matrix:
         """Raises InputError where ids are no rows of a matrix."""
         ids = names_of(graph)
         if graph.id_dtype.kind == "T":
@@ -157,7 +157,7 @@ class _Matrix:
         return count
 
     def _count(self) -> int:
-        """How many edges there are; of an undirected graph they are counted."""
+        """How many edges there are; counted where they are not all that are stored, or more."""
         if not self.pieces.once:
             return self.pieces.entries
         return sum(self._pass(lambda edges: len(edges[0])))

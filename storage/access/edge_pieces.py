@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 
 Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 """Sources, targets and weights, if there are any, of as many edges."""
@@ -89,3 +90,32 @@ class EdgePieces:
         v0, v1 = self._index.row_of(first), self._index.row_of(last - 1) + 1
         starts = np.clip(self._index.starts(v0, v1 + 1), first, last)
         return np.repeat(np.arange(v0, v1, dtype=self.vertex_dtype), starts[1:] - starts[:-1])
+
+
+class ListPieces:
+    """Edges that are stored in the order of the input, as `EdgePieces` has those of rows.
+
+    both: of an undirected graph, which has each edge once there, give the reverse of each, too, but of self-loops.
+    once: whether pieces have another number of edges than are stored.
+    """
+
+    def __init__(self, rows: StoredRows, *, both: bool) -> None:
+        self._rows, self.once, self.entries = rows, both, rows.edges
+        self.count = -(-rows.edges // rows.chunk_edges)
+        self.vertex_dtype, self.weight_dtype = np.dtype(np.uint32), rows.weight_dtype
+
+    def stored(self, piece: int) -> int:
+        """How many edges are stored in a piece."""
+        step = self._rows.chunk_edges
+        return min(step, self._rows.edges - piece * step)
+
+    def read(self, piece: int) -> Edges:
+        """The edges of a piece. Raises RunError where they cannot be read."""
+        first = piece * self._rows.chunk_edges
+        keys, weights = self._rows.edges_in(first, first + self.stored(piece))
+        sources, targets = sources_of_keys(keys), targets_of_keys(keys)
+        if not self.once:
+            return np.ascontiguousarray(sources), np.ascontiguousarray(targets), weights
+        other = sources != targets
+        ends = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
+        return *ends, None if weights is None else np.concatenate([weights, weights[other]])

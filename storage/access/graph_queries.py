@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces, RowStarts, StoredRows
+from penstock.storage.access.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.access.vertex_lookup import IdSpace, internal_id
 from penstock.storage.base.errors import InputError, for_python
 
@@ -19,6 +19,10 @@ class QueriedGraph(IdSpace, Protocol):
     @property
     def directed(self) -> bool:
         """Whether edges have a direction."""
+
+    @property
+    def layout(self) -> str:
+        """Whether edges are stored as "rows", or as a "list" in the order of the input."""
 
     @property
     def out(self) -> StoredRows:
@@ -128,10 +132,12 @@ class GraphQueries:
         return last - first
 
 
-def pieces_of(graph: QueriedGraph, *, both_directions: bool) -> EdgePieces:
+def pieces_of(graph: QueriedGraph, *, both_directions: bool) -> EdgePieces | ListPieces:
     """The edges of a graph, of an undirected one each once unless both directions are asked for. Raises InputError."""
     if both_directions and graph.directed:
         raise InputError("the graph is directed, so that each edge has one direction; leave out --both-directions")
+    if graph.layout == "list":
+        return ListPieces(graph.out, both=both_directions)
     return EdgePieces(graph.out, once=not graph.directed and not both_directions)
 
 
@@ -147,6 +153,11 @@ def _row(graph: QueriedGraph, vertex: int | str, direction: str) -> tuple[Stored
         raise InputError(f"direction is {direction!r}; give one of {', '.join(DIRECTIONS)}")
     if isinstance(vertex, bool | np.bool_) or not isinstance(vertex, int | np.integer | str):
         raise InputError(f"{vertex!r} is no vertex id: give a whole number, or a text where ids are strings")
+    if graph.layout == "list":
+        raise InputError(
+            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
+            "of the graph file sorts them"
+        )
     rows = graph.out if direction == "out" else graph.into
     if rows is None:
         raise InputError("the graph does not store in-edges; convert it with --direction both")

@@ -507,6 +507,8 @@ class Graph(GraphQueries):
         """
         if self.out.arrays is None:
             raise InputError(f"the graph is in a file already, {self.path}: copy it")
+        if self.layout == "list":
+            raise InputError("only a graph with sorted rows can be saved; from_edges makes one of the same edges")
         from penstock.storage.format.writer import GraphWriter, count_edgeless, write_ids, write_rows
 
         with GraphWriter(

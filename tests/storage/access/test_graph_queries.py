@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.engine import Graph, from_edges
+from penstock.engine import Graph, convert, from_edges
 from penstock.storage.access import edge_pieces
 from penstock.storage.base.errors import InputError, RunError
 
@@ -101,3 +101,18 @@ def test_damage_ends_the_stream(tmp_path: Path) -> None:
         graph.neighbors(0)
     with pytest.raises(Exception, match="is damaged: its checksum does not match"):
         graph.edge_batches().read_all()
+
+
+def test_edges_in_the_order_of_the_input(tmp_path: Path) -> None:
+    sources, targets = [3, 0, 1, 2], [1, 2, 0, 2]
+    graph = Graph.from_list(sources, targets, [5, 6, 7, 8])
+    assert rows(graph) == [(3, 1, 5), (0, 2, 6), (1, 0, 7), (2, 2, 8)]
+    for asked in (graph.neighbors, graph.degree):
+        with pytest.raises(InputError, match="no vertex has a row of them; `penstock convert` of the graph file sorts"):
+            asked(3)
+    with pytest.raises(InputError, match="only a graph with sorted rows can be saved"):
+        graph.save(tmp_path / "g.h5")
+    (tmp_path / "list.txt").write_text("3 1\n0 2\n2 2\n")
+    stored = convert(tmp_path / "list.txt", tmp_path / "l.h5", layout="list", undirected=True)
+    assert rows(stored) == [(3, 1), (0, 2), (2, 2)]
+    assert rows(stored.edge_batches(both_directions=True)) == [(3, 1), (0, 2), (2, 2), (1, 3), (2, 0)]
