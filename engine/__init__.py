@@ -4,7 +4,8 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
-Make a graph: `Graph.open`, `from_edges`, `from_scipy`, `from_table`.
+Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
+`from_torch`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.session import Session
     from penstock.engine.state.result import Result
+    from penstock.storage.convert.convert_files import convert
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
+    from penstock.storage.convert.from_libraries import from_igraph, from_networkx, from_torch
     from penstock.storage.format.graph import Graph
 
 _HOMES = {
@@ -32,9 +35,13 @@ _HOMES = {
     "Session": "penstock.engine.session",
     "Start": "penstock.engine.program.program",
     "VERTEX": "penstock.engine.program.program",
+    "convert": "penstock.storage.convert.convert_files",
     "from_edges": "penstock.storage.convert.from_arrays",
+    "from_igraph": "penstock.storage.convert.from_libraries",
+    "from_networkx": "penstock.storage.convert.from_libraries",
     "from_scipy": "penstock.storage.convert.from_arrays",
     "from_table": "penstock.storage.convert.from_arrays",
+    "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
 }
 
@@ -49,9 +56,13 @@ __all__ = [
     "Result",
     "Session",
     "Start",
+    "convert",
     "from_edges",
+    "from_igraph",
+    "from_networkx",
     "from_scipy",
     "from_table",
+    "from_torch",
     "run",
 ]
 

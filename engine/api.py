@@ -105,11 +105,15 @@ def _opened(graph: Any) -> Graph:
     kind = f"{type(graph).__module__}.{type(graph).__qualname__}"
     ways = {
         "networkx": 'nx.pagerank(G, backend="penstock") and other functions of networkx take it as it is; else '
-        "from_edges(G.edges) makes a graph of its edges",
+        "from_networkx(G) makes a graph of it",
         "scipy": "from_scipy(matrix) makes a graph of it",
-        "igraph": "from_edges(g.get_edgelist()) makes a graph of it",
+        "igraph": "from_igraph(g) makes a graph of it",
+        "torch": "from_torch(edge_index) makes a graph of it",
+        "torch_geometric": "from_torch(data) makes a graph of it",
     }
-    tables = dict.fromkeys(("pandas", "polars", "pyarrow", "duckdb"), "from_table(table) makes a graph of it")
+    tables = dict.fromkeys(
+        ("pandas", "polars", "pyarrow", "duckdb", "_duckdb", "cudf"), "from_table(table) makes a graph of it"
+    )
     way = (ways | tables).get(kind.partition(".")[0], "from_edges, from_table and from_scipy make graphs in memory")
     raise InputError(f"graph is a {kind}, not a Graph or the path of a graph file; {way} (penstock.engine)")
 

@@ -79,10 +79,11 @@ class AnswerTable(ABC):
         Parameters
         ----------
         path : Path or str
-            The file; the suffix .csv, .parquet, .h5 or .npy (first field only) sets the format.
+            The file; the suffix .csv, .tsv (each also with .gz), .parquet, .feather, .h5 or .npy (first field only)
+            sets the format.
         force : bool
             Replace an existing file.
-        format : {"csv", "parquet", "hdf5", "npy", "graphalytics"}, optional
+        format : {"csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy", "graphalytics"}, optional
             The format, whatever the suffix.
         threads : int, optional
             Most threads that convert values; default: every core.

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,6 +42,17 @@ def check_target(path: Path | str, *, force: bool) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{target}: the folder {folder} is not writable; name another output")
     return target
+
+
+def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
+    """Refuse an output that is one of the files to be read, under whatever name; `-` among the inputs is passed over.
+
+    Raises:
+        InputError: it is.
+    """
+    for path in inputs:
+        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
+            raise InputError(f"{output} is an input too, and would be replaced; name another output")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.convert.device_arrays import host_array
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.string_array import STRINGS
@@ -39,7 +40,7 @@ def from_edges(
     ----------
     sources, targets : array_like of int or str, (edges,)
         Ids from 0 to 2^64 - 1, or strings; or only ``sources``, pairs of shape (edges, 2) as igraph's
-        ``get_edgelist`` gives them.
+        ``get_edgelist`` gives them. Arrays of CuPy, cuDF and PyTorch are copied from their device.
     weights : array_like of numbers, (edges,), optional
         One weight per edge.
     vertices : int or array_like, optional
@@ -59,7 +60,7 @@ def from_edges(
         The arrays are no edges, an edge has an id that ``vertices`` does not list, or an option does not exist.
     """
     ends = _ends(sources, targets)
-    values = None if weights is None else as_weights(_weights(np.asarray(weights)), "weights", "edges", 0)
+    values = None if weights is None else as_weights(_weights(host_array(weights)), "weights", "edges", 0)
     if values is not None and values.shape != ends[0].shape:
         raise InputError(f"weights have shape {values.shape}, and there are {len(ends[0])} edges: give one each")
     ids = count = None
@@ -93,8 +94,8 @@ def from_table(
     Parameters
     ----------
     table : DataFrame, Table, relation or mapping
-        Of pandas or polars (a LazyFrame is collected), of pyarrow, of duckdb; anything else with an Arrow C stream; or
-        a mapping of names to arrays.
+        Of pandas, cuDF or polars (a LazyFrame is collected), of pyarrow (a dataset is read), of duckdb; anything else
+        with an Arrow C stream; or a mapping of names to arrays.
     source, target, weight : str or int, optional
         Names or positions of columns; without source and target they are the first two, as `convert` takes them.
     **options
@@ -236,7 +237,7 @@ def _check_strings(values: NDArray[Any], what: str) -> None:
 
 def _array(values: ArrayLike) -> NDArray[Any]:
     """Values as an array; NumPy makes strings of anything that is in a list with one, and here nothing does."""
-    array = np.asarray(values)
+    array = host_array(values)
     if array.dtype.kind != "U" or isinstance(values, np.ndarray):
         return array
     objects = np.asarray(values, object)
@@ -295,9 +296,7 @@ def _column(table: Any, name: str | int) -> NDArray[Any]:
         name = known[name]
     if name not in known:
         raise InputError(f"the table has no column {name!r}; it has {', '.join(map(str, known))}")
-    column = table[name]
-    values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    return np.asarray(values)
+    return host_array(table[name])
 
 
 def _materialized(table: Any) -> Any:
@@ -306,8 +305,9 @@ def _materialized(table: Any) -> Any:
         table = table.collect()
     if hasattr(table, "__arrow_c_stream__") and not hasattr(table, "to_numpy"):
         return arrow_table(table)
-    if hasattr(table, "fetch_arrow_table"):  # a relation of a duckdb without the stream
-        return table.fetch_arrow_table()
+    for whole in ("fetch_arrow_table", "to_table"):  # a relation of a duckdb without the stream; a pyarrow dataset
+        if hasattr(table, whole):
+            return getattr(table, whole)()
     return table
 
 

@@ -57,6 +57,13 @@ class StringArray:
         return StringArray(text, ends)
 
 
+def string_array(strings: NDArray[Any]) -> StringArray:
+    """NumPy's strings as their bytes end to end."""
+    encoded = [text.encode() for text in strings.tolist()]
+    ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    return StringArray(np.frombuffer(b"".join(encoded), np.uint8), ends)
+
+
 @jit
 def first_invalid(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
     """The number of the first name that is no UTF-8 (RFC 3629, section 4), -1 if all are."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from penstock.storage.access.graph_queries import GraphQueries
 from penstock.storage.base.budget import cores
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
 from penstock.storage.encoding.string_array import STRINGS
@@ -165,6 +166,17 @@ class Adjacency:
             _packed={},
         )
 
+    def edges_in(self, first: int, last: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the neighbors and weights of edges first..last-1; of a file only their chunks are read.
+
+        Raises RunError where these cannot be read, or are damaged.
+        """
+        if self.arrays is not None:
+            neighbors, weights = self.arrays
+            return neighbors[first:last], None if weights is None else weights[first:last]
+        assert self.neighbors is not None, "a graph is in memory or in a file"
+        return self.neighbors.part(first, last), None if self.weights is None else self.weights.part(first, last)
+
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
         if self.degrees is not None or self.blocks:
@@ -172,11 +184,12 @@ class Adjacency:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(GraphQueries):
     """A graph on disk or in memory; immutable.
 
     `Graph.open` reads a graph file and `Graph.from_arrays` takes CSR arrays; `from_edges`, `from_table` and
-    `from_scipy` convert what other libraries hold.
+    `from_scipy` convert what other libraries hold. `save` writes a graph file. What reads Arrow streams reads the
+    edges: `polars.DataFrame(graph)`, SQL of duckdb.
 
     Attributes
     ----------
@@ -466,6 +479,57 @@ class Graph:
             weight_range=csr_input.range_of(edges.weights),
             listed=edges.facts(directed),
         )
+
+    @for_python
+    def save(self, path: Path | str, *, force: bool = False, threads: int | None = None) -> "Graph":
+        """Write a graph in memory as a graph file, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path or str
+            The file.
+        force : bool
+            Replace an existing file.
+        threads : int, optional
+            Most threads that encode; default: every core.
+
+        Returns
+        -------
+        Graph
+            The graph file, opened.
+
+        Raises
+        ------
+        InputError
+            The graph is in a file already, or the file exists or may not be written.
+        RunError
+            The disk is full or failed.
+        """
+        if self.out.arrays is None:
+            raise InputError(f"the graph is in a file already, {self.path}: copy it")
+        if self.layout == "list":
+            raise InputError("only a graph with sorted rows can be saved; from_edges makes one of the same edges")
+        from penstock.storage.format.writer import GraphWriter, count_edgeless, write_ids, write_rows
+
+        with GraphWriter(
+            path,
+            vertices=self.vertices,
+            directed=self.directed,
+            vertex_dtype=self.vertex_dtype,
+            weight_dtype=self.weight_dtype,
+            force=force,
+            provenance=self.provenance,
+            threads=threads or cores(),
+        ) as writer:
+            for adjacency in self.adjacencies:
+                assert adjacency.arrays is not None, "both adjacencies are in memory or in a file"
+                write_rows(writer.adjacency(adjacency.direction), adjacency.index(), *adjacency.arrays)
+            writer.left, writer.input_edges = self.left, self.input_edges
+            if self.into is not None:
+                writer.without_edges = count_edgeless(self.vertices, [rows.index() for rows in self.adjacencies])
+            if (ids := self.original_ids()) is not None:
+                write_ids(writer, ids)
+        return Graph.open(path)
 
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
         """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""

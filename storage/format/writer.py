@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.codec import payload_bytes
-from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format import schema
 from penstock.storage.format.adjacency_writer import AdjacencyWriter, ChunkedArray
 from penstock.storage.format.file_set import FileSet
-from penstock.storage.format.schema import CHUNK_EDGES, STRIPE_RUN
+from penstock.storage.format.index import Index
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
 
 
 class GraphWriter:
@@ -195,3 +196,30 @@ class GraphWriter:
         )
         header.check()
         return header
+
+
+def write_rows(rows: AdjacencyWriter, index: Index, neighbors: NDArray[Any], weights: NDArray[Any] | None) -> None:
+    """Write an adjacency that is in memory."""
+    rows.append(neighbors, weights)
+    for first in range(0, index.vertices, CHUNK_VERTICES):
+        rows.degrees(index.degrees(first, min(first + CHUNK_VERTICES, index.vertices)))
+    rows.finish()
+
+
+def write_ids(writer: GraphWriter, ids: NDArray[Any]) -> None:
+    """Write original ids that are in memory, numbers or NumPy's strings."""
+    for first in range(0, len(ids), CHUNK_VERTICES):
+        some = ids[first : first + CHUNK_VERTICES]
+        if ids.dtype.kind == "T":
+            writer.original_names(string_array(some))
+        else:
+            writer.original_ids(some)
+
+
+def count_edgeless(vertices: int, adjacencies: Sequence[Index]) -> int:
+    """How many vertices have no edge in any of these adjacencies."""
+    count = 0
+    for first in range(0, vertices, CHUNK_VERTICES):
+        degrees = sum(index.degrees(first, min(first + CHUNK_VERTICES, vertices)) for index in adjacencies)
+        count += int(np.count_nonzero(degrees == 0))
+    return count

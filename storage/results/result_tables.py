@@ -1,16 +1,17 @@
-"""Result tables as CSV, Parquet, HDF5, NPY and Graphalytics: one column a field, one row a vertex, all or nothing.
+"""Result tables as CSV, Parquet, Feather, HDF5, NPY and Graphalytics: a column a field, a row a vertex, all or nothing.
 
-Absent values are empty in CSV and null in Parquet, and keep the program's own mark in HDF5 and NPY, which have no
-nulls. Strings are UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
+Absent values are empty in CSV and null in Parquet and Feather, and keep the program's own mark in HDF5 and NPY, which
+have no nulls. Strings are UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
 Ranges of rows are converted by several threads while earlier ones are written, and the disk is at work meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -22,6 +23,9 @@ from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
 from penstock.storage.tables.synced_file import SyncedFile
+
+if TYPE_CHECKING:
+    from penstock.storage.tables.arrow_files import OrderedFile
 
 DEFAULTS = WriteOptions()
 Save = Callable[[Path, Columns, WriteOptions], None]
@@ -65,9 +69,10 @@ def write(
 def writer_for(path: Path, format: str | None = None) -> Save:
     """Return the function that writes `format`, or the one that `path` asks for. Raises InputError."""
     if format is None:
-        format = _SUFFIXES.get(path.suffix.lower())
-        if format is None:
+        found = [format for ending, format in _SUFFIXES.items() if path.name.lower().endswith(ending)]
+        if not found:
             raise InputError(f"{path}: no table format ends in {path.suffix!r}; use one of {', '.join(_SUFFIXES)}")
+        format = found[0]
     elif format not in FORMATS:
         raise InputError(f"{format!r} is not a format by name; there is {', '.join(FORMATS)}")
     return FORMATS[format]
@@ -134,23 +139,40 @@ def _widest(column: Column) -> int:
     return max(widths, default=1)
 
 
-def _by_arrow(name: str) -> Save:
-    """Return the function of that name that writes by Arrow."""
+def _by_arrow(name: str, **style: Any) -> Save:
+    """Return the function that writes so by Arrow."""
 
     def save(path: Path, columns: Columns, options: WriteOptions) -> None:
-        from penstock.storage.tables import arrow_tables  # Arrow takes longer to import than a small run takes
-
-        with arrow_tables.system_memory():
-            getattr(arrow_tables, name)(path, columns, options)
+        with SyncedFile(path, options.written) as file:
+            _write_by_arrow(file, columns, options, name, style)
 
     return save
 
 
+def _write_by_arrow(
+    file: OrderedFile, columns: Columns, options: WriteOptions, name: str, style: Mapping[str, Any]
+) -> None:
+    """Write a table to an open file. name: of the function in `arrow_files`, or `save_graphalytics`."""
+    from penstock.storage.tables import arrow_files, arrow_tables  # Arrow takes longer to import than a small run takes
+
+    with arrow_tables.system_memory():
+        if name == "save_graphalytics":
+            arrow_tables.save_graphalytics(file, columns, options)
+            return
+        encodings = arrow_tables.encodings(columns) if name == "save_parquet" else style
+        getattr(arrow_files, name)(file, arrow_tables.ColumnBatches(columns), options, **encodings)
+
+
 FORMATS: dict[str, Save] = {
     "csv": _by_arrow("save_csv"),
+    "csv.gz": _by_arrow("save_csv", gzip=True),
+    "tsv": _by_arrow("save_csv", delimiter="\t"),
+    "tsv.gz": _by_arrow("save_csv", delimiter="\t", gzip=True),
     "parquet": _by_arrow("save_parquet"),
+    "feather": _by_arrow("save_feather"),
     "hdf5": _save_hdf5,
     "npy": _save_npy,
     "graphalytics": _by_arrow("save_graphalytics"),
 }
-_SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy"}
+_SUFFIXES = {f".{name}": name for name in FORMATS if name != "graphalytics"} | {".h5": "hdf5", ".arrow": "feather"}
+"""How names end; none of them is the end of another."""

@@ -1,33 +1,21 @@
-"""Result tables that Arrow makes: CSV, Parquet, lines for LDBC Graphalytics, and tables of pandas, polars and pyarrow.
-
-Files are written by several threads, a range of rows each; streams are made by who reads them, one range at a time.
-"""
+"""Columns as Arrow has them: record batches, lines for LDBC Graphalytics, and tables of pandas, polars and pyarrow."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.tables.arrow_files import TEXT_ROWS, OrderedFile, stream
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.tables.synced_file import SyncedFile
 
-TEXT_ROWS = 1 << 15
-"""Rows that a thread turns into text at once: some MiB."""
-CSV_ROWS = 1 << 14
-"""Rows that Arrow formats at once: with 1024, its default, CSV takes a fifth longer."""
-GROUP_ROWS = 1 << 17
-"""Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
 PLAIN = (1e-4, 1e10)
 """From here to before there Arrow and Python write numbers that are not whole alike."""
 TINY = 1e-6
@@ -39,16 +27,30 @@ _WHOLE = {f"{name}{bits}".lower(): f"{name}{bits}" for name in ("Int", "UInt") f
 """NumPy's whole numbers, and those of pandas that have nulls."""
 
 
-def save_csv(path: Path, columns: Columns, options: WriteOptions) -> None:
-    """Write CSV with a header; absent values are empty."""
-    quoting = "needed" if any(_needs_quotes(column) for column in columns.values()) else "none"
-    style = pyarrow.csv.WriteOptions(quoting_style=quoting, include_header=False, batch_size=CSV_ROWS)
-    with SyncedFile(path, options.written) as file:
-        file.write((",".join(columns) + "\n").encode())
-        file.write_all(mapped(columns, partial(csv_rows, options=style), threads=options.threads, size=TEXT_ROWS))
+class ColumnBatches:
+    """Record batches of columns: see `arrow_files.Batches`.
+
+    Numbers of a batch are those of the column where it gives ranges of an array that it has; others are copies.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
+
+    def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
+        """Yield the function of every batch of so many rows, in order."""
+        return mapped(self._columns, lambda parts: function(self._batch(parts)), threads=threads, size=rows)
+
+    def holds(self, marks: str) -> bool:
+        """Whether one of these characters is in a string of the table."""
+        texts = {name: column for name, column in self._columns.items() if column.dtype.kind == "T"}
+        return any(mapped(texts, partial(_any_holds, marks=marks))) if texts else False
+
+    def _batch(self, parts: list[Part]) -> Any:
+        return pa.record_batch([arrow_array(part) for part in parts], schema=self.schema)
 
 
-def save_graphalytics(path: Path, columns: Columns, options: WriteOptions) -> None:
+def save_graphalytics(file: OrderedFile, columns: Columns, options: WriteOptions) -> None:
     """Write the first field as `id value` lines, ids ascending: LDBC Graphalytics, specification 1.0.
 
     A vertex that was not reached has 9223372036854775807 for a level, and infinity for a distance.
@@ -56,31 +58,12 @@ def save_graphalytics(path: Path, columns: Columns, options: WriteOptions) -> No
     name = first_field(columns)
     absent = "9223372036854775807" if name == "level" else "infinity"
     wanted = {"vertex": columns["vertex"], name: columns[name]}
-    with SyncedFile(path, options.written) as file:
-        file.write_all(
-            mapped(wanted, partial(graphalytics_rows, absent=absent), threads=options.threads, size=TEXT_ROWS)
-        )
-
-
-def save_parquet(path: Path, columns: Columns, options: WriteOptions) -> None:
-    """Write Parquet, compressed by zstd; absent values are null."""
-    schema, batch = _batches_of(columns)
-    with (
-        SyncedFile(path, options.written) as file,
-        pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", **_encodings(columns)) as writer,
-        closing(mapped(columns, batch, threads=options.threads, size=GROUP_ROWS)) as batches,
-    ):
-        for rows in batches:
-            writer.write_batch(rows)
+    file.write_all(mapped(wanted, partial(graphalytics_rows, absent=absent), threads=options.threads, size=TEXT_ROWS))
 
 
 def record_batches(columns: Columns) -> Any:
-    """A pyarrow.RecordBatchReader of a table, whose batches are made when they are read; absent values are null.
-
-    Numbers of a batch are those of the column where it gives ranges of an array that it has; others are copies.
-    """
-    schema, batch = _batches_of(columns)
-    return pa.RecordBatchReader.from_batches(schema, mapped(columns, batch, threads=1, size=GROUP_ROWS))
+    """A pyarrow.RecordBatchReader of a table, whose batches are made as they are read; absent values are null."""
+    return stream(ColumnBatches(columns))
 
 
 def pandas_frame(columns: Columns) -> Any:
@@ -112,14 +95,8 @@ def _installed(name: str, use: str) -> Any:
         raise InputError(f"{use} needs {name}, which cannot be imported ({error}): pip install {name}") from error
 
 
-def _batches_of(columns: Columns) -> tuple[Any, Callable[[list[Part]], Any]]:
-    """The schema of a table, and what makes a record batch of a range of its rows."""
-    schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
-    return schema, lambda parts: pa.record_batch([arrow_array(part) for part in parts], schema=schema)
-
-
-def _encodings(columns: Columns) -> dict[str, Any]:
-    """Encode ids that are numbers by their differences, which are small; others by dictionaries while these are short.
+def encodings(columns: Columns) -> dict[str, Any]:
+    """Of Parquet: ids that are numbers by their differences, which are small; others by short dictionaries.
 
     A long dictionary, which is given up in the end, takes four times as long as none.
     """
@@ -132,16 +109,8 @@ def _arrow_type(column: Column) -> Any:
     return pa.string() if column.dtype.kind == "T" else pa.from_numpy_dtype(column.dtype)
 
 
-def _needs_quotes(column: Column) -> bool:
-    """Whether a string of a column would break a line of CSV."""
-    if column.dtype.kind != "T":
-        return False
-    return any(
-        mapped(
-            {"": column},
-            lambda parts: any(bool((np.strings.find(parts[0][0], mark) >= 0).any()) for mark in ',"\n\r'),
-        )
-    )
+def _any_holds(parts: list[Part], marks: str) -> bool:
+    return any(bool((np.strings.find(values, mark) >= 0).any()) for values, _ in parts for mark in marks)
 
 
 @contextmanager
@@ -163,14 +132,6 @@ def arrow_array(part: Part) -> Any:
     strings = values.dtype.kind == "T"
     kind = pa.string() if strings else pa.from_numpy_dtype(values.dtype)
     return pa.array(values.astype(object) if strings else values, kind, mask=None if present is None else ~present)
-
-
-def csv_rows(parts: list[Part], options: Any) -> Any:
-    """The rows of CSV of a range, in UTF-8."""
-    batch = pa.record_batch([arrow_array(part) for part in parts], names=[str(at) for at in range(len(parts))])
-    sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(batch, sink, options)
-    return sink.getvalue()
 
 
 def graphalytics_rows(parts: list[Part], absent: str) -> Any:

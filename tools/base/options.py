@@ -5,13 +5,14 @@ parameters and each group is declared in one place.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base import log
@@ -77,17 +78,6 @@ OUTPUT = OutputFile(path_type=Path)
 def is_graph_name(path: Path) -> bool:
     """Whether a name ends as that of a graph file does."""
     return path.suffix.lower() in GRAPH_SUFFIXES
-
-
-def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
-    """Refuse an output that is one of the files to be read, under whatever name; `-` among the inputs is passed over.
-
-    Raises:
-        InputError: it is.
-    """
-    for path in inputs:
-        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
-            raise InputError(f"{output} is an input too, and would be replaced; name another output")
 
 
 class Option(click.Option):

@@ -223,7 +223,13 @@ wanting = option_group(
     "wanted",
     AnswerOptions,
     option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
-    option("-o", "--output", "path", type=OUTPUT, help="Write all values: .csv, .parquet, .h5 or .npy."),
+    option(
+        "-o",
+        "--output",
+        "path",
+        type=OUTPUT,
+        help="Write all values: .csv, .tsv (or .gz of them), .parquet, .feather, .h5, .npy.",
+    ),
     option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
     title="Answer",
 )

@@ -10,7 +10,7 @@ import pytest
 from penstock.engine import Graph, Result, from_edges, run
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables import arrow_tables
+from penstock.storage.tables import arrow_files, arrow_tables
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_strings_and_sides() -> None:
 
 def test_batches_are_made_as_they_are_read(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(arrow_tables, "GROUP_ROWS", 3)
+    monkeypatch.setattr(arrow_files, "GROUP_ROWS", 3)
     whole = arrow_tables.arrow_array
     monkeypatch.setattr(arrow_tables, "arrow_array", lambda part: made.append(len(part[0])) or whole(part))
     reader = pa.RecordBatchReader.from_stream(result)

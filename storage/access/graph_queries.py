@@ -1,0 +1,167 @@
+"""What users ask of a graph by the ids of its input: edges as a table, neighbors and degrees of a vertex."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.access.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
+from penstock.storage.access.vertex_lookup import IdSpace, internal_id
+from penstock.storage.base.errors import InputError, for_python
+
+DIRECTIONS = ("out", "in")
+
+
+class QueriedGraph(IdSpace, Protocol):
+    """What queries need to know of a graph; see `Graph`."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction."""
+
+    @property
+    def layout(self) -> str:
+        """Whether edges are stored as "rows", or as a "list" in the order of the input."""
+
+    @property
+    def out(self) -> StoredRows:
+        """Out-edges by row."""
+
+    @property
+    def into(self) -> StoredRows | None:
+        """In-edges by row, None where they are not stored."""
+
+    def original_ids_of(self, vertices: NDArray[Any]) -> NDArray[Any]:
+        """Return the ids of some vertices."""
+
+
+class GraphQueries:
+    """Queries of a graph in the ids of its input."""
+
+    __slots__ = ()
+
+    @for_python
+    def edge_batches(self: QueriedGraph, *, both_directions: bool = False, threads: int | None = None) -> Any:
+        """Return the edges as a stream of Arrow record batches.
+
+        A chunk of a graph file becomes a batch, and a few are under way at once. Besides these, memory holds the row
+        index (4.1 bytes a vertex), and the ids of the input where they are not 0 to vertices - 1.
+
+        Parameters
+        ----------
+        both_directions : bool
+            Of an undirected graph give every edge twice, once from each of its ends (a self-loop once).
+        threads : int, optional
+            Most threads that decode; default: every core.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            Columns `source`, `target` (ids of the input) and, if there are weights, `weight`. pandas, polars and duckdb
+            read it: `polars.DataFrame(graph.edge_batches())`.
+
+        Raises
+        ------
+        InputError
+            `both_directions` of a directed graph.
+        RunError
+            While it is read: the edges cannot be read, or are damaged.
+        """
+        from penstock.storage.tables.arrow_edges import edge_reader  # Arrow takes long to import
+
+        return edge_reader(pieces_of(self, both_directions=both_directions), names_of(self), threads)
+
+    def __arrow_c_stream__(self: QueriedGraph, requested_schema: object | None = None) -> object:
+        """Give the edges as a stream of record batches (Arrow PyCapsule interface), as `edge_batches` has them."""
+        from penstock.storage.tables.arrow_edges import edge_reader
+
+        reader = edge_reader(pieces_of(self, both_directions=False), names_of(self), None)
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
+
+    @for_python
+    def neighbors(self: QueriedGraph, vertex: int | str, direction: str = "out") -> NDArray[Any]:
+        """Return the vertices to which edges of a vertex lead.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Its id in the input; in a bipartite graph `"source:7"` where the id is on both sides.
+        direction : {"out", "in"}
+            "in": the vertices from which edges lead to it. For an undirected graph both are the same.
+
+        Returns
+        -------
+        ndarray of integers or strings
+            Ids of the input, one for each edge, in the order in which they are stored; only their chunks are read.
+
+        Raises
+        ------
+        InputError
+            The graph has no such vertex, or does not store in-edges.
+        RunError
+            The edges cannot be read, or are damaged.
+        """
+        rows, (first, last) = _row(self, vertex, direction)
+        return self.original_ids_of(rows.edges_in(first, last)[0])
+
+    @for_python
+    def degree(self: QueriedGraph, vertex: int | str, direction: str = "out") -> int:
+        """Return how many edges a vertex has.
+
+        Parameters
+        ----------
+        vertex : int or str
+            Its id in the input.
+        direction : {"out", "in"}
+            Whether edges that begin or edges that end there count; for an undirected graph both are the same, and a
+            self-loop counts once.
+
+        Returns
+        -------
+        int
+            As many as `neighbors` has; parallel edges count each.
+
+        Raises
+        ------
+        InputError
+            The graph has no such vertex, or does not store in-edges.
+        """
+        _, (first, last) = _row(self, vertex, direction)
+        return last - first
+
+
+def pieces_of(graph: QueriedGraph, *, both_directions: bool) -> EdgePieces | ListPieces:
+    """The edges of a graph, of an undirected one each once unless both directions are asked for. Raises InputError."""
+    if both_directions and graph.directed:
+        raise InputError("the graph is directed, so that each edge has one direction; leave out --both-directions")
+    if graph.layout == "list":
+        return ListPieces(graph.out, both=both_directions)
+    return EdgePieces(graph.out, once=not graph.directed and not both_directions)
+
+
+def names_of(graph: QueriedGraph) -> Any:
+    """The ids of the input by internal ids, None where they are the same; strings of a file as they are there."""
+    stored = graph.original
+    return stored.names() if hasattr(stored, "names") else graph.original_ids()
+
+
+def _row(graph: QueriedGraph, vertex: int | str, direction: str) -> tuple[StoredRows, tuple[int, int]]:
+    """The adjacency of a direction, and which of its edges are a vertex's."""
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction is {direction!r}; give one of {', '.join(DIRECTIONS)}")
+    if isinstance(vertex, bool | np.bool_) or not isinstance(vertex, int | np.integer | str):
+        raise InputError(f"{vertex!r} is no vertex id: give a whole number, or a text where ids are strings")
+    if graph.layout == "list":
+        raise InputError(
+            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
+            "of the graph file sorts them"
+        )
+    rows = graph.out if direction == "out" else graph.into
+    if rows is None:
+        raise InputError("the graph does not store in-edges; convert it with --direction both")
+    at = internal_id(graph, vertex)
+    starts: RowStarts = rows.index()
+    first, last = starts.starts(at, at + 2).tolist()
+    return rows, (first, last)

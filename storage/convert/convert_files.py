@@ -1,0 +1,118 @@
+"""Raw edge lists become a graph file, for Python programs: `convert` takes the options of `penstock convert`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from penstock.storage.base.atomic import keep_inputs
+from penstock.storage.base.budget import default_host_memory, parse_bytes
+from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.convert import convert as steps
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
+from penstock.storage.convert.sort.workspace import ignore
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.open_source import open_source
+
+_NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
+"""Options of the command line that have another name here."""
+_PATHS = ("vertices_file", "scratch")
+_READING = ("columns", "delimiter", "weights", "header", "string_ids")
+
+
+@for_python
+def convert(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
+    output: str | PathLike[str],
+    *,
+    format: str | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
+    **options: Any,
+) -> Graph:
+    """Turn raw edge lists into a graph file, within a memory budget, whole or not at all.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Files of one format, which make one graph.
+    output : path
+        The graph file to write.
+    format : str, optional
+        Of the inputs, as `penstock convert --help` lists them; found out from names and first bytes if not given.
+    progress : callable, optional
+        Called now and then with a `ConvertProgress`: ``stage`` ("read", "map", "out", "in"), ``done`` and ``total``
+        (bytes of the input, then edges).
+    **options
+        Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
+        ``delimiter``, ``weights``, ``header``, ``string_ids``, ``vertices`` (a file), ``bipartite``, ``direction``,
+        ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory``
+        (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``,
+        ``force``.
+
+    Returns
+    -------
+    Graph
+        The graph file, opened.
+
+    Raises
+    ------
+    InputError
+        The input, an option or the output cannot be used; nothing is left on disk.
+    RunError
+        The disk is full or failed; nothing is left on disk, and a graph that was there stays.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from penstock.engine import convert
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "calls.csv").write_text("from,to\\nann,bob\\nbob,cy\\n")
+    >>> convert(folder / "calls.csv", folder / "calls.h5", renumber=True).neighbors("ann").tolist()
+    ['bob']
+    """
+    named = {_NAMES.get(name, name): value for name, value in options.items()}
+    conversion = _conversion({name: value for name, value in named.items() if name not in _READING})
+    columns, delimiter = named.get("columns"), named.get("delimiter")
+    reading = IngestOptions(
+        columns=parse_columns(columns) if isinstance(columns, str) else None if columns is None else tuple(columns),
+        delimiter=None if delimiter is None else parse_delimiter(delimiter),
+        weights=named.get("weights"),
+        header=named.get("header"),
+        string_ids=named.get("string_ids") or (None if conversion.renumber or conversion.bipartite else False),
+        sides=conversion.bipartite,
+        host_memory=conversion.host_memory,
+        threads=conversion.threads,
+    )
+    paths = [Path(path) for path in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
+    target = Path(output)
+    keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
+    source = open_source(paths, format, reading)
+    steps.convert(source, target, conversion, progress or ignore)
+    return Graph.open(target)
+
+
+def _conversion(given: dict[str, Any]) -> ConvertOptions:
+    """The options of the conversion. Raises InputError for a name that is none, with the nearest that is."""
+    known = [entry.name for entry in fields(ConvertOptions)]
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, [*known, *_NAMES, *_READING], 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise InputError(f"convert has no option {name}; {meant}`penstock convert --help` lists them all")
+    memory = given.pop("host_memory", None)
+    if memory is None:
+        memory = default_host_memory()
+    stripes = given.pop("stripes", ())
+    for name in _PATHS:
+        if given.get(name) is not None:
+            given[name] = Path(given[name])
+    return ConvertOptions(
+        host_memory=parse_bytes(memory) if isinstance(memory, str) else int(memory),
+        stripes=tuple(Path(one) for one in ([stripes] if isinstance(stripes, str | PathLike) else stripes)),
+        **given,
+    )

@@ -1,0 +1,110 @@
+"""The edges of a graph as record batches: source, target and weight, in the ids of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
+from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
+
+Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
+Names = NDArray[Any] | StringArray | None
+"""Original ids by internal ids: numbers, NumPy's strings or strings of a file; None where they are the same."""
+
+
+class Pieces(Protocol):
+    """Edges in pieces, in order; see `EdgePieces`."""
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are."""
+
+    @property
+    def vertex_dtype(self) -> np.dtype[Any]:
+        """Of internal ids."""
+
+    @property
+    def weight_dtype(self) -> np.dtype[Any] | None:
+        """Of the weights, None without."""
+
+    def read(self, piece: int) -> Edges:
+        """Return the sources, targets and weights of a piece."""
+
+    def stored(self, piece: int) -> int:
+        """Return how many entries of the adjacency a piece stands for."""
+
+
+class EdgeTable:
+    """Edges as a table, a batch for each piece: see `arrow_files.Batches`.
+
+    read: called with how many entries of the adjacency have been read so far. rows: edges given so far.
+    """
+
+    def __init__(self, pieces: Pieces, names: Names, read: Callable[[int], None] = lambda entries: None) -> None:
+        self._pieces, self._read = pieces, read
+        self._texts: Any = None
+        self._numbers: NDArray[Any] | None = None
+        if isinstance(names, StringArray) or (names is not None and names.dtype.kind == "T"):
+            self._texts = name_array(names)
+        else:
+            self._numbers = names
+        kind = pieces.vertex_dtype if self._numbers is None else self._numbers.dtype
+        end = pa.from_numpy_dtype(kind) if self._texts is None else pa.string()
+        weights = [] if pieces.weight_dtype is None else [("weight", pa.from_numpy_dtype(pieces.weight_dtype))]
+        self.schema = pa.schema([("source", end), ("target", end), *weights])
+        self.rows = 0
+
+    def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
+        """Yield the function of every batch, in order; a batch is a chunk of the graph, whatever `rows`."""
+        workers = threads or cores()
+        read = 0
+
+        def work(piece: int) -> tuple[int, Any]:
+            batch = self.batch(piece)
+            return batch.num_rows, function(batch)
+
+        with ThreadPool(workers, "edges") as pool:
+            for piece, (count, found) in enumerate(ordered_map(pool, work, range(self._pieces.count), workers + 1)):
+                read += self._pieces.stored(piece)
+                self.rows += count
+                self._read(read)
+                yield found
+
+    def holds(self, marks: str) -> bool:
+        """Whether one of these characters is in an id."""
+        texts = self._texts
+        return texts is not None and any(pc.any(pc.match_substring(texts, mark), min_count=0).as_py() for mark in marks)
+
+    def batch(self, piece: int) -> Any:
+        """Return the record batch of a piece."""
+        sources, targets, weights = self._pieces.read(piece)
+        columns = [self._named(sources), self._named(targets)]
+        return pa.record_batch(columns if weights is None else [*columns, pa.array(weights)], schema=self.schema)
+
+    def _named(self, vertices: NDArray[Any]) -> Any:
+        if self._texts is not None:
+            return self._texts.take(pa.array(vertices)).cast(pa.string())
+        return pa.array(vertices if self._numbers is None else self._numbers[vertices])
+
+
+def name_array(names: NDArray[Any] | StringArray) -> Any:
+    """Ids that are strings as an array of Arrow; those of a file are not copied."""
+    if isinstance(names, StringArray):
+        ends = np.concatenate([np.zeros(1, np.int64), names.ends])
+        return pa.LargeStringArray.from_buffers(len(names), pa.py_buffer(ends), pa.py_buffer(names.text))
+    firsts = range(0, len(names), GROUP_ROWS)
+    parts = [pa.array(names[first : first + GROUP_ROWS].astype(object), pa.large_string()) for first in firsts]
+    return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
+
+
+def edge_reader(pieces: Pieces, names: Names, threads: int | None) -> Any:
+    """A pyarrow.RecordBatchReader of edges, whose batches are made a few ahead of who reads them."""
+    return stream(EdgeTable(pieces, names), threads)

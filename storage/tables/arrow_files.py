@@ -1,0 +1,101 @@
+"""Files that Arrow writes of record batches: CSV, Parquet and Feather; several batches are converted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from penstock.storage.tables.columns import WriteOptions
+
+TEXT_ROWS = 1 << 15
+"""Rows that a thread turns into text at once: some MiB."""
+CSV_ROWS = 1 << 14
+"""Rows that Arrow formats at once: with 1024, its default, CSV takes a fifth longer."""
+GZIP_LEVEL = 1
+"""Arrow's default, 9, takes ten times as long for a seventh less."""
+GROUP_ROWS = 1 << 17
+"""Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
+
+
+class OrderedFile(Protocol):
+    """A file that is written from its beginning to its end; see `SyncedFile`."""
+
+    def write(self, data: Any) -> int:
+        """Append all of the data; return its bytes."""
+
+    def write_all(self, pieces: Generator[Any, None, None]) -> None:
+        """Append pieces one after another."""
+
+
+class Batches(Protocol):
+    """A table that gives record batches of its rows in order."""
+
+    @property
+    def schema(self) -> Any:
+        """The pyarrow.Schema of the batches."""
+
+    def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
+        """Yield the function of every batch, in order; threads work on the next ones. rows: of a batch, about."""
+
+    def holds(self, marks: str) -> bool:
+        """Whether one of these characters is in a string of the table."""
+
+
+def save_csv(
+    file: OrderedFile, table: Batches, options: WriteOptions, *, delimiter: str = ",", gzip: bool = False
+) -> None:
+    """Write CSV with a header; absent values are empty. gzip: in members of their own, which threads compress."""
+    quoting = "needed" if table.holds(delimiter + '"\n\r') else "none"
+    style = pyarrow.csv.WriteOptions(
+        quoting_style=quoting, include_header=False, batch_size=CSV_ROWS, delimiter=delimiter
+    )
+    file.write(_compressed((delimiter.join(table.schema.names) + "\n").encode(), gzip))
+    rows = partial(csv_rows, style=style, gzip=gzip)
+    file.write_all(table.mapped(rows, threads=options.threads, rows=TEXT_ROWS))
+
+
+def save_parquet(file: OrderedFile, table: Batches, options: WriteOptions, **encodings: Any) -> None:
+    """Write Parquet, compressed by zstd; absent values are null. encodings: of pyarrow.parquet.ParquetWriter."""
+    with (
+        pyarrow.parquet.ParquetWriter(file, table.schema, compression="zstd", **encodings) as writer,
+        closing(table.mapped(_same, threads=options.threads, rows=GROUP_ROWS)) as batches,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def save_feather(file: OrderedFile, table: Batches, options: WriteOptions) -> None:
+    """Write Feather, which is an Arrow IPC file, compressed by LZ4 as pyarrow.feather does; absent values are null."""
+    style = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        pa.ipc.new_file(file, table.schema, options=style) as writer,
+        closing(table.mapped(_same, threads=options.threads, rows=GROUP_ROWS)) as batches,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def stream(table: Batches, threads: int | None = 1) -> Any:
+    """A pyarrow.RecordBatchReader, whose batches are made as they are read."""
+    return pa.RecordBatchReader.from_batches(table.schema, table.mapped(_same, threads=threads, rows=GROUP_ROWS))
+
+
+def csv_rows(batch: Any, style: Any, gzip: bool) -> Any:
+    """The rows of CSV of a batch, in UTF-8."""
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(batch, sink, style)
+    return _compressed(sink.getvalue(), gzip)
+
+
+def _compressed(data: Any, gzip: bool) -> Any:
+    """The data, or a member of a gzip file that holds it."""
+    return pa.Codec("gzip", compression_level=GZIP_LEVEL).compress(data) if gzip and len(data) else data
+
+
+def _same(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,136 @@
+"""`penstock export`: a graph file in, its edges out as a table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.budget import format_bytes, peak_resident_bytes
+from penstock.tools.base.graph_making import edgeless
+from penstock.tools.base.options import (
+    ANY,
+    FORCE,
+    THREADS,
+    console_options,
+    keep_inputs,
+    option,
+    option_group,
+    stripe_option,
+)
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.progress import progress
+from penstock.tools.base.standard_output import NAME, StandardOutput
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
+
+FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "npz")
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """What was asked for on the command line."""
+
+    format: str | None
+    both_directions: bool
+    threads: int | None
+    force: bool
+    stripes: tuple[Path, ...]
+
+
+exporting = option_group(
+    "exporting",
+    Exporting,
+    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given (-: csv)."),
+    option(
+        "--both-directions",
+        is_flag=True,
+        help="Of an undirected graph write each edge from both its ends; by default each edge is written once.",
+    ),
+    THREADS,
+    FORCE,
+    stripe_option("Where a shard is now. Repeatable."),
+)
+
+
+@click.command(name="export", short_help="Write the edges of a graph file as a table.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@click.argument("output", type=ANY, metavar="OUTPUT")
+@exporting
+@console_options
+def command(graph: Path, output: Path, exporting: Exporting, console: Console) -> None:
+    """Write the edges of a graph file as a table: source, target and, if there are weights, weight.
+
+    OUTPUT ends in .csv, .tsv (each also with .gz), .parquet, .feather or .npz; - is standard output. Ids
+    are those of the input. An undirected graph has each edge once. .npz is a sparse matrix of scipy in
+    coordinates, (source, target), for ids that are numbers. Vertices without an edge are not in the table.
+
+    Memory holds a few chunks of edges, 4.1 bytes a vertex, and the ids of the input if they are not 0, 1, 2 ...
+
+    \b
+    Examples:
+      penstock export web.h5 edges.parquet
+      penstock export roads.h5 roads.csv.gz --both-directions
+      penstock export web.h5 matrix.npz
+      penstock export web.h5 - --format tsv | head
+    """
+    from penstock.storage.access.edge_files import (
+        ExportOptions,
+        entries_to_read,
+        export_edges,
+        export_format,
+        stream_edges,
+    )
+    from penstock.storage.format.graph import Graph
+
+    began = time.perf_counter()
+    to_stdout = output == NAME
+    format = exporting.format or "csv" if to_stdout else export_format(output, exporting.format)
+    if not to_stdout:
+        check_target(output, force=exporting.force)
+        keep_inputs(output, [graph])
+    opened = Graph.open(graph, stripes=exporting.stripes)
+    total = entries_to_read(opened, format)
+    with progress(quiet=console.silent) as update:
+        options = ExportOptions(
+            exporting.both_directions, exporting.threads, lambda read: update("writing edges", read, total, "edges")
+        )
+        if to_stdout:
+            stream_edges(opened, StandardOutput(), options, format)
+            return
+        edges = export_edges(opened, output, options, format=format, force=exporting.force)
+    facts = {
+        "command": "export",
+        "graph": graph,
+        "output": output,
+        "format": format,
+        "edges": edges,
+        "directed": opened.directed,
+        "both_directions": exporting.both_directions,
+        "without_edges": opened.without_edges,
+        "bytes": output.stat().st_size,
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    console.answer(facts, _lines(opened, facts))
+
+
+def _lines(graph: Graph, facts: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    kind = "directed"
+    if not graph.directed:
+        kind = "undirected, each from both its ends" if facts["both_directions"] else "undirected, each once"
+    left_out = edgeless(graph.without_edges)
+    rows = [
+        ("edges", f"{facts['edges']:,} ({kind})"),
+        ("weights", graph.weight_dtype),
+        ("no edge", None if left_out is None else f"{left_out}, which are not in the table"),
+        ("size", format_bytes(facts["bytes"])),
+        ("time", seconds(facts["seconds"])),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+    ]
+    return [str(facts["output"]), *pairs(rows, indent="  ")]
