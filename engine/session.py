@@ -23,7 +23,9 @@ from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
+from penstock.engine.kernels.edge_ways import ways_along
 from penstock.engine.kernels.interface import Kernels
+from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
@@ -31,7 +33,7 @@ from penstock.engine.planning.requirements import (
     plan_memory,
     requirements_of,
     retried,
-    sending_adjacency,
+    sending_direction,
 )
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
@@ -45,6 +47,7 @@ from penstock.engine.resources.device_resources import DeviceResources, device_o
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
+from penstock.engine.state.fused_records import RunRecords
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
@@ -54,6 +57,7 @@ from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end, expect
 from penstock.storage.format.graph import Graph
+from penstock.storage.read.degree_count import degree_index
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 
@@ -63,6 +67,8 @@ if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.ownership import Ownership
+    from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 _log = logging.getLogger("penstock.engine.session")
 
@@ -96,6 +102,8 @@ class Session:
         self.graph = graph
         self.config = Config.of(**options)
         self._ranks = None if ranks is None or ranks.size == 1 else ranks
+        if graph.layout == "list":
+            check_options(graph, self.config, 1 if self._ranks is None else self._ranks.size)
         self._all_threads: int | None = None
         if self._ranks is not None:
             self.config, self._all_threads = agree(self.config, graph, self._ranks)
@@ -117,6 +125,7 @@ class Session:
         self._timeline = timeline
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
+        self._degrees: dict[str, Index] = {}
         self._shared: dict[str, Any] = {}
         self._ran: set[type[Program]] = set()
         self._moved: Ownership | None = None
@@ -350,7 +359,7 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
-        records: list[IterationRecord] = []
+        records = RunRecords()
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
@@ -363,7 +372,7 @@ class Session:
                     if values.get(name) is not None and values[name] is not ours:
                         ours[...] = values[name]
                 phase.converged = result.converged
-                records += result.records
+                records.extend(result.records)
                 del result, values
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
@@ -392,7 +401,7 @@ class Session:
                 check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
-        records: list[IterationRecord] = []
+        records = RunRecords()
         look = nan_check.FIRST_LOOK
         if self._watch is None and checkpoints is None and not each:
             loop.collected = records
@@ -458,7 +467,7 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        compiled = self.config.kernels != "reference" and not needs_rows(program)
+        compiled = self.config.kernels != "reference" and not needs_rows(program) and self.graph.layout == "rows"
         if compiled and not self._has_host_kernels:
             self._announce(asks, packed=self.config.packed != "never" and asks.needs.sweeps)
         equipment = self._equip(asks.needs, program)
@@ -469,7 +478,8 @@ class Session:
         kernels = self._kernels_of(program, weighted)
         workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
-        for streams, against in equipment.streams(directions, weighted):
+        sent = self._degree_index(sending_direction(self.graph, program))
+        for streams, against in equipment.streams(directions, weighted, sent):
             state = self._state(program, kernels, {} if workers else self._shared)
             if apart:
                 state.accumulate_apart()
@@ -492,12 +502,19 @@ class Session:
         forced = next(iter(directions)) if len(directions) == 1 else None
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.local_rounds if local else 0
-        sent = sending_adjacency(self.graph, program)
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
         how = asynchronous, forced, rounds, self._ranks, self._rank_devices, moves, self._timeline
-        return Loop(program, self.graph, sent.index(), workers, *how)
+        return Loop(program, self.graph, sent, workers, *how)
+
+    def _degree_index(self, direction: AdjacencyDirection) -> Index:
+        """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""
+        if self.graph.layout == "rows":
+            return degree_index(self.graph, direction, self.config.thread_count)
+        if direction not in self._degrees:
+            self._degrees[direction] = degree_index(self.graph, direction, self.config.thread_count)
+        return self._degrees[direction]
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
@@ -545,10 +562,14 @@ class Session:
         else:
             made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
         made.hot_first = bool(self.graph.reordered)
+        if self.graph.layout == "list":
+            made.ways = ways_along(program.along, directed=self.graph.directed)
         return cast(Kernels[Any], made)
 
     def _kernel_class(self, whole_rows: bool) -> Any:
         """Import the kernels that programs run on here, and no compiler but theirs."""
+        if self.graph.layout == "list":
+            return self._block_kernel_class()
         if self.config.kernels == "reference":
             from penstock.engine.kernels.reference import rows, vertex
 
@@ -565,6 +586,20 @@ class Session:
         from penstock.engine.kernels.host.launch import HostKernels
 
         return HostKernels
+
+    def _block_kernel_class(self) -> Any:
+        """Import the kernels that walk the blocks of a list."""
+        if self.config.kernels == "reference":
+            from penstock.engine.kernels.reference.edge_blocks import ReferenceBlockKernels
+
+            return ReferenceBlockKernels
+        if not self._has_host_kernels:
+            from penstock.engine.kernels.cuda.launch_blocks import CudaBlockKernels
+
+            return CudaBlockKernels
+        from penstock.engine.kernels.host.launch_blocks import HostBlockKernels
+
+        return HostBlockKernels
 
     @property
     def _fill(self) -> Fill:

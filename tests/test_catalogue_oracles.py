@@ -39,6 +39,12 @@ def test_centralities_equal_networkx(seed: int, directed: bool) -> None:
     assert v.katz(edges, alpha=0.03) == pytest.approx(by_vertex(nx.katz_centrality(graph, alpha=0.03, tol=1e-12)))
     heavy = by_vertex(nx.katz_centrality(graph, alpha=0.003, tol=1e-12, weight="weight"))
     assert v.katz(edges, alpha=0.003, weighted=True) == pytest.approx(heavy)
+    for distance in (None, "weight"):
+        weighted = distance is not None
+        near = by_vertex(nx.closeness_centrality(graph, distance=distance))
+        assert v.closeness(edges, range(edges.vertices), weighted=weighted) == pytest.approx(near)
+        inverse = by_vertex(nx.harmonic_centrality(graph, distance=distance))
+        assert v.harmonic(edges, weighted=weighted) == pytest.approx(inverse)
     assert v.betweenness(edges) == pytest.approx(by_vertex(nx.betweenness_centrality(graph)))
     hub, authority = v.hits(edges)
     theirs = nx.hits(nx.from_numpy_array(v.matrix(edges, weighted=False), create_using=nx.DiGraph))

@@ -23,7 +23,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.checkpoint.folder import CheckpointFolder
 from penstock.storage.format.graph import Graph
 from penstock.storage.results import result_tables
-from penstock.storage.results.columns import Column
+from penstock.storage.tables.columns import Column
 from support.failing_calls import Attempts, Ended, Fault, attempts
 from support.faults import small_disk
 

@@ -30,6 +30,7 @@ COMPLETE = "_PENSTOCK_COMPLETE"
 """The variable by which a shell asks for completions; Click's scripts set it."""
 COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
+    "append": "Add edges to a graph file made by convert --layout list.",
     "info": "Say what a graph file holds.",
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",

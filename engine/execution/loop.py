@@ -43,7 +43,7 @@ from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.device_state import DeviceState, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
-from penstock.engine.state.fused_records import FusedCall
+from penstock.engine.state.fused_records import FusedCall, FusedRecord, RunRecords
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import State
 from penstock.storage.base.timeline import during
@@ -88,7 +88,7 @@ class Loop:
     and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
     finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
 
-    collected: where records of fused iterations go at once, but for the last, if nobody looks at each; else None.
+    collected: where calls of fused iterations go, but for the last record of each, if nobody looks at each; else None.
     settled: whether the states are those after the iterations whose records were yielded. While the records of fused
     iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
     """
@@ -108,7 +108,7 @@ class Loop:
     finished: bool = False
     everything: bool = False
     met: int = 0
-    collected: list[IterationRecord] | None = None
+    collected: RunRecords | None = None
     settled: bool = True
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
@@ -162,7 +162,10 @@ class Loop:
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
         agains, linked = self.gathered(again, self._linked).T
         narrowest = 0.0 if agains.any() else program.narrowest_bucket
-        self.bucket = bucket_width(program.bucket, narrowest, self.graph.edges, bool(linked.any()))
+        usual = program.bucket
+        if program.narrowest_bucket and any(stream.scans for stream in streams):
+            usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
+        self.bucket = bucket_width(usual, narrowest, self.graph.edges, bool(linked.any()))
         self.limit = self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
@@ -312,14 +315,15 @@ class Loop:
         self.iteration += len(frontiers)
         seconds = (time.perf_counter() - began) / len(frontiers)
         call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
-        *others, last = call.records()
         if self.collected is not None:
-            self.collected += others
+            self.collected.add_call(call)
+            yield FusedRecord(call, len(frontiers) - 1)
         else:
+            *others, last = call.records()
             self.settled = False
             yield from others
             self.settled = True
-        yield last
+            yield last
         return True
 
     @property

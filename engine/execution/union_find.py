@@ -3,7 +3,8 @@
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
 is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
-these: then it is linked first, and the rows of its vertices need not come (`_reach`). Kernels and the idea's source are
+these: then it is linked first, and the rows of its vertices need not come (`_reach`). The edges of a list, which has no
+rows, are linked in one pass. Kernels and the idea's source are
 in `kernels/host/union_find.py`.
 """
 
@@ -47,7 +48,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     if loop.finished:
         return
     resident = all(worker.streams["push"].resident for worker in loop.workers)
-    resident = bool(loop.gathered(resident).all())
+    resident = bool(loop.gathered(resident).all()) and loop.graph.layout == "rows"
     done_each, largest = 0, NO_COMPONENT
     if resident:
 
@@ -57,7 +58,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
         yield _pass(loop, link_first)
         largest = np.uint64(loop.workers[0].kernels.largest_tree(loop.workers[0].state)[0])
         done_each = SAMPLED
-    symmetric = not loop.graph.directed
+    symmetric = not loop.graph.directed and loop.graph.layout == "rows"
     if not resident and symmetric and len(loop.workers) == 1:
         here = _at_hand(loop)
         if here is not None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from penstock.engine.kernels.edge_ways import WaysName
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.frontier import Frontier
     from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
@@ -301,6 +302,19 @@ class KeepingKernels(Kernels[S], Protocol[S]):
 
     def pull_unmatched(self, state: S, index: Index, scalars: Scalars) -> None:
         """Gather along the rows that the last pull kept; index: of the out-adjacency."""
+
+
+class BlockKernels(Kernels[S], Protocol[S]):
+    """The kernels of one program on a list: `push` and `link_rows` walk blocks of edges, whose items are keys.
+
+    A key is source << 32 | target. The index that these are given is of the degrees of the vertices that send.
+    """
+
+    ways: WaysName
+    """Which ways messages go."""
+
+    def choose_blocks(self, wanted: NDArray[np.bool_] | None) -> None:
+        """Walk only these blocks of `LIST_BLOCK` edges from now on; None: all."""
 
 
 class RowKernels(Protocol[S]):

@@ -163,7 +163,7 @@ def forecast(
         direction=direction,
         host=paper.host,
         placement=paper.placement,
-        partition_bytes=paper.pipeline.options.partition_edges * graph.vertex_dtype.itemsize,
+        partition_bytes=paper.pipeline.options.partition_edges * graph.out.neighbor_dtype.itemsize,
         loading=paper.loading,
         first=first,
         later=later,

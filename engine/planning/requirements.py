@@ -14,6 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.execution import cel, triangles, whole_rows
+from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.program import (
     Program,
     author_function,
@@ -38,7 +39,8 @@ from penstock.storage.checkpoint.file import WRITING_BYTES
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
-    from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 Found = TypeVar("Found")
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
@@ -205,6 +207,8 @@ def requirements_of(
         counts = author_function(program, "corner") is not None
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
         held += exchange_bytes(program, graph.vertices, graph.vertex_dtype, sliced=sliced)
+    if graph.layout == "list":
+        held += list_bytes(graph)
     if setting.device_bytes is not None:
         held += device_state_bytes(graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
@@ -263,6 +267,8 @@ def check_program_on(graph: Graph, program: Program) -> None:
     """Refuse a program, or a phase, that cannot run on this graph as it is written. Raises InputError."""
     check_program(program)
     check_field_types(program, graph)
+    if graph.layout == "list":
+        check_listed(graph, program)
     check_weights(graph, program)
 
 
@@ -284,22 +290,27 @@ def _without_weights(program: Program) -> str:
     return "run with --no-weight, or " if takes else ""
 
 
-def sending_adjacency(graph: Graph, program: Program) -> Adjacency:
-    """The adjacency whose rows are what each vertex sends along; the out-adjacency where it is not needed."""
+def sending_direction(graph: Graph, program: Program) -> AdjacencyDirection:
+    """Of which degrees what each vertex sends along is; "out" where that is not needed."""
     if program.along != "in" or not graph.directed:
-        return graph.out
-    if graph.into is None and "degree" in words_of(program):
-        raise InputError(
-            f"{name_of(graph)}: {type(program).__name__} asks for in-degrees, which this graph does not store; "
-            "convert it with --direction both"
-        )
-    return graph.into or graph.out
+        return "out"
+    if graph.into is None and graph.layout == "rows":
+        if "degree" in words_of(program):
+            raise InputError(
+                f"{name_of(graph)}: {type(program).__name__} asks for in-degrees, which this graph does not store; "
+                "convert it with --direction both"
+            )
+        return "out"
+    return "in"
 
 
 def _directions(graph: Graph, config: Config, program: Program) -> dict[Direction, tuple[Traversal, ...]]:
     """Which directions the run may walk, and how: only those get a share of the budget."""
     forced = "push" if config.route in PUSHED else config.direction
-    found = traversals(program.along, directed=graph.directed, both_stored=graph.into is not None)
+    listed = graph.layout == "list"
+    found = traversals(program.along, directed=graph.directed, both_stored=graph.into is not None, listed=listed)
+    if listed:
+        return found
     if forced not in ("auto", *found):
         raise InputError(
             f"{name_of(graph)}: {forced} needs in-edges, which this graph does not store; convert it with "

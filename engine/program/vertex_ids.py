@@ -1,6 +1,7 @@
 """Conversion between the user's ids (original) and the engine's ids (internal).
 
-Owns the translation both ways; internal ids are 0 .. vertices - 1. Refuses ids the graph does not have.
+Owns the translation of many ids both ways; internal ids are 0 .. vertices - 1. One is looked up by storage's
+`vertex_lookup.py`.
 """
 
 from __future__ import annotations
@@ -12,57 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import ROWS, each_range
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
 from penstock.storage.format.graph import Graph
-
-
-def internal_id(graph: Graph, original: int | str) -> int:
-    """Internal id of one vertex. Raises InputError naming it where the graph has no such vertex.
-
-    original: a number, or a string where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
-    side, which an id that is on both needs.
-    """
-    side, plain = _side(graph, original)
-    named = printable(str(original))
-    ids = graph.original_ids()
-    if ids is None:
-        if _is_number(plain) and 0 <= int(plain) < graph.vertices:
-            return int(plain)
-        raise InputError(
-            f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}"
-            if graph.vertices
-            else f"vertex {named} is not in the graph: it has no vertices"
-        )
-    if ids.dtype.kind == "T":
-        found = np.flatnonzero(ids == str(plain))
-    else:
-        found = np.flatnonzero(ids == int(plain)) if _is_number(plain) else np.empty(0, np.intp)
-    if side is not None and graph.left is not None:
-        found = found[(found < graph.left) == (side == "source")]
-    if len(found) == 0:
-        first, last = (printable(str(ids[at])) for at in original_order(graph)[[0, -1]]) if len(ids) else ("", "")
-        raise InputError(
-            f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}"
-            if len(ids)
-            else f"vertex {named} is not in the graph: it has no vertices"
-        )
-    if len(found) > 1:
-        raise InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
-    return int(found[0])
-
-
-def _side(graph: Graph, original: int | str) -> tuple[str | None, int | str]:
-    """Which side of a bipartite graph is named, if one is, and the bare id."""
-    if graph.left is not None and isinstance(original, str):
-        side, colon, rest = original.partition(":")
-        if colon and side in ("source", "target"):
-            return side, rest
-    return None, original
-
-
-def _is_number(value: int | str) -> bool:
-    return isinstance(value, int | np.integer) or (value.isascii() and value.isdigit())
 
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
-from penstock.storage.results.row_ranges import map_ranges
+from penstock.storage.tables.row_ranges import map_ranges
 
 Found = TypeVar("Found")
 ROWS = 1 << 15

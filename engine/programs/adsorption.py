@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.program.vertex_ids import internal_id, internal_ids
+from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.programs.weights import ArrivingWeight, Spreading, counts_by_weight, damping_of
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.format.graph import Graph
 
 

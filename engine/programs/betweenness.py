@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import Field, Program, Start
-from penstock.engine.program.vertex_ids import in_original_order, internal_ids, original_order
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.storage.base.errors import InputError
+from penstock.engine.programs.sources import check_one_choice, chosen_sources
 from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
@@ -44,19 +43,9 @@ class Betweenness(Program):
         seed: Count = 0,
         raw: bool = False,
     ) -> None:
-        if source is not None and k is not None:
-            raise InputError("betweenness takes source or k, not both")
+        check_one_choice("betweenness", source, k)
         self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
         self.working_bytes = 1 if source is not None else 9  # the sources, and a mark for each vertex
-
-    def sources(self, graph: Graph) -> NDArray[Any]:
-        """Internal ids of the sources."""
-        if self.source is not None:
-            return internal_ids(graph, self.source)
-        if self.k is None or self.k >= graph.vertices:
-            return original_order(graph)
-        drawn = np.random.default_rng(self.seed).choice(graph.vertices, self.k, replace=False)
-        return drawn if in_original_order(graph) else original_order(graph)[drawn]
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Forward and backward."""
@@ -64,7 +53,7 @@ class Betweenness(Program):
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Forward and backward from each source."""
-        sources = self.sources(graph)
+        sources = chosen_sources(graph, self.source, self.k, self.seed)
         for number in range(first, 2 * len(sources)):
             source = int(sources[number // 2])
             if number % 2 == 0:

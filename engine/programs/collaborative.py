@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.program.vertex_ids import in_original_order, internal_id, original_order
+from penstock.engine.program.vertex_ids import in_original_order, original_order
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

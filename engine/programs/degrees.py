@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.weights import Sums
-from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.base.budget import cores
+from penstock.storage.format.graph import Graph
+from penstock.storage.read.degree_count import degree_index
 
 
 class Degrees(Program):
@@ -33,19 +35,19 @@ class Degrees(Program):
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Read the indexes; count only what they do not hold."""
-        fill_degrees(graph.out, state["out_degree"])
+        fill_degrees(graph, "out", state["out_degree"])
         if graph.into is None:
             yield CountArriving(weight=False)
         else:
-            fill_degrees(graph.into, state["in_degree"])
+            fill_degrees(graph, "in", state["in_degree"])
         state["degree"][:] = state["out_degree"]
         if graph.directed:
             state["degree"] += state["in_degree"]
 
 
-def fill_degrees(adjacency: Adjacency, out: NDArray[Any]) -> None:
-    """Set `out`, numbers (vertices,), to the lengths of the rows."""
-    index = adjacency.index()
+def fill_degrees(graph: Graph, direction: str, out: NDArray[Any]) -> None:
+    """Set `out`, numbers (vertices,), to the degrees of one direction."""
+    index = degree_index(graph, direction, cores())
 
     def fill(first: int, last: int) -> None:
         out[first:last] = index.degrees(first, last)

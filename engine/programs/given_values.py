@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import internal_id
 from penstock.engine.program.vertex_ranges import over_ranges
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, weighted
-from penstock.engine.program.vertex_ids import internal_id
 from penstock.engine.programs.degrees import fill_degrees
 from penstock.engine.programs.weights import OutgoingWeight, Spreading, counts_by_weight, damping_of
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -59,7 +59,7 @@ class PHP(Program):
         """Weigh the out-edges, then spread."""
         root = internal_id(graph, self.source)
         if not weighted(self, graph):
-            fill_degrees(graph.out, state["outgoing"])
+            fill_degrees(graph, "out", state["outgoing"])
         elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0

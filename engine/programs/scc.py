@@ -18,7 +18,9 @@ from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
 from penstock.engine.programs.wcc import WCC
+from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
+from penstock.storage.read.degree_count import degree_index
 
 
 class SCC(Program):
@@ -199,11 +201,14 @@ class ClaimColor(Program):
 
 def _pivot(graph: Graph, component: NDArray[Any]) -> int:
     """A vertex that is left, of the most edges out (times those in, where the graph has them)."""
+    stored = [degree_index(graph, "out", cores())]
+    if graph.into is not None:
+        stored.append(degree_index(graph, "in", cores()))
 
     def best(first: int, last: int) -> tuple[float, int]:
-        weight = 1.0 + graph.out.index().degrees(first, last)
-        if graph.into is not None:
-            weight *= 1.0 + graph.into.index().degrees(first, last)
+        weight = np.ones(last - first)
+        for index in stored:
+            weight *= 1.0 + index.degrees(first, last)
         weight[component[first:last] != graph.vertices] = 0
         at = int(np.argmax(weight))
         return float(weight[at]), -(first + at)

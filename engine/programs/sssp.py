@@ -57,13 +57,17 @@ class SSSP(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The sources are at distance 0."""
-        first = internal_ids(graph, self.source)
+        first = self.first(graph)
         state["distance"][first] = 0
         usual = default_delta(graph) if self.needs_weights else 1.0
         self.bucket = self.delta if self.delta is not None else usual
         self.narrowest_bucket = narrowest_delta(graph) if self.needs_weights and self.delta is None else 0.0
         self.lightest = lightest_weight(graph) if self.needs_weights else 1.0
         return Start(active=first)
+
+    def first(self, graph: Graph) -> NDArray[Any]:
+        """Internal ids of the sources."""
+        return internal_ids(graph, self.source)
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it."""

@@ -42,6 +42,8 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "reachability": "reachability:Reachability",
         "widest": "widest:WidestPath",
         "betweenness": "betweenness:Betweenness",
+        "closeness": "closeness:Closeness",
+        "harmonic": "closeness:Harmonic",
         "pagerank": "pagerank:PageRank",
         "personalized_pagerank": "personalized:PPR",
         "katz": "katz:Katz",

@@ -114,7 +114,7 @@ def _divisions(
     if graph.out.arrays is not None:
         return host_division(graph, config, needs), _device_budget(needs, wish, left)
     width, staged = (
-        graph.vertex_dtype.itemsize,
+        graph.out.neighbor_dtype.itemsize,
         replace(needs, sweeps=False),
     )  # kernels wait for the link, not for slabs
     while True:

@@ -165,8 +165,8 @@ class DeviceResources(HostResources):
     def _directory(self, adjacency: Adjacency) -> PartitionDirectory:
         return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
 
-    def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
-        stream = super()._lane(number, walk, weighted)
+    def _lane(self, number: int, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
+        stream = super()._lane(number, walk, weighted, sent)
         stream.degrees = self._degrees[stream.directory.key]
         if self._own_needs is not self.needs:
             stream.part = stream.index.edges / max(1, self.graph.edges)

@@ -117,6 +117,11 @@ class EdgeStream:
         return self._on_cores and self.from_disk and not (cache is not None and cache.whole)
 
     @property
+    def scans(self) -> bool:
+        """Whether an iteration reads most edges, however few its frontier has: never, where they are in rows."""
+        return False
+
+    @property
     def _on_cores(self) -> bool:
         return self.pipeline.device.reads_host
 

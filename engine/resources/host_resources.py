@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from penstock.engine.resources.block_stream import BlockStream
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.left_out import LeftOut
 from penstock.engine.resources.ownership import MARGIN, Ownership, owners, seconds_for_edge
@@ -47,6 +48,7 @@ from penstock.transfer.values.rates import Rates
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
@@ -131,13 +133,16 @@ class HostResources:
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
 
     def streams(
-        self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool
+        self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
     ) -> list[tuple[dict[Direction, EdgeStream], ...]]:
-        """For every device, an edge stream for each direction; two where a second walk goes against the edges."""
+        """For every device, an edge stream for each direction; two where a second walk goes against the edges.
+
+        sent: the index of what each vertex sends along, which a list's blocks have not themselves.
+        """
         return [
             tuple(
                 {
-                    name: self._lane(number, walked[at], weighted)
+                    name: self._lane(number, walked[at], weighted, sent)
                     for name, walked in directions.items()
                     if len(walked) > at
                 }
@@ -146,25 +151,26 @@ class HostResources:
             for number in range(len(self.pipelines))
         ]
 
-    def _lane(self, number: int, walk: Traversal, weighted: bool) -> EdgeStream:
+    def _lane(self, number: int, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         pipeline = self.pipelines[number]
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
-        stream = EdgeStream(
-            pipeline,
-            walk.direction,
-            walk.key,
-            adjacency.index(),
-            self.feedback,
-            weighted,
-            self.chunk_edges,
-            adjacency.edge_bytes(weighted),
-        )
+        where = pipeline, walk.direction, walk.key
+        edges = self.feedback, weighted, self.chunk_edges, adjacency.edge_bytes(weighted)
+        if walk.ways is None:
+            stream = EdgeStream(*where, adjacency.index(), *edges)
+        else:
+            stream = BlockStream(*where, sent, *edges, spans=self._spans, ways=walk.ways)
         if self.ownership is not None:
             stream.own(self.ownership)
         elif len(self.pipelines) > 1:
             stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
+
+    @cached_property
+    def _spans(self) -> NDArray[np.uint32]:
+        """Which vertices the blocks of a list can have."""
+        return self.graph.spans()
 
     def own(self, ownership: Ownership, streams: Iterable[EdgeStream]) -> None:
         """Let this rank own other vertices from now on, between two walks; streams: those of the run."""
@@ -404,9 +410,9 @@ def make_cache(
     extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
-    return HostCache(extents, divided.partition_edges, graph.vertex_dtype, weights, slots, allocate, apart=apart)
+    return HostCache(extents, divided.partition_edges, graph.out.neighbor_dtype, weights, slots, allocate, apart=apart)
 
 
 def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
     chunk = graph.out.chunk_edges
-    return max(1, partition_bytes // (chunk * np.dtype(graph.vertex_dtype).itemsize)) * chunk
+    return max(1, partition_bytes // (chunk * np.dtype(graph.out.neighbor_dtype).itemsize)) * chunk

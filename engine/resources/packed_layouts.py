@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def packed_layout(adjacency: Adjacency, threads: int, weighted: bool) -> PackedLayout | None:
     """Return where the payloads of an adjacency are, None where it has none, or does not know their sizes.
 
-    A graph in memory is packed when this is first asked for.
+    A graph in memory is packed when this is first asked for. A list's edges are keys, which no device unpacks.
     """
+    if adjacency.blocks:
+        return None
     if adjacency.arrays is not None:
         adjacency.pack(False, threads)
         if weighted:

@@ -122,7 +122,12 @@ def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
 
 def index_bytes(adjacency: Adjacency) -> int:
     """Bytes of the row index of an adjacency."""
-    return 4 * adjacency.vertices + adjacency.vertices // 8192 + 4096
+    return row_index_bytes(adjacency.vertices)
+
+
+def row_index_bytes(rows: int) -> int:
+    """Bytes of an index of so many rows."""
+    return 4 * rows + rows // 8192 + 4096
 
 
 def id_bytes(graph: Graph) -> int:

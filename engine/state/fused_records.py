@@ -1,12 +1,14 @@
 """Records of iterations that ran in one call: made when they are looked at, for there are thousands of a microsecond.
 
-Owns what such iterations have in common, and how their time and their edges are shared out among the records.
+Owns what such iterations have in common, how their time and their edges are shared out among the records, and the
+sequence of a run's records, which may hold such calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from penstock.engine.state.records import IterationRecord
 from penstock.transfer.values.rates import LINE_BYTES
@@ -83,3 +85,49 @@ class FusedRecord(IterationRecord):
         except AttributeError:
             return False
         return True
+
+
+class RunRecords(Sequence[IterationRecord]):
+    """The records of a run's iterations; those of calls are made when the first record is looked at."""
+
+    def __init__(self) -> None:
+        self._parts: list[IterationRecord | FusedCall] = []  # a call: its iterations but for the last
+        self._count, self._calls = 0, 0
+
+    def append(self, record: IterationRecord) -> None:
+        """Add one."""
+        self._parts.append(record)
+        self._count += 1
+
+    def add_call(self, call: FusedCall) -> None:
+        """Add those of a call but for the last."""
+        self._parts.append(call)
+        self._count += len(call.frontiers) - 1
+        self._calls += 1
+
+    def extend(self, others: RunRecords) -> None:
+        """Add those of another run."""
+        self._parts += others._parts
+        self._count += others._count
+        self._calls += others._calls
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> IterationRecord: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[IterationRecord]: ...
+    def __getitem__(self, at: int | slice) -> IterationRecord | Sequence[IterationRecord]:
+        return self._made()[at]
+
+    def __iter__(self) -> Iterator[IterationRecord]:
+        return iter(self._made())
+
+    def _made(self) -> list[IterationRecord]:
+        """All of them, which are made now if they are not yet."""
+        if self._calls:
+            parts, self._parts, self._calls = self._parts, [], 0
+            for part in parts:
+                self._parts += part.records()[:-1] if isinstance(part, FusedCall) else (part,)
+        return self._parts  # type: ignore[return-value]  # no call is left

@@ -1,39 +1,39 @@
 """The result of a run: one array per field, and records of what it took.
 
 Owns the table's shape: `vertex` (original id) and the program's fields, rows by ascending original id. Writing files is
-storage's (`storage/results/result_tables.py`).
+storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
+from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.result_columns import columns_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
-from penstock.storage.results.columns import WriteOptions
-from penstock.storage.results.result_tables import bytes_of, write
 from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
+    from penstock.engine.state.fused_records import RunRecords
     from penstock.engine.state.rank_report import RankReport
-    from penstock.engine.state.records import IterationRecord
     from penstock.storage.format.graph import Graph
-    from penstock.storage.results.columns import Columns, Part
+    from penstock.storage.tables.columns import Columns, Part
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(AnswerTable):
     """The answer of a run and its records.
+
+    `write`, `to_csv` and others write it as a file; `to_arrow`, `to_pandas` and `to_polars` make tables of it, and what
+    reads Arrow streams reads it itself: `pyarrow.table(result)`, `polars.DataFrame(result)`, SQL of duckdb.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Result:
     fields : dict of str to ndarray
         By field, an array of shape (vertices,) or (vertices, ...), in the order of internal ids (`ids` has the original
         ones), with the dtype of the field.
-    records : list of IterationRecord
+    records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
     seconds : float
         Duration of the run, in seconds, without opening the graph.
@@ -59,7 +59,7 @@ class Result:
     program: Program
     graph: Graph
     fields: dict[str, NDArray[Any]]
-    records: list[IterationRecord]
+    records: RunRecords
     seconds: float
     converged: bool
     before: int = 0
@@ -209,63 +209,6 @@ class Result:
             return vertex
         sides = np.where(chosen < left, "source", "target").tolist()
         return [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
-
-    def write(
-        self,
-        path: Path | str,
-        *,
-        force: bool = False,
-        format: str | None = None,
-        threads: int | None = None,
-        written: Callable[[int], None] | None = None,
-    ) -> None:
-        """Write the result as a table.
-
-        Parameters
-        ----------
-        path : Path or str
-            The file; the suffix .csv, .parquet, .h5 or .npy (first field only) sets the format.
-        force : bool
-            Replace an existing file.
-        format : {"csv", "parquet", "hdf5", "npy", "graphalytics"}, optional
-            The format, whatever the suffix.
-        threads : int, optional
-            Most threads that convert values; default: every core.
-        written : callable, optional
-            Called with the number of bytes written so far, again and again.
-
-        Raises
-        ------
-        InputError
-            The file exists, or the format is unknown or cannot hold the result.
-        RunError
-            The disk is full or failed.
-        """
-        write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
-
-    def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
-        """Return about how many bytes `write` will write; None where only writing can tell."""
-        return bytes_of(Path(path), self._table(), format)
-
-    def to_csv(self, path: Path | str, *, force: bool = False) -> None:
-        """Write CSV with a header; the value of a vertex that was not reached is empty."""
-        self.write(path, force=force, format="csv")
-
-    def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
-        """Write Parquet; the value of a vertex that was not reached is null."""
-        self.write(path, force=force, format="parquet")
-
-    def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
-        """Write one dataset per column; vertices that were not reached keep the field's `unreached` value."""
-        self.write(path, force=force, format="hdf5")
-
-    def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
-        """Write the first field as LDBC Graphalytics' validator reads it: `id value` lines."""
-        self.write(path, force=force, format="graphalytics")
-
-    def to_npy(self, path: Path | str, *, force: bool = False) -> None:
-        """Write the first field's values only, by ascending original id."""
-        self.write(path, force=force, format="npy")
 
 
 def _descending(values: NDArray[Any]) -> NDArray[Any]:

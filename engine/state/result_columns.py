@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import in_original_order, original_order
 from penstock.storage.results.column_statistics import present_rows
-from penstock.storage.results.columns import Column, Columns, Part, Read
+from penstock.storage.tables.columns import Column, Columns, Part, Read
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph

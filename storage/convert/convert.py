@@ -5,7 +5,8 @@ stay in the input (`_read_rows`). If their ids stay, they are packed into a spil
 in scratch files (`_read`). If their ids change, they are kept in a log until every id is known, then packed into a
 spill (rename.py). Then each adjacency is sorted range by range and written while it is sorted. The in-adjacency is
 sorted from a second spill, which is filled from the sorted rows of the out-adjacency, so parallel edges that were
-joined there are joined here too. Input formats are in `ingest`, the file's layout is in `format`.
+joined there are joined here too. With `--layout list` nothing is sorted (convert_list.py). Input formats are in
+`ingest`, the file's layout is in `format`.
 """
 
 from collections.abc import Generator
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.storage.base.atomic import check_target
+from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
+from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
@@ -49,6 +52,8 @@ def convert(
     """
     target = check_target(output, force=options.force)
     with Workspace(source, target, options, progress) as space:
+        if options.layout == "list":
+            return write_list(space, target)
         return write_graph(space, read_edges(space), target)
 
 
@@ -79,7 +84,15 @@ def _read(space: Workspace) -> InputEdges:
             space.read_edges += count
             space.say("read")
     vertices = max(spill.largest + 1, space.known_vertices)
-    return InputEdges(store=spill, vertices=vertices, input_edges=space.read_edges, weights=spill.weight_range)
+    original, left = known_ids(space)
+    return InputEdges(
+        store=spill,
+        vertices=vertices,
+        input_edges=space.read_edges,
+        weights=spill.weight_range,
+        original=original,
+        left=left,
+    )
 
 
 def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -> Ordering:

@@ -46,7 +46,7 @@ def from_edges(
         The ids (vertices,) that exist, isolated ones included; or, where ids are vertices, how many there are at least.
     **options
         Those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``,
-        ``bipartite``, ``order``, ``direction`` (by default both), ``threads``.
+        ``bipartite``, ``order``, ``layout``, ``direction`` (of rows by default both), ``threads``.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def from_scipy(matrix: Any, *, weights: bool = True, **options: Any) -> Graph:
 
 def _settings(options: dict[str, Any], named: bool) -> ConvertOptions:
     try:
-        settings = ConvertOptions(**{"direction": "both", **options})
+        settings = ConvertOptions(**{"direction": "out" if options.get("layout") == "list" else "both", **options})
     except TypeError as error:
         raise InputError(f"{str(error).rpartition(' ')[2]} is no option of a graph in memory") from None
     if named and (settings.renumber or settings.bipartite):

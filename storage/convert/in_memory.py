@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
 from penstock.storage.convert.input_edges import InputEdges
-from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.input_order import InputOrder
+from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.workspace import Workspace, ignore
 from penstock.storage.format.edges import EdgeBatch
@@ -66,16 +67,42 @@ def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     Raises:
         InputError: as `convert.convert`.
     """
+    if options.layout == "list":
+        return _list_of(arrays, options)
     out, edges = _rows_of(arrays, options)
     into = None
     directed = not (arrays.undirected or options.undirected or options.symmetrize)
     if directed and options.direction == "both":
         into = _reversed(out)
-    original = edges.original
-    if isinstance(original, NameStore):
-        original = np.concatenate([names.strings() for names in original.pieces()])
-    graph = Graph.from_arrays(*out, into=into, directed=directed, original_id=original)
+    graph = Graph.from_arrays(*out, into=into, directed=directed, original_id=_ids(edges.original))
     return replace(graph, input_edges=edges.input_edges, left=edges.left)
+
+
+def _list_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
+    """The graph that keeps its edges in their order."""
+    with Workspace(arrays, Path("memory"), replace(options, host_memory=AMPLE_BYTES), ignore) as space:
+        edges = InputOrder(space)
+        batches = list(edges.batches())
+        original = _ids(edges.original)
+    ends = [[getattr(batch, name) for batch in batches] for name in ("sources", "targets")]
+    sources, targets = (np.concatenate(parts) if parts else np.empty(0, np.uint32) for parts in ends)
+    weights = [batch.weights for batch in batches if batch.weights is not None]
+    graph = Graph.from_list(
+        sources,
+        targets,
+        np.concatenate(weights).astype(edges.weights.dtype()) if weights else None,
+        vertices=edges.vertices,
+        directed=not space.mirror,
+        original_id=original,
+    )
+    return replace(graph, input_edges=edges.input_edges, left=edges.left)
+
+
+def _ids(original: Original) -> NDArray[Any] | None:
+    """Original ids as one array."""
+    if isinstance(original, NameStore):
+        return np.concatenate([names.strings() for names in original.pieces()])
+    return original
 
 
 def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, InputEdges]:

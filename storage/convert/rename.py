@@ -15,6 +15,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.renumber.degree_count import count_degrees
 from penstock.storage.convert.renumber.id_mapping import (
+    AssignedIds,
     BipartiteIds,
     CompactIds,
     IdMapping,
@@ -46,11 +47,7 @@ def read_and_rename(space: Workspace) -> InputEdges:
     Raises:
         InputError: as the source, or more ids than the memory can map.
     """
-    log = space.log()
-    mapping = _mapping(space)
-    _read_log(space, log, mapping)
-    space.stage("map")
-    assigned = mapping.assign()
+    log, assigned = logged(space)
     check_density(assigned.vertices, log.edges, space.source.name)
     original = assigned.original
     steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
@@ -71,6 +68,15 @@ def read_and_rename(space: Workspace) -> InputEdges:
         original=original,
         left=assigned.left,
     )
+
+
+def logged(space: Workspace) -> tuple[EdgeLog, AssignedIds]:
+    """Read all edges into a log, and find the new ids. Raises as `read_and_rename`."""
+    log = space.log()
+    mapping = _mapping(space)
+    _read_log(space, log, mapping)
+    space.stage("map")
+    return log, mapping.assign()
 
 
 def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:

@@ -1,8 +1,9 @@
 """Chunk frames: zstd and xxh3, from an array to checksummed bytes and back.
 
 A frame is one zstd frame, so that any HDF5 tool with filter 32015 opens it. It holds the chunk's items as they are
-(``plain``), their differences to the item before, whatever the row (``delta``), or bitpack.py's payload (``packed``,
-and ``bits`` without differences), always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the
+(``plain``), their differences to the item before, whatever the row (``delta``), the first bytes of all, then the second
+bytes and so on (``shuffled``, for keys of edges), or bitpack.py's payload (``packed``, and ``bits`` without
+differences), always padded with zeros to a full chunk, as HDF5 requires. The checksum covers the
 compressed bytes and is verified first: a damaged frame never reaches the decompressor.
 """
 
@@ -14,9 +15,10 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
+from penstock.storage.encoding.edge_keys import restore_keys, shuffle_keys
 from penstock.storage.encoding.payload import LANES, PAYLOADS, VALUES, payload_words
 
-LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1}
+LEVELS = {"packed": -1, "bits": -1, "delta": 1, "plain": 1, "shuffled": 1}
 """zstd level of each encoding: see measurements.md."""
 PLAIN_WEIGHT_LEVEL = -1
 """For weights that cannot be bit-packed: coding their bytes by entropy would decode at 1.5 GB/s."""
@@ -41,7 +43,7 @@ class Coding:
 
     Attributes
     ----------
-    encoding : {"packed", "bits", "delta", "plain"}
+    encoding : {"packed", "bits", "delta", "plain", "shuffled"}
         What the payload holds.
     kind : dtype
         Of the items.
@@ -123,6 +125,9 @@ class Encoder:
     def _fill(self, items: NDArray[Any]) -> int:
         """Write the payload; return its bytes."""
         encoding = self._coding.encoding
+        if encoding == "shuffled":
+            shuffle_keys(items, self._payload.reshape(8, -1))
+            return len(self._payload)
         if encoding in PAYLOADS:
             from penstock.storage.encoding import bitpack  # the compiler, only where something is packed
 
@@ -159,14 +164,14 @@ class Decoder:
         ----------
         frame : bytes-like
             One zstd frame.
-        encoding : {"packed", "bits", "delta", "plain"}
+        encoding : {"packed", "bits", "delta", "plain", "shuffled"}
             What its payload holds.
         out : ndarray, (items,)
             Contiguous; is filled with the items. Its dtype is the array's.
         chunk_items : int
             Items of a full frame.
         limit : int or None
-            One more than the largest value allowed; None: any.
+            One more than the largest value allowed, of keys the largest vertex; None: any.
         words : int or None
             32-bit words of its payload; None: unknown.
 
@@ -188,6 +193,10 @@ class Decoder:
             deltas = self._buffer(size).view(out.dtype)
             self.decompress(frame, deltas)
             largest = _sums(deltas, out)
+        elif encoding == "shuffled":
+            payload = self._buffer(size)
+            self.decompress(frame, payload)
+            largest = int(restore_keys(payload.reshape(8, -1), out.view(np.uint32)))
         else:
             whole = out.nbytes == size
             place = out if whole else self._buffer(size)

@@ -1,4 +1,4 @@
-"""The check of CSR arrays given from Python: sorted rows, ids that exist, weights that fit.
+"""The check of arrays given from Python: of CSR sorted rows, of edges and rows ids that exist and weights that fit.
 
 An unsorted row is an error that names it: sorting it here would move weights that the caller may address by position.
 """
@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.format.index import Index, from_offsets
-from penstock.storage.format.schema import narrow_weights, vertex_dtype
+from penstock.storage.encoding.edge_keys import edge_keys, sources_of_keys, spans_of, targets_of_keys
+from penstock.storage.format.degrees import ListFacts
+from penstock.storage.format.index import Index, from_chunks, from_offsets
+from penstock.storage.format.schema import LIST_BLOCK, LIST_VERTICES, narrow_weights, vertex_dtype
 
 
 @jit
@@ -71,17 +73,6 @@ class CsrArrays:
         """Return the row index."""
         return from_offsets(self.offsets)
 
-    def weight_range(self) -> tuple[float, float, float] | None:
-        """Return the smallest, mean and largest weight, None without weights, zeros without edges."""
-        if self.weights is None:
-            return None
-        if len(self.weights) == 0:
-            return (0.0, 0.0, 0.0)
-        weights = self.weights
-        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
-            mean = float(weights.mean(dtype=np.float64))
-        return float(weights.min()), mean, float(weights.max())
-
     def self_loops(self) -> int:
         """Count edges from a vertex to itself."""
         return int(_self_loops(self.offsets, self.neighbors))
@@ -90,6 +81,67 @@ class CsrArrays:
         """Return a fingerprint of the graph, 32 hexadecimal digits."""
         values = 0 if self.weights is None else checksum(self.weights)
         return f"{checksum(self.offsets):016x}{checksum(self.neighbors) ^ values:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListArrays:
+    """Edges in their order that were checked: uint64 keys, narrow weights; how many vertices there are."""
+
+    keys: NDArray[np.uint64]
+    weights: NDArray[Any] | None
+    vertices: int
+
+    @staticmethod
+    def checked(
+        sources: ArrayLike, targets: ArrayLike, weights: ArrayLike | None, vertices: int | None
+    ) -> "ListArrays":
+        """Return the keys of edges, and their weights in an allowed dtype."""
+        ends = np.asarray(sources), np.asarray(targets)
+        if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
+            raise InputError(
+                f"sources have shape {ends[0].shape} and targets {ends[1].shape}; give one of each an edge"
+            )
+        if len(ends[0]) and any(part.dtype.kind not in "iu" for part in ends):
+            raise InputError(f"sources and targets must be integers, not {ends[0].dtype} and {ends[1].dtype}")
+        low = min((int(part.min()) for part in ends if len(part)), default=0)
+        high = max((int(part.max()) for part in ends if len(part)), default=-1)
+        count = high + 1 if vertices is None else vertices
+        if low < 0 or high >= count or count > LIST_VERTICES:
+            raise InputError(
+                f"vertices from {low} to {high} of {count}: a list holds those from 0 to one less than their number, "
+                "which is 2^32 at most; larger graphs have to be sorted: leave the layout out"
+            )
+        return ListArrays(edge_keys(*ends), _checked_weights(weights, len(ends[0]), "edges"), count)
+
+    def facts(self, directed: bool) -> ListFacts:
+        """Return spans of blocks, degrees and self-loops."""
+        spans, loops = spans_of(self.keys, LIST_BLOCK)
+        ends = sources_of_keys(self.keys), targets_of_keys(self.keys)
+        counts = [np.bincount(part, minlength=self.vertices) for part in ends]
+        if directed:
+            return ListFacts(spans, {"out": _index_of(counts[0]), "in": _index_of(counts[1])}, loops)
+        both = counts[0] + counts[1] - np.bincount(ends[0][ends[0] == ends[1]], minlength=self.vertices)
+        return ListFacts(spans, {"out": _index_of(both)}, loops)
+
+    def identity(self) -> str:
+        """Return a fingerprint of the graph, 32 hexadecimal digits."""
+        values = 0 if self.weights is None else checksum(self.weights)
+        return f"{checksum(self.keys):016x}{values ^ self.vertices:016x}"
+
+
+def _index_of(degrees: NDArray[np.int64]) -> Index:
+    return from_chunks(len(degrees), max(1, len(degrees)), lambda _: degrees, 1)
+
+
+def range_of(weights: NDArray[Any] | None) -> tuple[float, float, float] | None:
+    """Return the smallest, mean and largest weight, None without weights, zeros without edges."""
+    if weights is None:
+        return None
+    if len(weights) == 0:
+        return (0.0, 0.0, 0.0)
+    with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+        mean = float(weights.mean(dtype=np.float64))
+    return float(weights.min()), mean, float(weights.max())
 
 
 def _checked_weights(weights: ArrayLike | None, edges: int, name: str) -> NDArray[Any] | None:

@@ -7,6 +7,8 @@ time: the disk has several requests at once, and no degree is kept.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.frames import READS, Frames, OwnDecoder
 from penstock.storage.format.index import Index, from_chunks
+from penstock.storage.format.schema import SPAN_COLUMNS
 
 
 class _Own(OwnDecoder):
@@ -60,3 +63,33 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
     if index.edges != edges:
         raise unequal(str(index.edges))
     return index
+
+
+@dataclass(frozen=True, slots=True)
+class ListFacts:
+    """What a graph in the order of its input (``--layout list``) has beside its edges.
+
+    Attributes
+    ----------
+    spans : Frames or ndarray
+        Least and greatest source, least and greatest target of every block, uint32 (blocks, 4).
+    degrees : mapping
+        "out" and "in": degrees of the vertices, on disk or as an index; of an undirected graph only "out", which counts
+        both ends of an edge, and a self-loop once. Empty where memory was too short to count them.
+    self_loops : int
+        Edges from a vertex to itself.
+    """
+
+    spans: Frames | NDArray[np.uint32]
+    degrees: Mapping[str, Frames | Index]
+    self_loops: int
+
+    def read_spans(self) -> NDArray[np.uint32]:
+        """All spans, uint32 (blocks, 4); of a file they are read. Raises RunError."""
+        spans = self.spans if isinstance(self.spans, np.ndarray) else self.spans.whole()
+        return spans.reshape(-1, SPAN_COLUMNS)
+
+    def index(self, direction: str, total: int, threads: int) -> Index | None:
+        """The degrees of one direction, which sum up to ``total``; of a file they are read. Raises RunError."""
+        found = self.degrees.get(direction)
+        return found if found is None or isinstance(found, Index) else read_index(found, direction, total, threads)

@@ -29,11 +29,33 @@ from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import FrameWriter
 from penstock.storage.format.frames import assemble, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
-from penstock.storage.format.schema import ArraySpec, Header, ShardEntry, table_columns
+from penstock.storage.format.schema import ROWS_VERSION, ArraySpec, Header, ShardEntry, table_columns
 
 READ_BACK_BYTES = 64 << 20
 """Files of so many bytes in all are read back to their last frame."""
 _log = logging.getLogger("penstock.storage.format.file_set")
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedTo:
+    """A graph that files are added to, and which its new manifest replaces.
+
+    Attributes
+    ----------
+    graph_id : str
+        That of the graph.
+    shards : tuple of ShardEntry
+        The files with edges that it has already, in order; the last is one that ``manifest`` is to become, if any.
+    files : tuple of OpenFile
+        These files, open.
+    manifest : Path or None
+        The name that the old manifest gets, which holds edges itself; None where shards hold them.
+    """
+
+    graph_id: str
+    shards: tuple[ShardEntry, ...]
+    files: tuple[OpenFile, ...]
+    manifest: Path | None
 
 
 @dataclass
@@ -45,9 +67,9 @@ class _Part:
     file: FrameFile | None = None
     inode: int = 0
 
-    def make(self, graph_id: str) -> None:
+    def make(self, graph_id: str, version: int) -> None:
         """Make the file under its temporary name."""
-        self.file = FrameFile(self.partial, graph_id)
+        self.file = FrameFile(self.partial, graph_id, version)
         self.inode = self.partial.stat().st_ino
 
     @property
@@ -62,9 +84,19 @@ class _Part:
 class FileSet:
     """The manifest and the shards under temporary names, and what was written to them so far."""
 
-    def __init__(self, path: Path, stripes: Sequence[Path], threads: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        stripes: Sequence[Path],
+        threads: int,
+        *,
+        version: int = ROWS_VERSION,
+        old: AppendedTo | None = None,
+    ) -> None:
         self.path, self.stripes, self.threads = path, tuple(stripes), threads
-        self.graph_id = os.urandom(16).hex()
+        self.graph_id = os.urandom(16).hex() if old is None else old.graph_id
+        self._version, self._old = version, old
+        self._linked: Path | None = None
         self.specs: list[ArraySpec] = []
         self.file_bytes = 0
         self._force = False
@@ -93,6 +125,10 @@ class FileSet:
     @property
     def shard_entries(self) -> tuple[ShardEntry, ...]:
         """What the header says about the shards."""
+        return (*(self._old.shards if self._old else ()), *self._new_shards)
+
+    @property
+    def _new_shards(self) -> tuple[ShardEntry, ...]:
         names = [stripe.shard_name(self.path, number, self._tag) for number in range(len(self.stripes))]
         return tuple(ShardEntry(name, str(folder)) for name, folder in zip(names, self.stripes, strict=True))
 
@@ -100,17 +136,20 @@ class FileSet:
         """Make the files. Raises InputError where one may not be written."""
         self._force = force
         target = check_target(self.path, force=force)
-        wanted = [Path(entry.directory) / entry.name for entry in self.shard_entries]
+        if self._old is not None:
+            self._tag = os.urandom(4).hex()
+        wanted = [Path(entry.directory) / entry.name for entry in self._new_shards]
         for shard in wanted:
             check_target(shard, force=force)
-        self._superseded = _superseded(target, wanted)
-        if any(shard.exists() for shard in wanted):
-            self._tag = self.graph_id[:8]
-        for name in (target, *(Path(entry.directory) / entry.name for entry in self.shard_entries)):
+        if self._old is None:
+            self._superseded = _superseded(target, wanted)
+            if any(shard.exists() for shard in wanted):
+                self._tag = self.graph_id[:8]
+        for name in (target, *(Path(entry.directory) / entry.name for entry in self._new_shards)):
             part = _Part(name, self._stack.enter_context(debris(partial_name(name))))
             self._parts.append(part)
             with writing(name):
-                self._writer.call(lambda part=part: part.make(self.graph_id))  # type: ignore[misc]
+                self._writer.call(lambda part=part: part.make(self.graph_id, self._version))  # type: ignore[misc]
         self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
 
     def create(self, file: FrameFile, path: str, coding: Coding) -> None:
@@ -129,10 +168,15 @@ class FileSet:
         with writing(self.path):
             self._writer.put(file.path, len(frame.data), write)
 
-    def add(self, path: str, coding: Coding, items: int) -> None:
-        """Add a finished array, all of whose frames were placed in order, to the header and its table to the file."""
+    def add(self, path: str, coding: Coding, items: int, before: NDArray[np.uint64] | None = None) -> None:
+        """Add a finished array, all of whose frames were placed in order, to the header and its table to the file.
+
+        before: the table of the frames that older files have of it.
+        """
         rows = np.array(self._rows.pop(path, []), np.uint64).reshape(-1, 3)
         table = np.ascontiguousarray(rows[:, : table_columns(coding.encoding)])
+        if before is not None:
+            table = np.concatenate([before, table])
         self.specs.append(
             ArraySpec(
                 path, coding.kind.name, items, coding.chunk_items, coding.encoding, table_checksum=checksum(table)
@@ -153,16 +197,32 @@ class FileSet:
             self._writer.call(lambda: self._finish(header))
         self._writer.close()
         manifest, *shards = self._parts
-        _read_back(self.path, manifest.partial, [shard.partial for shard in shards])
-        self.file_bytes = sum(part.partial.stat().st_size for part in self._parts)
+        before = () if self._old is None else self._old.files
+        _read_back(self.path, manifest.partial, before, [shard.partial for shard in shards])
+        self.file_bytes = sum(part.partial.stat().st_size for part in self._parts) + sum(file.size for file in before)
         for shard in shards:
             give_name(shard.partial, shard.target, force=False)
             with writing(shard.target):
                 flush(shard.target.parent)
+        self._keep_manifest(manifest.target)
         give_name(manifest.partial, manifest.target, force=self._force)
         sync_folder(manifest.target)
         _remove(self._superseded)
         self._stack.close()
+
+    def _keep_manifest(self, path: Path) -> None:
+        """Give an old manifest that holds edges a second name, under which the new one finds them."""
+        if self._old is None or self._old.manifest is None:
+            return
+        self._linked = self._old.manifest
+        try:
+            os.link(path, self._linked)
+            flush(self._linked.parent)
+        except OSError as error:
+            raise RunError(
+                f"{path} cannot get a second name, as its edges need: {error.strerror or error}; where the file system "
+                "has no hard links, convert with --stripe FOLDER, and append then"
+            ) from error
 
     def _finish(self, header: Header) -> None:
         for shard in self._opened[1:]:
@@ -181,14 +241,16 @@ class FileSet:
         for shard in self._parts[1:]:
             if shard.named and not replaced:
                 shard.target.unlink()
+        if self._linked is not None and not replaced:
+            self._linked.unlink(missing_ok=True)
 
 
-def _read_back(path: Path, manifest: Path, shards: Sequence[Path]) -> None:
+def _read_back(path: Path, manifest: Path, before: Sequence[OpenFile], shards: Sequence[Path]) -> None:
     """Read what was written for the graph file ``path``. Raises RunError where it is not what a graph file is."""
     try:
         held = OpenFile(manifest)
         found = hdf5.read_manifest(held)
-        files = [OpenFile(shard) for shard in shards]
+        files = [*before, *(OpenFile(shard) for shard in shards)]
         opened = assemble(held, found, [(file, read_shard(file, found.header)) for file in files])
         everything = sum(file.size for file in opened.open_files) <= READ_BACK_BYTES
         for frames in opened.frames.values():

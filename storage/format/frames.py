@@ -26,7 +26,7 @@ from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.hdf5 import FileError, ForeignError, FrameLocations
 from penstock.storage.format.read_plan import ReadRange
-from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header
+from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header, ListPart
 
 WAY_OUT = "convert the input again, or restore the file from a copy"
 
@@ -253,6 +253,10 @@ class StringIdFrames:
         return StringArray(text, ends)
 
 
+_NOWHERE = FrameLocations(np.empty(0, np.int64), np.empty(0, np.int64))
+"""An array of which a file has nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedGraph:
     """What opening found: the header, the files (manifest first) open, the frames of every array."""
@@ -347,29 +351,43 @@ def _assemble(
 ) -> Frames:
     """Bring the places of an array's frames, from all its files, into chunk order, and check them."""
     table = manifest.tables[spec.path]
+    parts = [manifest.places.get(spec.path, _NOWHERE)]
     if shards and striped(spec):
-        parts = [part[spec.path] for part in shards]
-        shard, local = stripe.place(spec.chunks, len(parts), header.stripe_run)
-        shard += 1
-    else:
-        parts = [manifest.places[spec.path]] if spec.path in manifest.places else []
-        shard, local = np.zeros(spec.chunks, np.int64), np.arange(spec.chunks)
-    sizes = [len(part.offsets) for part in parts]
-    if sum(sizes) != spec.chunks:
-        raise _damaged(files[0], f"{spec.path} has {sum(sizes)} of its {spec.chunks} chunks")
-    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if len(parts) > 1 and not np.array_equal(np.bincount(shard - 1, minlength=len(parts)), sizes):
+        parts += [part.get(spec.path, _NOWHERE) for part in shards]
+    shard, local, stored = _spread(header, spec)
+    sizes = np.array([len(part.offsets) for part in parts])
+    if sizes.sum() != stored.sum():
+        raise _damaged(files[0], f"{spec.path} has {sizes.sum()} of its {stored.sum()} chunks")
+    if not np.array_equal(sizes, stored):
         raise _damaged(files[0], f"the shards do not share {spec.path} as they should")
-    at = local + firsts[shard - 1 if shards and striped(spec) else shard]
-    offsets = np.concatenate([part.offsets for part in parts])[at] if parts else local
-    lengths = np.concatenate([part.lengths for part in parts])[at] if parts else local
+    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    at = local + firsts[shard]
+    offsets = np.concatenate([part.offsets for part in parts])[at]
+    lengths = np.concatenate([part.lengths for part in parts])[at]
     if not np.array_equal(lengths.astype(np.uint64), table[:, 0]):
         raise _damaged(files[0], f"the chunk table of {spec.path} is not that of its chunks")
     _check_inside(files, spec, shard, offsets, lengths)
-    limits = {NEIGHBORS: header.vertices, DEGREES: header.edges + 1}
+    ends = header.edges if header.layout == "rows" else 2 * header.edges
+    limits = {NEIGHBORS: header.vertices, DEGREES: ends + 1}
     limit = limits.get(spec.path.rpartition("/")[2])
     words = _payload_words(files[0], spec, table)
     return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit, words)
+
+
+def _spread(header: Header, spec: ArraySpec) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of every chunk the number of its file, and its number there; and how many chunks each file has."""
+    if not (header.shards and striped(spec)):
+        zeros = np.zeros(spec.chunks, np.int64)
+        return zeros, np.arange(spec.chunks), np.array([spec.chunks])
+    whole = ListPart(len(header.shards), spec.chunks, spec.chunks)
+    shards, locals_, sizes, files = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.zeros(1, np.int64)], 1
+    for part in header.parts or (whole,):
+        shard, local = stripe.place(part.stored, part.shards, header.stripe_run)
+        shards.append(shard[: part.used] + files)
+        locals_.append(local[: part.used])
+        sizes.append(np.bincount(shard, minlength=part.shards))
+        files += part.shards
+    return np.concatenate(shards), np.concatenate(locals_), np.concatenate(sizes)
 
 
 def _payload_words(file: OpenFile, spec: ArraySpec, table: NDArray[np.uint64]) -> NDArray[np.int64] | None:

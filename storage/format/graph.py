@@ -17,18 +17,20 @@ from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
-from penstock.storage.format.degrees import read_index
+from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
-from penstock.storage.format.index import Index
+from penstock.storage.format.index import Index, of_equal_rows
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
     DIRECTIONS,
+    LIST_BLOCK,
     NAME_ENDS,
     NAME_TEXT,
     NEIGHBORS,
     ORIGINAL_ID,
+    SPANS,
     WEIGHTS,
     WITHOUT_EDGES,
     vertex_dtype,
@@ -39,6 +41,9 @@ from penstock.storage.format.schema import (
 class Adjacency:
     """The edges of one direction, row by row: the targets of every source (out), or the reverse (in).
 
+    The one adjacency of a graph in the order of its input (`Graph.layout` "list") holds keys of edges, source << 32 |
+    target, where others hold neighbors, and its rows are blocks of `schema.LIST_BLOCK` edges.
+
     Attributes
     ----------
     direction : {"out", "in"}
@@ -46,7 +51,7 @@ class Adjacency:
     edges, vertices : int
         Number of neighbors stored, and of rows.
     neighbor_dtype : dtype
-        uint32, or uint64 beyond 2^32 vertices.
+        uint32, or uint64 beyond 2^32 vertices and for keys.
     weight_dtype : dtype or None
         uint8, uint16, uint32, float32 or float64; None without weights.
     encoding : {"packed", "delta", "plain"}
@@ -57,6 +62,8 @@ class Adjacency:
         Neighbors (edges,) and weights (edges,) or None of a graph in memory; None for a graph on disk.
     neighbors, weights, degrees : Frames or None
         Where the chunks of a graph on disk are; None for a graph in memory.
+    blocks : bool
+        Whether rows are blocks of edges and items their keys.
     """
 
     direction: str
@@ -70,6 +77,7 @@ class Adjacency:
     neighbors: Frames | None = None
     weights: Frames | None = None
     degrees: Frames | None = None
+    blocks: bool = False
     _index: Index | None = None
     _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
 
@@ -125,6 +133,8 @@ class Adjacency:
 
         threads: how many decode at once, by default one per core.
         """
+        if self._index is None and self.blocks:
+            self._index = of_equal_rows(LIST_BLOCK, self.edges)
         if self._index is None:
             assert self.degrees is not None, "a graph in memory is made with its index"
             self._index = read_index(self.degrees, self.direction, self.edges, threads or cores())
@@ -157,7 +167,7 @@ class Adjacency:
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
-        if self.degrees is not None:
+        if self.degrees is not None or self.blocks:
             self._index = None
 
 
@@ -194,6 +204,8 @@ class Graph:
         Smallest, mean and largest weight; None without weights.
     left : int or None
         Of a bipartite graph the number of sources, which are vertices 0 to left - 1; the others are targets. Else None.
+    listed : ListFacts or None
+        Of a graph in the order of its input, what it has beside its edges; see `layout`.
     """
 
     path: Path | None
@@ -209,6 +221,60 @@ class Graph:
     original: StoredIds | NDArray[Any] | None = None
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
+    listed: ListFacts | None = None
+
+    @property
+    def layout(self) -> str:
+        """How edges are stored: as sorted "rows", or as a "list" in the order of the input (``--layout list``).
+
+        A list has one adjacency, ``out``, whose items are keys, source << 32 | target, and whose rows are blocks of
+        `schema.LIST_BLOCK` edges. It holds every edge once as it was given, also where the graph is undirected: such an
+        edge goes both ways, one from a vertex to itself once; parallel edges all count. ``into`` is ``out`` where the
+        graph is undirected, and None else: blocks can be walked from either end.
+        """
+        return "rows" if self.listed is None else "list"
+
+    def spans(self) -> NDArray[np.uint32]:
+        """Return which vertices the blocks of a list can have, read anew at each call.
+
+        Returns
+        -------
+        ndarray of uint32, (blocks, 4)
+            Least and greatest source, least and greatest target of every block of `schema.LIST_BLOCK` edges.
+
+        Raises
+        ------
+        RunError
+            They cannot be read, or are damaged.
+        """
+        assert self.listed is not None, "rows have no spans"
+        return self.listed.read_spans()
+
+    def degree_index(self, direction: str = "out", threads: int | None = None) -> Index | None:
+        """Return an index of which row v is as long as the degree of vertex v.
+
+        Of rows it is that of the adjacency, and None where it has no such adjacency. Of a list the degrees are those
+        that the conversion counted while it read; None where it had no memory for them. Those of an undirected graph
+        count both ends of an edge, a self-loop once, in either direction.
+
+        Parameters
+        ----------
+        direction : {"out", "in"}
+            Whose degrees.
+        threads : int, optional
+            How many decode at once, by default one per core.
+
+        Raises
+        ------
+        RunError
+            They cannot be read, or are damaged.
+        """
+        if self.listed is None:
+            adjacency = self.out if direction == "out" else self.into
+            return None if adjacency is None else adjacency.index(threads)
+        if self.directed:
+            return self.listed.index(direction, self.edges, threads or cores())
+        return self.listed.index("out", 2 * self.edges - self.listed.self_loops, threads or cores())
 
     @property
     def without_edges(self) -> int | None:
@@ -221,9 +287,10 @@ class Graph:
         kind = "bipartite, " * (self.left is not None) + ("directed" if self.directed else "undirected")
         stored = " and ".join(adjacency.direction for adjacency in self.adjacencies)
         weights = "no weights" if self.weight_dtype is None else f"weights {self.weight_dtype}"
+        edges = f"{stored}-adjacency" if self.listed is None else "list"
         return (
             f"<Graph {self.path or 'in memory'}: {self.vertices:,} vertices, {self.input_edges:,} edges ({kind}), "
-            f"{stored}-adjacency, {weights}>"
+            f"{edges}, {weights}>"
         )
 
     @staticmethod
@@ -272,6 +339,7 @@ class Graph:
             original=StringIdFrames(names, opened.frames[NAME_TEXT]) if names else opened.frames.get(ORIGINAL_ID),
             weight_range=header.weight_range,
             left=header.left,
+            listed=_list_facts(opened),
         )
 
     @staticmethod
@@ -323,11 +391,7 @@ class Graph:
                     f"the in-adjacency has {other.vertices} vertices and {other.edges} edges, "
                     f"the out-adjacency {out.vertices} and {out.edges}; they must be the same"
                 )
-        original = None if original_id is None else np.ascontiguousarray(original_id)
-        if original is not None and original.dtype.kind in "OU":
-            original = original.astype(STRINGS)
-        if original is not None and original.shape != (out.vertices,):
-            raise InputError(f"original_id has shape {original.shape}; {out.vertices} vertices need one id each")
+        original = _checked_ids(original_id, out.vertices)
         return Graph(
             path=None,
             vertices=out.vertices,
@@ -339,7 +403,68 @@ class Graph:
             provenance={"source": "arrays in memory"},
             graph_id=rows.identity(),
             original=original,
-            weight_range=rows.weight_range(),
+            weight_range=csr_input.range_of(rows.weights),
+        )
+
+    @staticmethod
+    def from_list(
+        sources: ArrayLike,
+        targets: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        vertices: int | None = None,
+        directed: bool = True,
+        original_id: ArrayLike | None = None,
+    ) -> "Graph":
+        """Make a graph in memory that keeps its edges in the order given (`layout` "list").
+
+        Parameters
+        ----------
+        sources, targets : array_like of int, (edges,)
+            Vertices, below 2^32.
+        weights : array_like of numbers, (edges,), optional
+            One weight per edge.
+        vertices : int, optional
+            How many there are; by default as far as edges name them.
+        directed : bool
+            False: every edge goes both ways, and is given once.
+        original_id : array_like of numbers or strings, (vertices,), optional
+            What results call the vertices.
+
+        Returns
+        -------
+        Graph
+            In memory.
+
+        Raises
+        ------
+        InputError
+            The arrays are not such a graph.
+        """
+        edges = csr_input.ListArrays.checked(sources, targets, weights, vertices)
+        out = Adjacency(
+            direction="out",
+            edges=len(edges.keys),
+            vertices=-(-len(edges.keys) // LIST_BLOCK),
+            neighbor_dtype=edges.keys.dtype,
+            weight_dtype=None if edges.weights is None else edges.weights.dtype,
+            encoding="plain",
+            arrays=(edges.keys, edges.weights),
+            blocks=True,
+        )
+        return Graph(
+            path=None,
+            vertices=edges.vertices,
+            edges=out.edges,
+            input_edges=out.edges,
+            directed=directed,
+            out=out,
+            into=None if directed else out,
+            provenance={"source": "arrays in memory"},
+            graph_id=edges.identity(),
+            original=_checked_ids(original_id, edges.vertices),
+            weight_range=csr_input.range_of(edges.weights),
+            listed=edges.facts(directed),
         )
 
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
@@ -349,7 +474,7 @@ class Graph:
     @property
     def vertex_dtype(self) -> np.dtype[Any]:
         """uint32, or uint64 beyond 2^32 vertices."""
-        return self.out.neighbor_dtype
+        return self.out.neighbor_dtype if self.listed is None else vertex_dtype(self.vertices)
 
     @property
     def weight_dtype(self) -> np.dtype[Any] | None:
@@ -444,18 +569,38 @@ def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
     if neighbors is None:
         return None
     weights = opened.frames.get(f"{direction}/{WEIGHTS}")
+    header, blocks = opened.header, opened.header.layout == "list"
     return Adjacency(
         direction=direction,
-        edges=opened.header.edges,
-        vertices=opened.header.vertices,
+        edges=header.edges,
+        vertices=-(-header.edges // LIST_BLOCK) if blocks else header.vertices,
         neighbor_dtype=neighbors.spec.kind,
         weight_dtype=None if weights is None else weights.spec.kind,
         encoding=neighbors.spec.encoding,
         chunk_edges=neighbors.spec.chunk_items,
         neighbors=neighbors,
         weights=weights,
-        degrees=opened.frames[f"{direction}/{DEGREES}"],
+        degrees=None if blocks else opened.frames[f"{direction}/{DEGREES}"],
+        blocks=blocks,
     )
+
+
+def _list_facts(opened: OpenedGraph) -> ListFacts | None:
+    if opened.header.layout == "rows":
+        return None
+    found = {direction: opened.frames.get(f"{direction}/{DEGREES}") for direction in DIRECTIONS}
+    degrees = {direction: frames for direction, frames in found.items() if frames is not None}
+    return ListFacts(opened.frames[f"out/{SPANS}"], degrees, opened.header.self_loops)
+
+
+def _checked_ids(original_id: ArrayLike | None, vertices: int) -> NDArray[Any] | None:
+    """Original ids given from Python, one for each vertex."""
+    original = None if original_id is None else np.ascontiguousarray(original_id)
+    if original is not None and original.dtype.kind in "OU":
+        original = original.astype(STRINGS)
+    if original is not None and original.shape != (vertices,):
+        raise InputError(f"original_id has shape {original.shape}; {vertices} vertices need one id each")
+    return original
 
 
 def _in_memory(rows: csr_input.CsrArrays, direction: str) -> Adjacency:

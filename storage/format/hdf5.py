@@ -23,7 +23,7 @@ from penstock.storage.base.budget import LIBRARY_BYTES, check_room
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
 from penstock.storage.format.direct_io import OpenFile, SeekableFile
 from penstock.storage.format.driver_file import DriverFile
-from penstock.storage.format.schema import FORMAT_VERSION, ArraySpec, Header, HeaderError, table_columns
+from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, ArraySpec, Header, HeaderError, table_columns
 
 ZSTD_FILTER = 32015
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -81,7 +81,7 @@ class Manifest:
 class FrameFile:
     """A graph file being written: datasets grow frame by frame."""
 
-    def __init__(self, path: Path, graph_id: str) -> None:
+    def __init__(self, path: Path, graph_id: str, version: int = ROWS_VERSION) -> None:
         self.path = path
         self._driver = DriverFile(path)
         self._file = h5py.File(
@@ -92,7 +92,7 @@ class FrameFile:
             alignment_interval=ALIGNMENT,
         )
         atexit.register(self.abandon)
-        self._file.attrs[_FORMAT] = FORMAT_VERSION
+        self._file.attrs[_FORMAT] = version
         self._file.attrs[_GRAPH] = graph_id
         self._file.attrs[_IDENTITY] = np.bytes_(graph_id)
         self._datasets: dict[str, Any] = {}
@@ -283,6 +283,8 @@ def _read_manifest(file: Any) -> Manifest:
     except HeaderError as error:
         raise FileError(f"it is damaged: {error}") from error
     version = int(_attribute(file, _FORMAT))
+    if version < header.version:
+        raise FileError(f"it is damaged: its layout is {header.layout}, and its format version {version}")
     tables = {spec.path: _table(file, spec, table_columns(spec.encoding, version)) for spec in header.arrays}
     here = [spec for spec in header.arrays if _is_here(file, spec.path)]
     return Manifest(header, tables, {spec.path: _places(file, spec) for spec in here})

@@ -278,3 +278,17 @@ def from_offsets(offsets: NDArray[Any]) -> Index:
         return starts[1:] - starts[:-1]
 
     return from_chunks(len(offsets) - 1, STEP, load, cores())
+
+
+def of_equal_rows(length: int, edges: int) -> Index:
+    """Build the index of rows of ``length`` edges each, the last of which may have fewer."""
+    rows = -(-edges // length)
+
+    def load(chunk: int) -> NDArray[np.int64]:
+        first, last = chunk * STEP, min((chunk + 1) * STEP, rows)
+        lengths = np.full(last - first, length, np.int64)
+        if last == rows:
+            lengths[-1] = edges - (rows - 1) * length
+        return lengths
+
+    return from_chunks(rows, STEP, load, cores())

@@ -16,21 +16,33 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.payload import PAYLOADS
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+"""The newest that is read; only graphs in the order of their input need it, others are written as `ROWS_VERSION`."""
+ROWS_VERSION = 2
 UNSIZED_PAYLOADS = 1
 """The version whose chunk tables have no sizes of payloads."""
 CHUNK_EDGES = 1 << 18
 """Edges of a chunk (the last may hold fewer): 1 MiB of 4-byte ids."""
 CHUNK_VERTICES = 1 << 18
 """Vertices of a chunk of degrees or original ids."""
+LIST_BLOCK = 2048
+"""Edges of a block of a graph in the order of its input: the row of its index, the unit that its spans bound."""
+SPAN_COLUMNS = 4
+"""Least and greatest source, least and greatest target of a block."""
+LAYOUTS = ("rows", "list")
+LIST_VERTICES = 1 << 32
+"""Vertices that keys of edges can name."""
 STRIPE_RUN = 8
 """Neighboring chunks that stay together on one stripe: about one merged read."""
 ENCODINGS = ("packed", "delta", "plain")
+KEY_ENCODING = "shuffled"
+"""That of keys of edges."""
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "f4", "f8"))
 VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
 COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
 DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
+SPANS = "spans"
 WITHOUT_EDGES = "without_edges"
 """What the provenance calls the number of vertices without an edge."""
 NEW_IDS = ("renumber", "bipartite", "vertices_file")
@@ -173,7 +185,7 @@ class ArraySpec:
         name = self.path.rpartition("/")[2]
         allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
         _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
-        known: tuple[str, ...] = ENCODINGS
+        known: tuple[str, ...] = (*ENCODINGS, KEY_ENCODING) if name == NEIGHBORS else ENCODINGS
         if name in (WEIGHTS, DEGREES):
             known = ("plain", values_encoding(np.dtype(self.dtype)))
         _require(self.encoding in known, f"{self.path}.encoding")
@@ -195,11 +207,36 @@ class ShardEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ListPart:
+    """A part of a list: what the conversion, or one `penstock append`, wrote.
+
+    Attributes
+    ----------
+    shards : int
+        How many files hold its edges, those behind the shards of earlier parts; 0: the manifest.
+    stored, used : int
+        Chunks in these files, and how many of them, from the first on, are in the graph: an append writes the last
+        chunk of the part before again where that is not full.
+    """
+
+    shards: int
+    stored: int
+    used: int
+
+    def check(self) -> None:
+        """Raise HeaderError for values that no writer makes."""
+        numbers = (self.shards, self.stored, self.used)
+        _require(all(isinstance(number, int) for number in numbers), "parts")
+        _require(0 <= self.used <= self.stored <= self.used + 1 < MOST and self.shards >= 0, "parts")
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """Everything about a graph but the data and the tables of chunks.
 
     The fields are those of `Graph`; ``stripe_run`` is the number of neighboring chunks that stay together on one
-    stripe. In the file the header is JSON, and its checksum is an attribute beside it.
+    stripe. ``parts`` and ``self_loops`` are those of a list, whose layout makes the format version 3. In the file the
+    header is JSON, and its checksum is an attribute beside it.
     """
 
     graph_id: str
@@ -213,6 +250,14 @@ class Header:
     provenance: dict[str, Any] = field(default_factory=dict)
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
+    layout: str = "rows"
+    parts: tuple[ListPart, ...] = ()
+    self_loops: int = 0
+
+    @property
+    def version(self) -> int:
+        """The format version of a file with this header."""
+        return ROWS_VERSION if self.layout == "rows" else FORMAT_VERSION
 
     def array(self, path: str) -> ArraySpec | None:
         """Return the array of that path, None where the graph has none."""
@@ -220,7 +265,11 @@ class Header:
 
     def to_json(self) -> str:
         """Return the header as JSON text."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True, default=str)
+        fields = asdict(self)
+        if self.layout == "rows":  # what version 2 knows
+            for name in ("layout", "parts", "self_loops"):
+                del fields[name]
+        return json.dumps(fields, indent=1, sort_keys=True, default=str)
 
     @staticmethod
     def from_json(text: str) -> "Header":
@@ -229,6 +278,7 @@ class Header:
             fields = json.loads(text)
             fields["shards"] = tuple(ShardEntry(**entry) for entry in fields["shards"])
             fields["arrays"] = tuple(ArraySpec(**entry) for entry in fields["arrays"])
+            fields["parts"] = tuple(ListPart(**part) for part in fields.get("parts", ()))
             if fields.get("weight_range") is not None:
                 fields["weight_range"] = tuple(fields["weight_range"])
             header = Header(**fields)
@@ -252,7 +302,8 @@ class Header:
         _require(all(isinstance(number, float) for number in numbers), "weight_range")
         _require(not numbers or (all(map(isfinite, numbers[::2])) and numbers[0] <= numbers[2]), "weight_range")
         _require(0 < self.stripe_run <= 1 << 16 and len(self.shards) < 1 << 15, "stripe_run")
-        for shard in self.shards:
+        _require(self.layout in LAYOUTS, "layout")
+        for shard in (*self.shards, *self.parts):
             shard.check()
         for spec in self.arrays:
             spec.check()
@@ -268,13 +319,36 @@ class Header:
             edges, vertices = (self.edges, self.vertices)
             expected |= {f"{direction}/{NEIGHBORS}": edges, f"{direction}/{WEIGHTS}": edges}
             expected[f"{direction}/{DEGREES}"] = vertices
+        if self.layout == "list":
+            expected[f"out/{SPANS}"] = SPAN_COLUMNS * -(-self.edges // LIST_BLOCK)
         for spec in self.arrays:
             _require(spec.path in expected, f"arrays: {spec.path!r} is unknown")
             _require(spec.items == expected[spec.path], f"{spec.path}.items")
+        if self.layout == "list":
+            self._check_list()
+            return
+        _require(not self.parts and self.self_loops == 0, "parts")
         for direction in DIRECTIONS:
             pair = [self.array(f"{direction}/{name}") for name in (NEIGHBORS, DEGREES)]
             missing = pair.count(None)
             _require(missing == 0 or (missing == 2 and direction == "in"), f"arrays of {direction}")
+        self._check_agreement()
+
+    def _check_list(self) -> None:
+        """One adjacency of keys, with spans and weights in its chunks; degrees, where there are any, of both ends."""
+        keys, spans = self.array(f"out/{NEIGHBORS}"), self.array(f"out/{SPANS}")
+        _require(keys is not None and keys.encoding == KEY_ENCODING and keys.kind.itemsize == 8, f"out/{NEIGHBORS}")
+        _require(spans is not None and spans.kind.itemsize == 4, f"out/{SPANS}")
+        assert keys is not None
+        _require(keys.chunk_items % LIST_BLOCK == 0, f"out/{NEIGHBORS}.chunk_items")
+        _require(self.vertices <= LIST_VERTICES, "vertices")
+        _require(self.array(f"in/{NEIGHBORS}") is None and self.array(f"in/{WEIGHTS}") is None, "arrays of in")
+        found = [self.array(f"{direction}/{DEGREES}") is not None for direction in DIRECTIONS]
+        _require(found[1] <= found[0] and (self.directed or not found[1]), f"in/{DEGREES}")
+        _require(isinstance(self.self_loops, int) and 0 <= self.self_loops <= self.edges, "self_loops")
+        _require(sum(part.shards for part in self.parts) == len(self.shards), "parts")
+        _require(sum(part.used for part in self.parts) == keys.chunks, "parts")
+        _require(all(part.shards for part in self.parts) or len(self.parts) == 1, "parts")
         self._check_agreement()
 
     def _check_agreement(self) -> None:
@@ -289,6 +363,8 @@ class Header:
         _require(self.directed or not inward, "directed")
         _require((weighted[1] is not None) == (weighted[0] is not None and inward), WEIGHTS)
         wide = self.vertices <= 1 << 32 or edges[0].kind.itemsize == 8
+        shuffled = any(spec.encoding == KEY_ENCODING for spec in edges)
+        _require(shuffled == (self.layout == "list"), f"{edges[0].path}.encoding")
         _require(wide, f"{edges[0].path}.dtype")
 
 

@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import FORMATS, IngestOptions, Source
-from penstock.storage.ingest.formats import npy, npz
+from penstock.storage.ingest.formats import graph_file, npy, npz
 from penstock.storage.ingest.formats.adjacency import AdjacencySource
 from penstock.storage.ingest.formats.binary import PairSource
 from penstock.storage.ingest.formats.csr import CsrSource
@@ -51,6 +51,7 @@ _WHOLE: dict[str, Callable[[str | Path, IngestOptions], Source]] = {
     "dimacs": DimacsSource,
     "metis": MetisSource,
     "npz": npz.NpzSource,
+    "graph": graph_file.GraphFileSource,
 }
 """Formats in which a file is a whole graph."""
 
@@ -117,6 +118,8 @@ def _format_of(path: str | Path, options: IngestOptions) -> str:
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix == ".npz" and _begins(path, npz.MAGIC):
         return "npz"
+    if _begins(path, graph_file.MAGIC):
+        return "graph"
     first = _sample(path, options)
     if first[:4] == MAGIC:
         return "parquet"

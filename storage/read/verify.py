@@ -18,11 +18,13 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, RunError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.unique_ids import repeated_name, repeated_number
+from penstock.storage.format.degrees import ListFacts
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import NEW_IDS
 from penstock.storage.read.edge_checks import EdgeChecks, check_edges
+from penstock.storage.read.list_checks import ListChecks, ListInspection
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
 
 T = TypeVar("T")
@@ -66,7 +68,8 @@ def verify(
 ) -> VerifyResult:
     """Read a whole graph and tell what is wrong with it.
 
-    Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex; original ids that
+    Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex, of a list 8, and 16 for
+    each block; original ids that
     do not rise (`--order`) 16 bytes a vertex, names all of theirs.
 
     Raises:
@@ -96,12 +99,64 @@ class _Inspection:
         self.graph, self.result, self.progress = graph, result, progress
         self._open_scan = scan
         arrays = [frames for a in graph.adjacencies for frames in (a.degrees, a.neighbors, a.weights)]
+        arrays += self._list_arrays()
         self._total = sum(int(frames.lengths.sum()) for frames in (*arrays, *self._id_arrays()) if frames is not None)
 
     def run(self) -> None:
         """Check everything."""
-        self._compare([self._adjacency(adjacency) for adjacency in self.graph.adjacencies])
+        if self.graph.listed is not None:
+            self._list(self.graph.listed)
+        else:
+            self._compare([self._adjacency(adjacency) for adjacency in self.graph.adjacencies])
         self._ids()
+
+    def _list_arrays(self) -> list[Frames]:
+        """What a list has beside its edges."""
+        listed = self.graph.listed
+        if listed is None:
+            return []
+        return [frames for frames in (listed.spans, *listed.degrees.values()) if isinstance(frames, Frames)]
+
+    def _list(self, listed: ListFacts) -> None:
+        """Check the edges of a list, then the degrees that they have."""
+        out, sound = self.graph.out, [self._sound([frames]) for frames in self._list_arrays()]
+        assert out.neighbors is not None
+        arrays = [out.neighbors] + ([] if out.weights is None else [out.weights])
+        if not all(sound):
+            self._sound(arrays)
+            return
+        inspection = ListInspection(self.graph, listed.read_spans(), degrees=bool(listed.degrees))
+        found = [(seen.chunk, seen.found) for seen in self._scan(arrays, inspection.look)]
+        checks = [facts for _, facts in found if facts is not None]
+        for chunk, facts in found:
+            if facts is not None:
+                self.result.note(*_list_complaints(out.neighbors.name(chunk), facts))
+        if len(checks) < len(found):
+            return
+        loops = sum(facts.self_loops for facts in checks)
+        if loops != listed.self_loops:
+            what = f"{loops} edges lead from a vertex to itself, and the header says {listed.self_loops}"
+            self.result.note(GraphProblem(str(self.graph.path), what))
+        if out.weights is not None and checks:
+            self._weights_in_range("out", min(facts.low for facts in checks), max(facts.high for facts in checks))
+        for number, frames in enumerate(listed.degrees.values()):
+            if isinstance(frames, Frames):
+                self._degrees(inspection, number, frames)
+
+    def _degrees(self, inspection: ListInspection, number: int, frames: Frames) -> None:
+        """Compare the degrees of one direction with those counted."""
+        for chunk, items in enumerate(frames.load()):
+            vertex = inspection.wrong_degrees(number, chunk * frames.spec.chunk_items, items)
+            if vertex >= 0:
+                self.result.note(
+                    GraphProblem(frames.name(chunk), f"the degree of vertex {vertex} is not that of its edges")
+                )
+
+    def _weights_in_range(self, direction: str, low: float, high: float) -> None:
+        stated = self.graph.weight_range
+        if stated and (low, high) != stated[::2]:
+            what = f"weights go from {low:g} to {high:g}, and the header says from {stated[0]:g} to {stated[2]:g}"
+            self.result.note(GraphProblem(f"{direction}/weights", what))
 
     def _id_arrays(self) -> tuple[Frames, ...]:
         original = self.graph.original
@@ -172,10 +227,8 @@ class _Inspection:
             backward = (backward + facts.reversed_hash_sum) % (1 << 64)
             last = facts.last
             low, high = min(low, facts.low), max(high, facts.high)
-        stated = self.graph.weight_range
-        if whole and adjacency.weights is not None and adjacency.edges and stated and (low, high) != stated[::2]:
-            what = f"weights go from {low:g} to {high:g}, and the header says from {stated[0]:g} to {stated[2]:g}"
-            self.result.note(GraphProblem(f"{adjacency.direction}/weights", what))
+        if whole and adjacency.weights is not None and adjacency.edges:
+            self._weights_in_range(adjacency.direction, low, high)
         return (forward, backward) if whole else None
 
     def _compare(self, sums: list[tuple[int, int] | None]) -> None:
@@ -224,6 +277,16 @@ class _Inspection:
         options = self.graph.provenance.get("options")
         changed = isinstance(options, dict) and any(options.get(name) for name in NEW_IDS)
         return bool(self.graph.reordered) and not changed
+
+
+def _list_complaints(place: str, facts: ListChecks) -> Iterator[GraphProblem]:
+    """What is wrong with a chunk of a list whose frames are sound."""
+    if facts.wrong_span >= 0:
+        yield GraphProblem(place, f"block {facts.wrong_span} has vertices that its span does not say")
+    if facts.same_side >= 0:
+        yield GraphProblem(place, f"edge {facts.same_side} does not lead from a source to a target")
+    if not (np.isfinite(facts.low) and np.isfinite(facts.high)):
+        yield GraphProblem(place, "a weight is not finite")
 
 
 def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> Iterator[GraphProblem]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.results.row_ranges import ROWS, map_ranges
+from penstock.storage.tables.row_ranges import ROWS, map_ranges
 
 
 @dataclass(frozen=True)

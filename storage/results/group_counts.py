@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit
 from penstock.storage.results.column_statistics import extremes
-from penstock.storage.results.row_ranges import map_ranges
 from penstock.storage.results.smallest_keys import Keys, first_rows
+from penstock.storage.tables.row_ranges import map_ranges
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""

@@ -20,8 +20,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
-from penstock.storage.results.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.results.synced_file import SyncedFile
+from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.synced_file import SyncedFile
 
 DEFAULTS = WriteOptions()
 Save = Callable[[Path, Columns, WriteOptions], None]
@@ -138,7 +138,7 @@ def _by_arrow(name: str) -> Save:
     """Return the function of that name that writes by Arrow."""
 
     def save(path: Path, columns: Columns, options: WriteOptions) -> None:
-        from penstock.storage.results import arrow_tables  # Arrow takes longer to import than a small run takes
+        from penstock.storage.tables import arrow_tables  # Arrow takes longer to import than a small run takes
 
         with arrow_tables.system_memory():
             getattr(arrow_tables, name)(path, columns, options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.results.row_ranges import ROWS, map_ranges
+from penstock.storage.tables.row_ranges import ROWS, map_ranges
 
 Keys = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Keys, what decides between equal ones, and rows; of one length, by ascending row."""

@@ -17,6 +17,7 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.circuit import Circuit
+from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
@@ -49,6 +50,8 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "reachability": lambda: Reachability([3, 50]),
     "widest": lambda: WidestPath(3),
     "betweenness": lambda: Betweenness([3, 50], raw=True),
+    "closeness": lambda: Closeness(k=6),
+    "harmonic": lambda: Harmonic([3, 50]),
     "pagerank": PageRank,
     "personalized_pagerank": lambda: PPR(3),
     "katz": lambda: Katz(alpha=1e-5),

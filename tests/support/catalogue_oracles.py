@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from support.oracles import UNREACHED, EdgeList
+from support.oracles import UNREACHED, EdgeList, shortest_distances
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -235,6 +236,33 @@ def betweenness(edges: EdgeList) -> Floats:
     """Over all sources, divided by the (n - 1)(n - 2) ordered pairs where there are any."""
     total = sum((dependencies(edges, source) for source in range(edges.vertices)), np.zeros(edges.vertices))
     return total / max(1, (edges.vertices - 1) * (edges.vertices - 2))
+
+
+def distances(edges: EdgeList, *, weighted: bool) -> Floats:
+    """[u, v]: the distance from u to v by weights, or by hops; infinity where there is no path."""
+    plain = edges if weighted else replace(edges, weights=None)
+    rows = (shortest_distances(plain, source) for source in range(edges.vertices))
+    found = [[np.inf if value is None else float(value) for value in row] for row in rows]
+    return np.array(found).reshape(edges.vertices, edges.vertices)
+
+
+def closeness(edges: EdgeList, pivots: Iterable[int], *, weighted: bool = False) -> Floats:
+    """Share of the pivots that reach a vertex over their mean distance."""
+    every = distances(edges, weighted=weighted)
+    found = np.zeros(edges.vertices)
+    for vertex in range(edges.vertices):
+        column = every[[pivot for pivot in pivots if pivot != vertex], vertex]
+        near = column[np.isfinite(column)]
+        if near.sum() > 0:
+            found[vertex] = len(near) / len(column) / near.mean()
+    return found
+
+
+def harmonic(edges: EdgeList, *, weighted: bool = False) -> Floats:
+    """Sum of inverse distances from all other vertices."""
+    every = distances(edges, weighted=weighted)
+    np.fill_diagonal(every, np.inf)
+    return (1.0 / every).sum(axis=0)
 
 
 def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:

@@ -37,6 +37,8 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "reachability": SOURCE,
     "widest": SOURCE,
     "betweenness": SOURCE,
+    "closeness": ("--k", 2),
+    "harmonic": SOURCE,
     "pagerank": ("--max-iter", 3, "--tol", 0),
     "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),
     "katz": ("--max-iter", 3, "--alpha", 1e-7),

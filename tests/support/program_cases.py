@@ -19,6 +19,7 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.circuit import Circuit
+from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.heat import Heat
@@ -152,6 +153,18 @@ def check_hits(edges: EdgeList, fields: Fields) -> None:
     near(fields["authority"], authority)
 
 
+def check_closeness(edges: EdgeList, fields: Fields) -> None:
+    """Estimates from 9 vertices; exact in graphs that have no more."""
+    drawn = np.random.default_rng(0).choice(edges.vertices, min(9, edges.vertices), replace=False)
+    near(fields["closeness"], right.closeness(edges, drawn.tolist(), weighted=True))
+
+
+def check_harmonic(edges: EdgeList, fields: Fields) -> None:
+    wanted = np.full(edges.vertices, -np.inf)
+    wanted[[SOURCE, OTHER]] = right.harmonic(edges, weighted=True)[[SOURCE, OTHER]]
+    assert np.allclose(fields["harmonic"], wanted, rtol=1e-9, atol=0)
+
+
 def check_degrees(edges: EdgeList, fields: Fields) -> None:
     out, into = right.degrees(edges)
     same(fields["out_degree"], out)
@@ -191,6 +204,8 @@ CASES: dict[str, Case] = {
         lambda: Betweenness([SOURCE, OTHER], raw=True),
         lambda e, f: near(f["betweenness"], right.dependencies(e, SOURCE) + right.dependencies(e, OTHER)),
     ),
+    "closeness": (lambda: Closeness(k=9), check_closeness),
+    "harmonic": (lambda: Harmonic([SOURCE, OTHER]), check_harmonic),
     "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
     "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
     "lcc": (LCC, lambda e, f: near(f["lcc"], right.clustering(e))),

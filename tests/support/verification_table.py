@@ -22,7 +22,7 @@ COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
 WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"} | {
-    *("heat", "circuit", "neural")
+    *("heat", "circuit", "neural", "closeness", "harmonic")
 }
 """Programs that use the weights there are."""
 

@@ -31,6 +31,12 @@ def _conversion(**given: Any) -> ConvertOptions:
 
 OPTIONS = (
     option(
+        "--layout",
+        type=click.Choice(["rows", "list"]),
+        default="rows",
+        help="rows: sorted by vertex. list: in the order of the input, in one pass, and open to 'penstock append'.",
+    ),
+    option(
         "--direction",
         type=click.Choice(["out", "both"]),
         default="out",

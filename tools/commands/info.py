@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.format.schema import NEW_IDS, WITHOUT_EDGES
+from penstock.storage.format.schema import LIST_BLOCK, NEW_IDS, WITHOUT_EDGES
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
 from penstock.tools.base.options import ANY, console_options, option_group, stripe_option
 from penstock.tools.base.output import Console, counted, pairs, short
@@ -40,7 +40,7 @@ def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], console: Cons
     opened = Graph.open(graph, stripes=stripes)
     facts = describe(opened)
     if degrees:
-        facts["degrees"] = {a.direction: degree_statistics(a) for a in opened.adjacencies}
+        facts["degrees"] = degrees_of(opened)
     console.answer(facts, _lines(facts))
 
 
@@ -50,6 +50,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         "command": "info",
         "path": graph.path,
         "vertices": graph.vertices,
+        "layout": graph.layout,
         "edges": graph.edges,
         "input_edges": graph.input_edges,
         "directed": graph.directed,
@@ -81,7 +82,9 @@ def _describe_adjacency(adjacency: Adjacency) -> dict[str, Any]:
 def hints(graph: Graph) -> list[str]:
     """What the reader of this graph may want to know before running something on it."""
     found = []
-    if graph.into is None:
+    if graph.layout == "list":
+        found.append("edges are in the order of the input: 'penstock convert GRAPH.h5 SORTED.h5' sorts them into rows")
+    elif graph.into is None:
         found.append(
             "no in-adjacency: programs push along out-edges; convert with --direction both to let "
             "BFS and PageRank pull as well"
@@ -106,9 +109,15 @@ def _only_named(graph: Graph) -> bool:
     return chosen or isinstance(graph.original, StringIdFrames)
 
 
-def degree_statistics(adjacency: Adjacency) -> dict[str, Any]:
+def degrees_of(graph: Graph) -> dict[str, Any]:
+    """Statistics of the degrees that the graph knows, by direction."""
+    known = ("out", "in") if graph.into is not graph.out else ("out",)
+    found = ((direction, graph.degree_index(direction)) for direction in known)
+    return {direction: degree_statistics(index) for direction, index in found if index is not None}
+
+
+def degree_statistics(index: Index) -> dict[str, Any]:
     """Mean, percentiles, maximum and how many rows are empty."""
-    index = adjacency.index()
     counts = _histogram(index)
     total = int(counts.sum())
     if total == 0:
@@ -116,7 +125,7 @@ def degree_statistics(adjacency: Adjacency) -> dict[str, Any]:
     below = np.cumsum(counts)
     at = {f"{p:g}": int(np.searchsorted(below, p / 100 * total)) for p in PERCENTILES}
     return {
-        "mean": adjacency.edges / total,
+        "mean": index.edges / total,
         "max": len(counts) - 1,
         "empty": int(counts[0]),
         "percentiles": at,
@@ -146,6 +155,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         ("vertices", f"{facts['vertices']:,} ({facts['vertex_dtype']})"),
         ("no edge", edgeless(facts["without_edges"])),
         ("edges", f"{facts['input_edges']:,} ({kind}{stored})"),
+        ("layout", f"list, in blocks of {LIST_BLOCK} edges" if facts["layout"] == "list" else None),
         ("weights", facts["weight_dtype"] or "none"),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
         ("bipartite", _sides_line(facts)),

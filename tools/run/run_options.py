@@ -70,7 +70,11 @@ parameters = option_group(
         help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
-    option("--k", type=click.IntRange(0), help="kcore: of which core; betweenness: so many sampled sources."),
+    option(
+        "--k",
+        type=click.IntRange(0),
+        help="kcore: of which core; betweenness, closeness, harmonic: so many sampled sources.",
+    ),
     option(
         "--weight/--no-weight",
         default=None,

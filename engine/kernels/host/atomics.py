@@ -68,6 +68,22 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def choose(typing_context: Any, condition: Any, one: Any, other: Any) -> Any:
+    """`one if condition else other`, of the type of `other`, without a branch: for conditions that no predictor learns.
+
+    Of other choices in a small loop LLVM makes branches again (its pass x86-cmov-conversion).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        holds = context.cast(builder, arguments[0], signature.args[0], types.boolean)
+        found = builder.select(holds, context.cast(builder, arguments[1], one, other), arguments[2])
+        found.set_metadata("unpredictable", builder.module.add_metadata([]))
+        return found
+
+    return other(condition, one, other), generate
+
+
+@intrinsic
 def pop_count(typing_context: Any, word: Any) -> Any:
     """Number of set bits of a uint64, as uint64."""
 

@@ -100,27 +100,28 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
         )
         number, done, going = np.uint64(count), 0, True
         ways, far = ((view, index), (other, other_index)), index[1].shape[0] > CACHED
+        words = active[0]
         lists[: np.int64(number)] = begun[: np.int64(number)]
         edges, reach = survey(view, index, other, other_index, lists, here, number)
         if both and reach > most_edges:
             return done, limit
         if not uses_activity:
-            unmark_listed(active[0], lists, here, number, base)
+            unmark_listed(words, lists, here, number, base)
         while going:
             now = ahead(scalars, done, limit)
             if uses_activity and done > 0:
-                mark_listed(active[0], lists, here, number, base)
+                mark_listed(words, lists, here, number, base)
             if has_send:
                 send_all(index, lists, here, number, fields, now, arrays)
             found = spread(ways, lists, here, there, number, far, marks, limit, active, identity, fields, now, arrays)
             following, beyond = np.int64(0), np.int64(0)
             if apart:
                 found, following, beyond = renew(
-                    view, index, other, other_index, lists, there, found, marks, limit, active[0], fields, now,
+                    view, index, other, other_index, lists, there, found, marks, limit, words, fields, now,
                     identity, arrays,
                 )  # fmt: skip
             if uses_activity:
-                unmark_listed(active[0], lists, here, number, base)
+                unmark_listed(words, lists, here, number, base)
             readback[done, 0], readback[done, 1] = number, edges
             unexplored -= edges
             unvisited -= np.int64(number)

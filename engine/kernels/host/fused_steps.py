@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import CHANGES, COMBINE_ALONE, MERGE, prefetch
+from penstock.engine.kernels.host.atomics import CHANGES, COMBINE_ALONE, MERGE, choose, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     NONE,
@@ -155,12 +155,12 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
                 counts = accepts & changes(old, value)
                 if far and first_only and not counts:
                     continue
-                target[v - base] = merge(old, value) if counts else old
+                target[v - base] = choose(counts, merge(old, value), old)
                 if first_only:
                     counts &= old == identity
                 lists[there + found] = v
                 found += np.uint64(counts)
-                prefetch(offsets, v if counts else u)
+                prefetch(offsets, v)
         return found
 
     return relax_listed

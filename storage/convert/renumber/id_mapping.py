@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
+from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
@@ -78,7 +79,8 @@ class KeptIds:
 
     def assign(self) -> AssignedIds:
         """Say how many vertices there are."""
-        return AssignedIds(self._space.known_vertices)
+        original, left = known_ids(self._space)
+        return AssignedIds(self._space.known_vertices, original=original, left=left)
 
 
 class CompactIds:

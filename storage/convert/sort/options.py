@@ -9,6 +9,7 @@ from penstock.storage.base.errors import InputError
 
 Dedupe = Literal["first", "sum", "min", "max"]
 Order = Literal["none", "degree", "hubs"]
+Layout = Literal["rows", "list"]
 SMALLEST_MEMORY = 32 << 20
 THREAD_BYTES = 12 << 20
 
@@ -17,6 +18,9 @@ THREAD_BYTES = 12 << 20
 class ConvertOptions:
     """How a raw graph becomes a graph file.
 
+    layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes
+        none
+        of the options that need rows: ``symmetrize``, ``dedupe``, ``order``, and ``direction`` "both".
     direction: ``"out"`` writes the out-adjacency, ``"both"`` the in-adjacency too (an undirected
         graph has one that serves both).
     undirected: each input edge is undirected and stored in both rows, a self-loop once.
@@ -39,6 +43,7 @@ class ConvertOptions:
     threads: None takes every core.
     """
 
+    layout: Layout = "rows"
     direction: Literal["out", "both"] = "out"
     undirected: bool = False
     symmetrize: bool = False
@@ -67,12 +72,28 @@ class ConvertOptions:
                 "directed and get their reverse) exclude each other; choose one"
             )
 
+        if self.layout not in get_args(Layout):
+            raise InputError(f"--layout {self.layout} is none of {', '.join(get_args(Layout))}")
+        self._check_list()
         if self.order not in get_args(Order):
             raise InputError(f"--order {self.order} is none of {', '.join(get_args(Order))}")
         moved = self.order != "none"
         if self.bipartite and (moved or self.vertices_file is not None):
             other = f"--order {self.order} mixes its sides" if moved else "--vertices does not say which side it lists"
             raise InputError(f"--bipartite: {other}; leave one of them out")
+
+    def _check_list(self) -> None:
+        """Refuse options that need sorted rows where edges stay in the order of the input."""
+        needs = {
+            "--direction both": (self.direction == "both", "a list is walked from both ends as it is"),
+            "--symmetrize": (self.symmetrize, "--undirected lets each edge go both ways, parallel edges included"),
+            f"--dedupe {self.dedupe}": (self.dedupe is not None, "finding parallel edges takes sorting"),
+            f"--order {self.order}": (self.order != "none", "vertices stay as they are numbered"),
+            f"--encoding {self.encoding}": (self.encoding != "packed", "it has an encoding of its own"),
+        }
+        for name, (given, reason) in needs.items():
+            if given and self.layout == "list":
+                raise InputError(f"--layout list does not take {name}: {reason}; leave one of them out")
 
     @property
     def workers(self) -> int:

@@ -28,6 +28,7 @@ from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1
@@ -134,6 +135,8 @@ class Workspace:
         self.renames = options.renumber or options.order != "none" or options.bipartite or listed or self.named
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
+        if isinstance(source, GraphFileSource):
+            self._check_ids(source)
         memory, workers = options.host_memory, options.workers
         self.share = shares(memory, workers, maps=self.renames)
         self.quota = MemoryQuota(self.share.spill_bytes)
@@ -174,6 +177,13 @@ class Workspace:
         for spill in self._spills:
             spill.free()
         self.scratch.close()
+
+    def _check_ids(self, source: GraphFileSource) -> None:
+        """Refuse new numbers for vertices that have original ids already."""
+        options = self.options
+        new = options.renumber or options.bipartite or options.vertices_file is not None
+        if new and source.original is not None:
+            raise InputError(f"{source.name}: its vertices are numbered, and keep their ids; leave that option out")
 
     @property
     def rule(self) -> int | None:
@@ -267,6 +277,8 @@ class Workspace:
         """Where the graph comes from, for its file."""
         options = self.options
         changed = {name: value for name in _RECORDED if (value := getattr(options, name)) not in (None, False, "none")}
+        if isinstance(self.source, GraphFileSource):
+            changed = self.source.options | changed
         return {
             "source": self.source.name,
             "source_bytes": self.source.total_bytes or self.source.bytes_done,

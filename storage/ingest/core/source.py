@@ -31,6 +31,7 @@ FORMATS = (
     "binary64",
     "csr",
     "parquet",
+    "graph",
 )
 DELIMITERS = (",", ";", "\t", "|")
 """What divides the columns of CSV, looked for in this order."""

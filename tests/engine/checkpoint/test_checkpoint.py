@@ -109,7 +109,7 @@ def test_every_program_resumes_early_in_the_middle_and_late(name: str, tmp_path:
         same(whole.program, cut_and_resumed(make, graph, tmp_path, stop, way), whole)
 
 
-@pytest.mark.parametrize("name", ["hits", "betweenness", "scc", "coloring"])
+@pytest.mark.parametrize("name", ["hits", "betweenness", "harmonic", "scc", "coloring"])
 def test_phases_resume_after_every_iteration(name: str, tmp_path: Path) -> None:
     make, graph = FORMS[name], in_memory(tangle(directed=True, core=20, tail=2, count=40))
     whole = follow(make(), graph, None, **SLOW)

@@ -99,7 +99,9 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
 def test_small_shapes(kind: str) -> None:
     """Nothing, next to nothing, and one vertex that all others point to."""
     edges = shape(kind, weights="uint8")
-    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness", "heat", "circuit", "neural"}
+    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness", "harmonic"} | {
+        *("heat", "circuit", "neural")
+    }
     with Session(in_memory(edges)) as session:
         for name in CASES.keys() - from_sources:
             make, check = CASES[name]
@@ -143,6 +145,8 @@ BY_WEIGHT: dict[str, Fields] = {
     "hits": {},
     "php": FROM,
     "adsorption": FROM,
+    "closeness": FROM,
+    "harmonic": {"k": 3},
     "heat": {"initial": HELD, "max_iter": 3},
     "circuit": {"fixed": HELD, "floating": True},
     "neural": {"inputs": HELD, "gain": 1e-3},

@@ -20,6 +20,7 @@ from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.circuit import Circuit
+from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
 from penstock.engine.programs.heat import Heat
@@ -58,6 +59,8 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "neural": lambda: Neural({SOURCE: 1.0}, max_iter=2),
     "heat": lambda: Heat({SOURCE: 1.0}, max_iter=2),
     "betweenness": lambda: Betweenness(SOURCE),
+    "closeness": lambda: Closeness(k=1),
+    "harmonic": lambda: Harmonic(SOURCE),
 }
 """Of few iterations on a large graph."""
 EDGES = tangle(directed=True)

@@ -14,8 +14,8 @@ from penstock.engine.state.result_columns import columns_of
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format.schema import CHUNK_VERTICES
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.results.columns import WriteOptions
 from penstock.storage.results.result_tables import write
+from penstock.storage.tables.columns import WriteOptions
 
 VERTICES = 10 * CHUNK_VERTICES + 1000
 

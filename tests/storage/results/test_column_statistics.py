@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.results import column_statistics as statistics
-from penstock.storage.results.row_ranges import ROWS, map_ranges, ranges
+from penstock.storage.tables.row_ranges import ROWS, map_ranges, ranges
 
 COLUMNS = st.one_of(
     arrays.arrays(st.sampled_from(["u1", "u4", "i8"]), st.integers(0, 40), elements=st.integers(0, 5)),

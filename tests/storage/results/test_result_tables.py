@@ -17,9 +17,9 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.results.columns import Column, WriteOptions
 from penstock.storage.results.result_tables import bytes_of, write
-from penstock.storage.results.row_ranges import ROWS
+from penstock.storage.tables.columns import Column, WriteOptions
+from penstock.storage.tables.row_ranges import ROWS
 from support.faults import python
 
 KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]
@@ -219,8 +219,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.storage.results.columns import Column
-from penstock.storage.results.columns import Column
+from penstock.storage.tables.columns import Column
+from penstock.storage.tables.columns import Column
 from penstock.storage.results.result_tables import write
 random = np.random.default_rng(1)
 columns = {"vertex": Column.of(np.arange(200_000)), "rank": Column.of(random.random(200_000))}

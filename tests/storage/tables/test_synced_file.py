@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.results import synced_file
-from penstock.storage.results.synced_file import SyncedFile
+from penstock.storage.tables import synced_file
+from penstock.storage.tables.synced_file import SyncedFile
 
 
 def test_pieces_are_appended_and_counted(tmp_path: Path) -> None:

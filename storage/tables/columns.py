@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.results.row_ranges import ROWS, map_ranges
+from penstock.storage.tables.row_ranges import ROWS, map_ranges
 
 Part = tuple[NDArray[Any], NDArray[np.bool_] | None]
 """Values of a range of rows, and which of them are present (None: all)."""

@@ -1,8 +1,12 @@
-"""Result tables that Arrow makes: CSV, Parquet, and lines for LDBC Graphalytics; several ranges of rows at once."""
+"""Result tables that Arrow makes: CSV, Parquet, lines for LDBC Graphalytics, and tables of pandas, polars and pyarrow.
+
+Files are written by several threads, a range of rows each; streams are made by who reads them, one range at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
-from penstock.storage.results.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.results.synced_file import SyncedFile
+from penstock.storage.base.errors import InputError
+from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.synced_file import SyncedFile
 
 TEXT_ROWS = 1 << 15
 """Rows that a thread turns into text at once: some MiB."""
@@ -29,6 +34,9 @@ TINY = 1e-6
 """Below this both write an exponent; Python's has two digits at least."""
 WHOLE = 1e15
 """Below this Python writes whole numbers without an exponent."""
+
+_WHOLE = {f"{name}{bits}".lower(): f"{name}{bits}" for name in ("Int", "UInt") for bits in (8, 16, 32, 64)}
+"""NumPy's whole numbers, and those of pandas that have nulls."""
 
 
 def save_csv(path: Path, columns: Columns, options: WriteOptions) -> None:
@@ -56,11 +64,7 @@ def save_graphalytics(path: Path, columns: Columns, options: WriteOptions) -> No
 
 def save_parquet(path: Path, columns: Columns, options: WriteOptions) -> None:
     """Write Parquet, compressed by zstd; absent values are null."""
-    schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
-
-    def batch(parts: list[Part]) -> Any:
-        return pa.record_batch([arrow_array(part) for part in parts], schema=schema)
-
+    schema, batch = _batches_of(columns)
     with (
         SyncedFile(path, options.written) as file,
         pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", **_encodings(columns)) as writer,
@@ -68,6 +72,50 @@ def save_parquet(path: Path, columns: Columns, options: WriteOptions) -> None:
     ):
         for rows in batches:
             writer.write_batch(rows)
+
+
+def record_batches(columns: Columns) -> Any:
+    """A pyarrow.RecordBatchReader of a table, whose batches are made when they are read; absent values are null.
+
+    Numbers of a batch are those of the column where it gives ranges of an array that it has; others are copies.
+    """
+    schema, batch = _batches_of(columns)
+    return pa.RecordBatchReader.from_batches(schema, mapped(columns, batch, threads=1, size=GROUP_ROWS))
+
+
+def pandas_frame(columns: Columns) -> Any:
+    """A table as a DataFrame of pandas: whole numbers stay such, with pandas' own nulls where there are absent ones.
+
+    Raises:
+        InputError: pandas is not installed.
+    """
+    pandas = _installed("pandas", "to_pandas")
+    nullable = {pa.from_numpy_dtype(kind): pandas.api.types.pandas_dtype(name) for kind, name in _WHOLE.items()}
+    table = record_batches(columns).read_all()
+    return pandas.DataFrame(
+        {
+            name: column.to_pandas(types_mapper=nullable.get if column.null_count else None)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
+def polars_frame(columns: Columns) -> Any:
+    """A table as a DataFrame of polars; absent values are null. Raises InputError where polars is not installed."""
+    return _installed("polars", "to_polars").DataFrame(record_batches(columns))
+
+
+def _installed(name: str, use: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f"{use} needs {name}, which cannot be imported ({error}): pip install {name}") from error
+
+
+def _batches_of(columns: Columns) -> tuple[Any, Callable[[list[Part]], Any]]:
+    """The schema of a table, and what makes a record batch of a range of its rows."""
+    schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
+    return schema, lambda parts: pa.record_batch([arrow_array(part) for part in parts], schema=schema)
 
 
 def _encodings(columns: Columns) -> dict[str, Any]:

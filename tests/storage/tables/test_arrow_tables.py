@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.results.arrow_tables import python_texts
+from penstock.storage.tables.arrow_tables import python_texts
 
 EDGES = [0.0, -0.0, 1.0, -3.0, 1e-4, 9.9e-5, 1e-5, 9.9e-6, 1.25e-10, 5e-324, 1e10, 9999999999.5, 1e15, 1e16, 1e22]
 STRANGE = [123456789012345.6, 2.0**53, 1.5e300, np.inf, -np.inf, np.nan]

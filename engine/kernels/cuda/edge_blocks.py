@@ -1,0 +1,163 @@
+"""Loops over the edges of a list on a GPU: threads of a block take a block of edges at a time (`host/edge_blocks.py`).
+
+Neighboring threads read neighboring keys. Sums are combined at two levels, as in WolfGraph (Zhu et al., FGCS 2020):
+a block of threads adds what it sends in shared memory, for the vertices that came first to their places there, and to
+the target once at its end. In the order of an input nothing is known of which vertices are hot; but the more edges lead
+to a vertex, the likelier it comes first, so that most places are those of hot vertices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from penstock.engine.kernels.cuda.device_functions import COMBINE, degree_of, is_marked, mark
+from penstock.engine.kernels.cuda.driver import (
+    BLOCK,
+    SIMULATED,
+    DeviceKernel,
+    blocks_sharing,
+    cuda,
+    device,
+    kernel,
+)
+from penstock.engine.kernels.cuda.union_find import link
+from penstock.engine.kernels.edge_ways import WAYS, WaysName
+from penstock.engine.program.bindings import Author
+from penstock.storage.format.schema import LIST_BLOCK
+
+EDGES = np.int64(LIST_BLOCK)
+HALF = np.uint64(32)
+LOWER = np.uint64(0xFFFFFFFF)
+SLOTS = 16 if SIMULATED else 1024
+"""Vertices whose sums a block of threads keeps; a power of two."""
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+SPREAD = np.uint64(0x9E3779B1)
+SLOT_SHIFT = np.uint64(32 - (SLOTS.bit_length() - 1))
+AT_ONCE = 6
+"""Blocks of a multiprocessor that keep sums."""
+EDGES_EACH = 1 if SIMULATED else 16
+"""Edges of a view for each sum that is kept: with fewer, adding them up takes a part of the time."""
+
+
+def blocks_that_keep(author: Author) -> int:
+    """Blocks of a launch that keep sums: as many as run at once."""
+    return blocks_sharing(SLOTS * (8 + author.message.itemsize), AT_ONCE)
+
+
+def make_send(author: Author, weighted: bool) -> Any:
+    """Device function: send along edge `e` of the view from `u` to `v`."""
+    edge, cond = author.calls["edge"], author.calls["cond"]
+    combine, has_send = COMBINE[author.combine], author.has_send
+
+    @device
+    def send(view, e, u, v, index, fields, scalars, arrays, kept):  # type: ignore[no-untyped-def]
+        target, base = arrays.target, arrays.base
+        if cond(fields, scalars, v, np.int64(0), base):
+            message = arrays.sent[u - base] if has_send else arrays.sent[0]
+            w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
+            degree = degree_of(index, u)
+            value = target.dtype.type(edge(fields, scalars, message, u, v, w, degree, base))
+            if combine(target, v - base, value):
+                mark(arrays.touched, v - base)
+
+    return send
+
+
+def make_send_kept(author: Author, weighted: bool) -> Any:
+    """Device function: the same of a sum, which stays in shared memory where `v` has a place there.
+
+    kept: vertices by place, EMPTY where none is, and their sums.
+    """
+    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+
+    @device
+    def send(view, e, u, v, index, fields, scalars, arrays, kept):  # type: ignore[no-untyped-def]
+        target, base = arrays.target, arrays.base
+        if cond(fields, scalars, v, np.int64(0), base):
+            message = arrays.sent[u - base] if has_send else arrays.sent[0]
+            w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
+            degree = degree_of(index, u)
+            value = target.dtype.type(edge(fields, scalars, message, u, v, w, degree, base))
+            vertices, sums = kept
+            slot = np.int64(((v * SPREAD) & LOWER) >> SLOT_SHIFT)
+            owner = vertices[slot]
+            if owner == EMPTY:
+                owner = cuda.atomic.cas(vertices, slot, EMPTY, v)
+                if owner == EMPTY:
+                    owner = v
+            if owner == v:
+                cuda.atomic.add(sums, slot, value)
+            else:
+                cuda.atomic.add(target, v - base, value)
+                mark(arrays.touched, v - base)
+
+    return send
+
+
+def make_walk(ways: WaysName, send: Any) -> Any:
+    """Device function: send along the view's edges whose sender is active; all threads of all blocks call it."""
+    forward, reverse, loops_once = WAYS[ways]
+
+    @device
+    def walk(view, index, active, whole, wanted, fields, scalars, arrays, kept):  # type: ignore[no-untyped-def]
+        base = arrays.base
+        block = view.e0 // EDGES + np.int64(cuda.blockIdx.x)
+        while block * EDGES < view.e1:
+            if whole or wanted[block] != 0:
+                e = max(block * EDGES, view.e0) + np.int64(cuda.threadIdx.x)
+                end = min((block + np.int64(1)) * EDGES, view.e1)
+                while e < end:
+                    pair = view.neighbors[np.uint64(e - view.e0)]
+                    u, v = pair >> HALF, pair & LOWER
+                    if forward and (whole or is_marked(active, u - base)):
+                        send(view, e, u, v, index, fields, scalars, arrays, kept)
+                    if reverse and not (loops_once and u == v) and (whole or is_marked(active, v - base)):
+                        send(view, e, v, u, index, fields, scalars, arrays, kept)
+                    e += np.int64(BLOCK)
+            block += np.int64(cuda.gridDim.x)
+
+    return walk
+
+
+def make_push_blocks(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
+    """Kernel: push along the view's edges; wanted: uint8 by block of the whole list, read unless `whole`."""
+    walk = make_walk(ways, make_send(author, weighted))
+
+    @kernel
+    def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
+        walk(view, index, active, whole, wanted, fields, scalars, arrays, arrays)
+
+    return push_blocks
+
+
+def make_push_blocks_kept(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
+    """Kernel: the same of sums, at two levels."""
+    walk, kind = make_walk(ways, make_send_kept(author, weighted)), numba.from_dtype(author.message)
+
+    def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
+        vertices = cuda.shared.array(SLOTS, np.uint64)
+        sums = cuda.shared.array(SLOTS, kind)
+        for at in range(cuda.threadIdx.x, SLOTS, BLOCK):
+            vertices[at] = EMPTY
+            sums[at] = sums.dtype.type(0)
+        cuda.syncthreads()
+        walk(view, index, active, whole, wanted, fields, scalars, arrays, (vertices, sums))
+        cuda.syncthreads()
+        for at in range(cuda.threadIdx.x, SLOTS, BLOCK):
+            if vertices[at] != EMPTY:
+                cuda.atomic.add(arrays.target, vertices[at] - arrays.base, sums[at])
+                mark(arrays.touched, vertices[at] - arrays.base)
+
+    return kernel(push_blocks, AT_ONCE)
+
+
+@kernel
+def link_blocks(view, forest, base):  # type: ignore[no-untyped-def]
+    """Kernel: link every edge of the view."""
+    e = np.int64(cuda.blockIdx.x) * np.int64(BLOCK) + np.int64(cuda.threadIdx.x)
+    while e < view.e1 - view.e0:
+        pair = view.neighbors[np.uint64(e)]
+        link(forest, (pair >> HALF) - base, (pair & LOWER) - base)
+        e += np.int64(cuda.gridDim.x) * np.int64(BLOCK)

@@ -1,0 +1,44 @@
+"""Which vertices a program that searches from one after another starts from: given, sampled or all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.vertex_ids import in_original_order, internal_ids, original_order
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
+
+
+def check_one_choice(program: str, source: Any, k: int | None) -> None:
+    """Raise InputError where sources are both given and to be sampled."""
+    if source is not None and k is not None:
+        raise InputError(f"{program} takes source or k, not both")
+
+
+def chosen_sources(graph: Graph, source: Any, k: int | None, seed: int) -> NDArray[Any]:
+    """Return internal ids of the vertices to search from.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    source : int, str, sequence of them, or None
+        Original ids.
+    k : int or None
+        Without `source`: so many, drawn without replacement; the same ones whatever the order of vertices in the file.
+    seed : int
+        Of the draw.
+
+    Raises
+    ------
+    InputError
+        The graph has no such vertex.
+    """
+    if source is not None:
+        return internal_ids(graph, source)
+    if k is None or k >= graph.vertices:
+        return original_order(graph)
+    drawn = np.random.default_rng(seed).choice(graph.vertices, k, replace=False)
+    return drawn if in_original_order(graph) else original_order(graph)[drawn]

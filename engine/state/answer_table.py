@@ -1,0 +1,123 @@
+"""What becomes of an answer's table: files in all formats, Arrow streams, tables of pyarrow, pandas and polars."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.storage.results.result_tables import bytes_of, write
+from penstock.storage.tables.columns import WriteOptions
+
+if TYPE_CHECKING:
+    from penstock.storage.tables.columns import Columns
+
+
+class AnswerTable(ABC):
+    """A table with a row for each vertex: `vertex` (`side`, if the graph is bipartite), and every field."""
+
+    @abstractmethod
+    def _table(self) -> Columns:
+        """Return the columns, rows by ascending original id, to be read range by range."""
+
+    def to_arrow(self) -> Any:
+        """Return the table as a pyarrow.Table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `vertex` (original ids; of a bipartite graph `side` too: 0 sources, 1 targets) and every field, rows by
+            ascending original id, as in the files; the value of a vertex that was not reached is null. Numbers are
+            those of `fields` where vertices are in the order of their ids, not copies.
+        """
+        from penstock.storage.tables.arrow_tables import record_batches  # Arrow takes long to import
+
+        return record_batches(self._table()).read_all()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the same table as a stream of record batches, each made when it is read (Arrow PyCapsule interface)."""
+        from penstock.storage.tables.arrow_tables import record_batches
+
+        return record_batches(self._table()).__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas.DataFrame; whole numbers with nulls are of pandas' nullable dtypes (`UInt32`).
+
+        Raises
+        ------
+        InputError
+            pandas is not installed.
+        """
+        from penstock.storage.tables.arrow_tables import pandas_frame
+
+        return pandas_frame(self._table())
+
+    def to_polars(self) -> Any:
+        """Return the table as a polars.DataFrame; absent values are null.
+
+        Raises
+        ------
+        InputError
+            polars is not installed.
+        """
+        from penstock.storage.tables.arrow_tables import polars_frame
+
+        return polars_frame(self._table())
+
+    def write(
+        self,
+        path: Path | str,
+        *,
+        force: bool = False,
+        format: str | None = None,
+        threads: int | None = None,
+        written: Callable[[int], None] | None = None,
+    ) -> None:
+        """Write the result as a table.
+
+        Parameters
+        ----------
+        path : Path or str
+            The file; the suffix .csv, .parquet, .h5 or .npy (first field only) sets the format.
+        force : bool
+            Replace an existing file.
+        format : {"csv", "parquet", "hdf5", "npy", "graphalytics"}, optional
+            The format, whatever the suffix.
+        threads : int, optional
+            Most threads that convert values; default: every core.
+        written : callable, optional
+            Called with the number of bytes written so far, again and again.
+
+        Raises
+        ------
+        InputError
+            The file exists, or the format is unknown or cannot hold the result.
+        RunError
+            The disk is full or failed.
+        """
+        write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
+
+    def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
+        """Return about how many bytes `write` will write; None where only writing can tell."""
+        return bytes_of(Path(path), self._table(), format)
+
+    def to_csv(self, path: Path | str, *, force: bool = False) -> None:
+        """Write CSV with a header; the value of a vertex that was not reached is empty."""
+        self.write(path, force=force, format="csv")
+
+    def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
+        """Write Parquet; the value of a vertex that was not reached is null."""
+        self.write(path, force=force, format="parquet")
+
+    def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
+        """Write one dataset per column; vertices that were not reached keep the field's `unreached` value."""
+        self.write(path, force=force, format="hdf5")
+
+    def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
+        """Write the first field as LDBC Graphalytics' validator reads it: `id value` lines."""
+        self.write(path, force=force, format="graphalytics")
+
+    def to_npy(self, path: Path | str, *, force: bool = False) -> None:
+        """Write the first field's values only, by ascending original id."""
+        self.write(path, force=force, format="npy")

@@ -1,0 +1,122 @@
+"""Finds the vertex that a user's id names. Refuses ids that the graph does not have, with the range of those it has."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import printable
+
+
+class IdSpace(Protocol):
+    """What a lookup needs to know of a graph; see `Graph`."""
+
+    @property
+    def vertices(self) -> int:
+        """Number of vertices."""
+
+    @property
+    def left(self) -> int | None:
+        """Number of sources of a bipartite graph."""
+
+    @property
+    def original(self) -> Any:
+        """The ids of the input, None where they are the internal ids."""
+
+    @property
+    def reordered(self) -> bool | None:
+        """Whether vertices are in another order than that of their ids; None: it is not known."""
+
+    @property
+    def id_dtype(self) -> np.dtype[Any]:
+        """The dtype of original ids."""
+
+    def original_ids(self) -> NDArray[Any] | None:
+        """Return the ids of all vertices."""
+
+    def original_ids_in(self, first: int, last: int) -> NDArray[Any]:
+        """Return the ids of vertices first..last-1."""
+
+
+def internal_id(graph: IdSpace, original: int | str) -> int:
+    """Internal id of one vertex. Raises InputError naming it where the graph has no such vertex.
+
+    original: a number, or a string where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
+    side, which an id that is on both needs.
+    """
+    side, plain = _side(graph, original)
+    named = printable(str(original))
+    if graph.vertices == 0:
+        raise InputError(f"vertex {named} is not in the graph: it has no vertices")
+    if graph.original is None:
+        if _is_number(plain) and 0 <= int(plain) < graph.vertices:
+            return int(plain)
+        raise InputError(f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}")
+    found = _bisected(graph, plain) if _rising_on_disk(graph) else _scanned(graph, plain)
+    if side is not None and graph.left is not None:
+        found = [at for at in found if (at < graph.left) == (side == "source")]
+    if not found:
+        first, last = _ends(graph)
+        raise InputError(f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}")
+    if len(found) > 1:
+        raise InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
+    return found[0]
+
+
+def _side(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
+    """Which side of a bipartite graph is named, if one is, and the bare id."""
+    if graph.left is not None and isinstance(original, str):
+        side, colon, rest = original.partition(":")
+        if colon and side in ("source", "target"):
+            return side, rest
+    return None, original
+
+
+def _is_number(value: int | str) -> bool:
+    return isinstance(value, int | np.integer) or (value.isascii() and value.isdigit())
+
+
+def _rising_on_disk(graph: IdSpace) -> bool:
+    """Whether ids are numbers in a file that rise, on each side of a bipartite graph."""
+    return graph.reordered is False and graph.id_dtype.kind != "T" and not isinstance(graph.original, np.ndarray)
+
+
+def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
+    """The vertices of an id, found by reading a few chunks."""
+    if not _is_number(plain):
+        return []
+    left = graph.left or 0
+    found = []
+    for low, end in ((0, left), (left, graph.vertices)):
+        high = end
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if _id_at(graph, middle) < int(plain) else (low, middle)
+        if low < end and _id_at(graph, low) == int(plain):
+            found.append(low)
+    return found
+
+
+def _id_at(graph: IdSpace, vertex: int) -> int:
+    return int(graph.original_ids_in(vertex, vertex + 1)[0])
+
+
+def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
+    """The vertices of an id, found among all ids."""
+    ids = graph.original_ids()
+    assert ids is not None, "numbers of vertices are not looked up"
+    if ids.dtype.kind == "T":
+        return np.flatnonzero(ids == str(plain)).tolist()
+    return np.flatnonzero(ids == int(plain)).tolist() if _is_number(plain) else []
+
+
+def _ends(graph: IdSpace) -> tuple[str, str]:
+    """The first and the last id as messages name them; of a bipartite graph those of the first and the last vertex."""
+    if _rising_on_disk(graph):
+        return str(_id_at(graph, 0)), str(_id_at(graph, graph.vertices - 1))
+    ids = graph.original_ids()
+    assert ids is not None, "numbers of vertices are not looked up"
+    ids = ids if graph.left is not None else np.sort(ids)
+    return printable(str(ids[0])), printable(str(ids[-1]))

@@ -1,0 +1,115 @@
+"""Edges on their way into a graph that keeps the order of its input: checked, in vertices, with narrowed weights.
+
+Where ids stay they come straight from the source, and nothing is kept. Where ids change (`--renumber`, strings) they
+wait in a log until every id is known, as for rows.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.rename import logged
+from penstock.storage.convert.renumber.kept_names import known_ids
+from penstock.storage.convert.renumber.name_store import Original
+from penstock.storage.convert.sort.weights import WeightExtent, narrow
+from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.schema import LIST_VERTICES, WEIGHTS, Header
+
+
+class InputOrder:
+    """The edges of one conversion in the order of its input.
+
+    Attributes
+    ----------
+    original : ndarray, NameStore or None
+        The ids of the input by vertex; known when the first batch has come.
+    left : int or None
+        Of two sides, how many sources; known when the first batch has come.
+    weights : WeightExtent
+        The range of all weights so far.
+    input_edges : int
+        How many edges have come, left out ones included.
+    vertices : int
+        How many vertices there are as far as edges have come; all of them when the last batch has come.
+    """
+
+    def __init__(self, space: Workspace) -> None:
+        self._space = space
+        self.original: Original = None
+        self.left: int | None = None
+        self.weights = WeightExtent()
+        self.input_edges = 0
+        self._known: int | None = None
+
+    @property
+    def vertices(self) -> int:
+        """See above."""
+        return self._space.known_vertices if self._known is None else self._known
+
+    def weight_dtype(self, header: Header | None) -> np.dtype[Any]:
+        """The dtype of all weights: that of an older graph, or the narrowest. Raises InputError if they do not fit."""
+        wanted = self.weights.dtype()
+        found = None if header is None else header.array(f"out/{WEIGHTS}")
+        if found is None:
+            return wanted
+        if self.input_edges and np.promote_types(wanted, found.kind) != found.kind:
+            raise InputError(
+                f"{self._space.source.name}: its weights take {wanted}, and the graph has {found.kind}, which stays as "
+                "it is; convert all inputs together"
+            )
+        return found.kind
+
+    def batches(self) -> Iterator[EdgeBatch]:
+        """Yield all edges, once. Raises InputError, as the source or for an id from 2^32 on."""
+        return map(self._prepared, self._renamed() if self._space.renames else self._read())
+
+    def _read(self) -> Iterator[EdgeBatch]:
+        space = self._space
+        space.stage("read")
+        self.original, self.left = known_ids(space)
+        with closing(space.source.batches()) as batches:
+            for batch in map(space.saw_lone, batches):
+                if len(batch) == 0:
+                    continue
+                space.saw_id(max(int(batch.sources.max()), int(batch.targets.max())))
+                space.read_edges += len(batch)
+                yield batch
+                space.say("read")
+        self._check_vertices()
+
+    def _renamed(self) -> Iterator[EdgeBatch]:
+        space = self._space
+        log, assigned = logged(space)
+        self._known, self.original, self.left = assigned.vertices, assigned.original, assigned.left
+        self._check_vertices()
+        steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
+        done = 0
+        for batch in log.drain():
+            yield steps.renamed(batch)
+            done += len(batch)
+            space.say("map", done, log.edges)
+
+    def _prepared(self, batch: EdgeBatch) -> EdgeBatch:
+        """A batch with weights of a narrow dtype, perhaps without self-loops."""
+        self.input_edges += len(batch)
+        self._check_vertices()
+        if self._space.options.drop_self_loops:
+            keep = np.asarray(batch.sources != batch.targets)
+            weights = None if batch.weights is None else batch.weights[keep]
+            batch = EdgeBatch(batch.sources[keep], batch.targets[keep], weights)
+        if batch.weights is None:
+            return batch
+        values, extent = narrow(batch.weights, self._space.source.name)
+        self.weights = self.weights.joined(extent)
+        return EdgeBatch(batch.sources, batch.targets, values)
+
+    def _check_vertices(self) -> None:
+        if self.vertices > LIST_VERTICES:
+            raise InputError(
+                f"{self._space.source.name}: a list holds vertices below 2^32, and there is {self.vertices - 1}; "
+                "--renumber numbers those that occur from 0 on, and --layout rows holds any"
+            )

@@ -1,0 +1,277 @@
+"""Writes a graph that keeps the order of its input: takes edges in any pieces, and leaves a whole file or none.
+
+Keys are encoded and written as they come, in one pass. What is known only at the end waits until then: spans of blocks
+(16 bytes for each `schema.LIST_BLOCK` edges), degrees in memory, and weights in a store, because the narrowest dtype
+that holds all is known when all have passed. `ListBase` is a graph that is appended to: its chunks stay in their files,
+and only one that is not full is written again, at the head of the new part.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.lists.end_counts import EndCounts
+from penstock.storage.convert.renumber.name_store import NameStore, Original
+from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
+from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
+from penstock.storage.encoding.edge_keys import spans_of
+from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format import schema, stripe
+from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
+from penstock.storage.format.chunk_encoder import ChunkEncoder
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
+
+KEYS, WEIGHTS = f"out/{schema.NEIGHBORS}", f"out/{schema.WEIGHTS}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListBase:
+    """What a graph that is appended to has, as far as it stays.
+
+    header: its own. old: its files. tables: the rows of the chunk tables of keys and weights, of full chunks. spans,
+    self_loops: those of full chunks. keys, weights: what is behind them, in a chunk that is not full.
+    """
+
+    header: Header
+    old: AppendedTo
+    tables: Mapping[str, NDArray[np.uint64]]
+    spans: NDArray[np.uint32]
+    self_loops: int
+    keys: NDArray[np.uint64]
+    weights: NDArray[Any] | None
+
+    @property
+    def chunks(self) -> int:
+        """Full chunks, which stay."""
+        return len(self.tables[KEYS])
+
+
+class StripedArray:
+    """One array over all shards, written in groups as it comes."""
+
+    def __init__(self, files: FileSet, path: str, coding: Coding) -> None:
+        self._files, self._path, self._group = files, path, 0
+        self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
+        for shard in files.shards:
+            files.create(shard, path, coding)
+
+    def append(self, items: NDArray[Any]) -> None:
+        """Add items, at most a chunk at a time; the array is kept, not copied."""
+        self._stream.append(items)
+        size = STRIPE_RUN * len(self._files.shards)
+        while self._stream.ready >= size:
+            self._write(size)
+
+    def finish(self, before: NDArray[np.uint64] | None, items_before: int) -> int:
+        """Write what is left; before: the chunk table of what other files have. Return the chunks written here."""
+        self._stream.finish()
+        size = STRIPE_RUN * len(self._files.shards)
+        while self._stream.ready:
+            self._write(min(size, self._stream.ready))
+        coding, items = self._stream.coding, self._stream.items
+        self._files.add(self._path, coding, items_before + items, before)
+        return -(-items // coding.chunk_items)
+
+    def _write(self, chunks: int) -> None:
+        shards = self._files.shards
+        for place in stripe.group_stripes(self._group, chunks, len(shards)):
+            self._files.place(shards[place], self._path, self._stream.take())
+        self._group += 1
+
+
+class ListWriter:
+    """A list being written; a context manager that finishes its files as `GraphWriter` does.
+
+    Parameters
+    ----------
+    files : FileSet
+        The files, not open yet.
+    store : ArrayStore
+        Where weights wait.
+    counts : EndCounts
+        The degrees.
+    force : bool
+        Whether a graph of that name may be replaced.
+    base : ListBase, optional
+        The graph that is appended to.
+    """
+
+    def __init__(
+        self, files: FileSet, store: ArrayStore, counts: EndCounts, *, force: bool, base: ListBase | None = None
+    ) -> None:
+        self._files, self._store, self._counts, self._force, self._base = files, store, counts, force, base
+        self._filling = np.empty(CHUNK_EDGES, np.uint64)
+        self._filled = 0
+        self._spans: list[NDArray[np.uint32]] = []
+        self._weights: list[tuple[StoredArrays, int]] = []
+        self._weighted: bool | None = None
+        self.edges = 0
+        self.self_loops = 0
+        if base is not None:
+            self._continue(base)
+
+    def _continue(self, base: ListBase) -> None:
+        """Begin with what is behind the full chunks of an older graph, which its counts have already."""
+        self.self_loops = base.self_loops
+        self._spans.append(base.spans)
+        self._filled = len(base.keys)
+        self._filling[: self._filled] = base.keys
+        self._weighted = None if base.header.edges == 0 else base.header.weight_range is not None
+        if base.weights is not None and len(base.weights):
+            self._weights.append((self._store.keep(base.weights), len(base.weights)))
+        self.edges = base.header.edges
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of all the files, when the block has ended."""
+        return self._files.file_bytes
+
+    def __enter__(self) -> "ListWriter":
+        try:
+            self._files.open(force=self._force)
+            self._keys = StripedArray(
+                self._files, KEYS, Coding(schema.KEY_ENCODING, np.dtype(np.uint64), CHUNK_EDGES, LEVELS["shuffled"])
+            )
+        except BaseException as error:
+            self._files.abandon(error)
+            raise
+        return self
+
+    def append(self, batch: EdgeBatch, vertices: int) -> None:
+        """Add edges, between the first ``vertices`` vertices, and their weights. Raises InputError, RunError."""
+        if len(batch) == 0:
+            return
+        if self._weighted is None:
+            self._weighted = batch.weights is not None
+        if self._weighted != (batch.weights is not None):
+            raise InputError("some of the input has weights and some has none; drop the weights")
+        self._counts.make_room(vertices, len(batch))
+        at = 0
+        while at < len(batch):
+            step = min(len(batch) - at, CHUNK_EDGES - self._filled)
+            part = slice(at, at + step)
+            self._counts.fill(batch.sources[part], batch.targets[part], self._filled, self._filling)
+            self._filled += step
+            at += step
+            if self._filled == CHUNK_EDGES:
+                self._cut()
+        if batch.weights is not None:
+            self._weights.append((self._store.keep(batch.weights), len(batch)))
+        self.edges += len(batch)
+
+    def _cut(self) -> None:
+        keys = self._filling[: self._filled]
+        spans, loops = spans_of(keys, LIST_BLOCK)
+        self._spans.append(spans)
+        self.self_loops += loops
+        self._keys.append(keys)
+        self._filling, self._filled = np.empty(CHUNK_EDGES, np.uint64), 0
+
+    def finish_edges(self, weight_dtype: np.dtype[Any] | None) -> tuple[float, float, float] | None:
+        """Write what is left of keys, then weights and spans; return the range of the weights."""
+        if self._filled:
+            self._cut()
+        base = self._base
+        chunks = 0 if base is None else base.chunks
+        tables = {} if base is None else base.tables
+        self._stored = self._keys.finish(tables.get(KEYS), chunks * CHUNK_EDGES)
+        stats = None if weight_dtype is None else self._write_weights(weight_dtype, tables.get(WEIGHTS), chunks)
+        spans = ChunkedArray(self._files, f"out/{schema.SPANS}", np.dtype(np.uint32), "plain")
+        for part in self._spans:
+            spans.append(part.reshape(-1))
+        spans.finish(sum(part.size for part in self._spans))
+        return stats
+
+    def _write_weights(
+        self, kind: np.dtype[Any], before: NDArray[np.uint64] | None, chunks: int
+    ) -> tuple[float, float, float]:
+        encoding = schema.values_encoding(kind)
+        level = PLAIN_WEIGHT_LEVEL if encoding == "plain" else LEVELS[encoding]
+        array, stats = StripedArray(self._files, WEIGHTS, Coding(encoding, kind, CHUNK_EDGES, level)), WeightStats()
+        if self._base is not None and self._base.header.weight_range is not None:
+            stats.low, mean, stats.high = self._base.header.weight_range
+            stats.count = chunks * CHUNK_EDGES
+            whole = self._base.header.edges
+            rest = 0.0 if self._base.weights is None else float(self._base.weights.sum(dtype=np.float64))
+            stats.total = mean * whole - rest
+        for stored, edges in self._weights:
+            for first in range(0, edges, CHUNK_EDGES):
+                values = self._store.read(stored, 0, first, min(edges, first + CHUNK_EDGES)).astype(kind)
+                stats.append(values)
+                array.append(values)
+            self._store.forget(stored)
+        array.finish(before, chunks * CHUNK_EDGES)
+        return stats.value
+
+    def finish_vertices(self, vertices: int, original: Original) -> int | None:
+        """Write degrees and original ids; return how many vertices have no edge, None where that is not known."""
+        counts = self._counts.of(vertices)
+        for direction, degrees in zip(schema.DIRECTIONS, counts, strict=False):
+            kind = schema.count_dtype(int(degrees.max(initial=0)))
+            path = f"{direction}/{schema.DEGREES}"
+            array = ChunkedArray(self._files, path, kind, schema.values_encoding(kind))
+            for first in range(0, vertices, schema.CHUNK_VERTICES):
+                array.append(degrees[first : first + schema.CHUNK_VERTICES])
+            array.finish(vertices)
+        self._write_ids(original, vertices)
+        if not counts:
+            return None
+        step, found = schema.CHUNK_VERTICES, 0
+        for first in range(0, vertices, step):
+            found += int(np.count_nonzero(np.any([part[first : first + step] for part in counts], axis=0)))
+        return vertices - found
+
+    def _write_ids(self, original: Original, vertices: int) -> None:
+        if original is None:
+            return
+        if not isinstance(original, NameStore):
+            kind = original.dtype if original.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
+            array = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
+            array.append(original)
+            array.finish(vertices)
+            return
+        ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
+        text, size = ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain"), 0
+        names: StringArray
+        for names in original.pieces():
+            ends.append(names.ends.astype(np.uint64) + np.uint64(size))
+            text.append(names.text)
+            size += len(names.text)
+        ends.finish(vertices)
+        text.finish(size)
+
+    def commit(self, facts: Mapping[str, Any]) -> None:
+        """Finish the files and give them their names; facts: the other fields of the header. Raises as `FileSet`."""
+        files, base = self._files, self._base
+        parts = [ListPart(len(files.stripes), self._stored, self._stored)]
+        if base is not None:
+            before = base.header.parts
+            if base.old.manifest is not None:
+                before = (ListPart(1, before[0].stored, before[0].used),)
+            full = base.chunks - sum(part.used for part in before[:-1])
+            parts = [*before[:-1], ListPart(before[-1].shards, before[-1].stored, full), *parts]
+        header = Header(
+            graph_id=files.graph_id,
+            edges=self.edges,
+            stripe_run=STRIPE_RUN,
+            shards=files.shard_entries,
+            arrays=tuple(files.specs),
+            layout="list",
+            parts=tuple(parts),
+            self_loops=self.self_loops,
+            **facts,
+        )
+        header.check()
+        files.commit(header)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._files.abandon(error)

@@ -1,0 +1,88 @@
+"""`penstock append`: more edges for a graph file that keeps the order of its input."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
+from penstock.storage.ingest.core.source import FORMATS, IngestOptions
+from penstock.tools.base.graph_making import size_of, watching
+from penstock.tools.base.options import (
+    ANY,
+    FOLDER,
+    HOST_MEMORY,
+    THREADS,
+    console_options,
+    keep_inputs,
+    option,
+    option_group,
+    stripe_option,
+)
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.progress import progress
+from penstock.tools.commands.convert import reading
+
+
+@click.command(name="append", short_help="Add edges to a graph file made by convert --layout list.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
+@option_group(
+    "adding",
+    dict,
+    option("--format", type=click.Choice(FORMATS), help="Of the input; found out if not given."),
+    HOST_MEMORY,
+    option("--scratch", type=FOLDER, help="Folder for temporary data; beside the graph if none."),
+    THREADS,
+    stripe_option("Where a shard is now. Repeatable."),
+)
+@reading
+@console_options
+def command(
+    graph: Path, inputs: tuple[Path, ...], adding: dict[str, Any], reading: IngestOptions, console: Console
+) -> None:
+    """Add edges to a graph file made by convert --layout list.
+
+    They come behind those it has, whole or not at all: a kill at any moment leaves the old graph or the new
+    one. Nothing that was written is written again; the new edges are in a file beside the graph's, named in its
+    manifest. Ids beyond its vertices make it larger. It must not have been renumbered.
+
+    \b
+    Examples:
+      penstock append web.h5 today.txt.gz
+      penstock append payments.h5 part-*.parquet --columns payer,payee,amount
+    """
+    keep_inputs(graph, inputs)
+    from penstock.storage.convert.append import append
+    from penstock.storage.ingest.open_source import open_source
+
+    began = time.perf_counter()
+    memory = adding.pop("host_memory") or default_host_memory()
+    form = adding.pop("format")
+    options = replace(reading, host_memory=memory, threads=adding["threads"])
+    with progress(quiet=console.silent) as update:
+        source = open_source(inputs, form, options)
+        watch = watching(update, console.note)
+        report = append(source, graph, host_memory=memory, progress=watch, **adding)
+    facts = {
+        "command": "append",
+        "graph": graph,
+        "vertices": report.vertices,
+        "edges": report.edges,
+        "input_bytes": report.input_bytes,
+        "output_bytes": report.output_bytes,
+        "stage_seconds": report.seconds,
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    rows = [
+        ("vertices", f"{report.vertices:,}"),
+        ("edges", f"{report.edges:,}"),
+        ("size", size_of(report.output_bytes, report.edges)),
+        ("time", seconds(facts["seconds"])),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+    ]
+    console.answer(facts, [f"{graph}", *pairs(rows, indent="  ")])
