@@ -92,15 +92,44 @@ def blocks(indexes: Sequence[Index], capacity: int, rows: int = ROWS) -> Iterato
         first = low
 
 
-def offsets(block: RowBlock) -> NDArray[np.int64]:
-    """Where each row's messages begin in the buffer, int64 (rows + 1,)."""
-    found = block.indexes[0].starts(block.first, block.last + 1)
+def offsets(block: RowBlock, room: Sequence[NDArray[np.int64]] = ()) -> NDArray[np.int64]:
+    """Where each row's messages begin in the buffer, int64 (rows + 1,).
+
+    room: where these are put, and the rows' starts of a second index; by default in new arrays.
+    """
+    found = block.indexes[0].starts(block.first, block.last + 1, *room[:1])
     found -= int(found[0])
     for index in block.indexes[1:]:
-        starts = index.starts(block.first, block.last + 1)
+        starts = index.starts(block.first, block.last + 1, *room[1:])
         found += starts
         found -= int(starts[0])
     return found
+
+
+class RowOffsets:
+    """The `offsets` of one block at a time, in memory that is kept until `release`.
+
+    Arrays of these sizes, made anew for each view, leave holes in the heap, which grows by up to a fifth of a run's
+    memory meanwhile (`decisions/footprint.md`).
+    """
+
+    def __init__(self) -> None:
+        self._room: tuple[NDArray[np.int64], ...] = ()
+        self._block: RowBlock | None = None
+        self._found: NDArray[np.int64] | None = None
+
+    def of(self, block: RowBlock) -> NDArray[np.int64]:
+        """The block's offsets, valid until another block's are asked for."""
+        if self._found is None or block is not self._block:
+            rows = max(block.last - block.first, min(block.indexes[0].vertices, ROWS))
+            if len(self._room) < len(block.indexes) or len(self._room[0]) <= rows:
+                self._room = tuple(np.empty(rows + 1, np.int64) for _ in block.indexes[:2])
+            self._block, self._found = block, offsets(block, self._room)
+        return self._found
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._room, self._block, self._found = (), None, None
 
 
 def offset_bytes(vertices: int) -> int:

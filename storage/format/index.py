@@ -124,11 +124,14 @@ class Index:
         """Return what a kernel takes: (bases, offsets, shift)."""
         return self.bases, self.offsets, self.shift
 
-    def starts(self, v0: int, v1: int) -> NDArray[np.int64]:
-        """Return the starts of rows v0..v1-1, int64; v1 may be vertices + 1 for the last row's end."""
-        out = np.empty(max(0, v1 - v0), np.int64)
-        _starts(self.bases, self.offsets, self.shift, v0, out)
-        return out
+    def starts(self, v0: int, v1: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the starts of rows v0..v1-1, int64; v1 may be vertices + 1 for the last row's end.
+
+        out: of at least so many items, where they are to be.
+        """
+        found = np.empty(max(0, v1 - v0), np.int64) if out is None else out[: max(0, v1 - v0)]
+        _starts(self.bases, self.offsets, self.shift, v0, found)
+        return found
 
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
         """Return the lengths of rows v0..v1-1, int64."""

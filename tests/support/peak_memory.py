@@ -28,8 +28,8 @@ from support.graphs import skewed, weighed, write
 from support.oracles import EdgeList
 
 MIB = 1 << 20
-SMALL_CHANGE = 12 * MIB
-"""What a run may take beyond its budget: pages that allocators have of their own (cdlp: 4 to 9 MiB in four runs)."""
+SMALL_CHANGE = 8 * MIB
+"""What a run may take beyond its budget: pages that allocators have of their own."""
 SOURCE = ("--source", 0)
 ARGUMENTS: dict[str, tuple[object, ...]] = {
     "bfs": SOURCE,

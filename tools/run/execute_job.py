@@ -15,6 +15,7 @@ from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.tools.base import cycles
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
@@ -182,6 +183,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     if last:
         with stage("closing"):
             session.close()
+            give_back_freed_memory()
     summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
     told = _written(step, summary, context, job)
     metrics.end(told.result, followed.result.ranks)

@@ -5,7 +5,6 @@ folder, announced before they are used, refused when the disk has not enough, an
 conversion ends, however it ends. `ArrayStore` keeps arrays in the one while it lasts, then in the other.
 """
 
-import ctypes
 import os
 import shutil
 import tempfile
@@ -18,16 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
-
-
-def trim() -> None:
-    """Give freed memory back to the system, where the C library can (glibc).
-
-    It otherwise keeps what threads freed, and the next stage's memory would come on top of it.
-    """
-    release = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if release is not None:
-        release(0)
 
 
 class MemoryQuota:

@@ -18,13 +18,14 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles, trim
+from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.octaves import chosen_bits, largest_load, octave_count
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
@@ -248,7 +249,7 @@ class Workspace:
 
     def stage(self, name: str) -> None:
         """Begin a stage; its seconds end when the next begins, and what it freed is given back."""
-        trim()
+        give_back_freed_memory()
         now = time.perf_counter()
         if self._stage:
             self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
@@ -266,7 +267,7 @@ class Workspace:
             return
         self._said = now
         if self.options.host_memory < ROOMY_BYTES:
-            trim()
+            give_back_freed_memory()
         if done is None:
             done, total = self.source.bytes_done, self.source.total_bytes
         announced = self.scratch.announced

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from penstock.engine.execution.triangles import strips
-from penstock.engine.state.row_blocks import MESSAGES, RowBlock, block_capacity, blocks, message_capacity, offsets
+from penstock.engine.state.row_blocks import (
+    MESSAGES,
+    RowBlock,
+    RowOffsets,
+    block_capacity,
+    blocks,
+    message_capacity,
+    offsets,
+)
 from penstock.storage.format.index import Index, from_offsets
 
 DEGREES = np.array([3, 0, 9, 1, 1, 0, 4, 0])
@@ -61,3 +69,15 @@ def test_strips_hold_so_many_edges(most: int, wanted: list[tuple[int, int]] | No
 def test_buffers_are_larger_behind_a_link() -> None:
     """There a partition travels once for every block that it has rows of; a small device does as the host does."""
     assert [message_capacity(size) for size in (None, 1 << 20, 1 << 40)] == [MESSAGES, MESSAGES, 1 << 33]
+
+
+def test_kept_offsets_are_those_of_the_block_that_was_asked_for() -> None:
+    indexes, kept = [index_of(DEGREES), index_of(OTHERS)], RowOffsets()
+    for one in (indexes[:1], indexes):
+        for block in blocks(one, 12):
+            expected = offsets(block)
+            found = kept.of(block)
+            assert np.array_equal(found, expected)
+            assert kept.of(block) is found
+    kept.release()
+    assert np.array_equal(kept.of(block), expected)

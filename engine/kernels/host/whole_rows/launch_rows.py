@@ -5,13 +5,14 @@ The same as `launch.py` otherwise. `reference/rows.py` defines the answer.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
 from penstock.engine.kernels.host.whole_rows import rows, triangles, vectors
-from penstock.engine.state.row_blocks import offsets
+from penstock.engine.state.row_blocks import RowOffsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 class HostRowKernels(HostKernels):
     """Compiled kernels for one program on whole rows."""
 
+    @cached_property
+    def _offsets(self) -> RowOffsets:
+        return RowOffsets()
+
+    def close(self) -> None:
+        """Give the memory of row offsets back."""
+        self._offsets.release()
+
     def collect(
         self, view: View, state: State, block: RowBlock, walk: int, out: Index, scalars: tuple[Any, ...],
         buffer: NDArray[Any],
@@ -34,7 +43,7 @@ class HostRowKernels(HostKernels):
         cut, size = self._cut(len(edges[0]))
         self._call(
             "collect", *cut, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
-            np.uint64(state.first), offsets(block), walk > 0, size, buffer,
+            np.uint64(state.first), self._offsets.of(block), walk > 0, size, buffer,
         )  # fmt: skip
 
     def apply_rows(
@@ -46,7 +55,7 @@ class HostRowKernels(HostKernels):
         spans = -(-(block.last - state.first) // SPAN) - (block.first - state.first) // SPAN
         self._call(
             "apply_rows", block.messages < SMALL, spans, rows, kernel_index(out), state.arrays, following, scalars,
-            np.uint64(state.first), offsets(block), buffer, state.partial,
+            np.uint64(state.first), self._offsets.of(block), buffer, state.partial,
         )  # fmt: skip
 
     def clear_partial(self, state: State) -> None:
@@ -58,7 +67,7 @@ class HostRowKernels(HostKernels):
         edges = self._part(view, block, walk)
         cut, size = self._cut(len(edges[0]))
         index = kernel_index(block.indexes[walk])
-        self._call("copy_rows", *cut, edges, index, offsets(block), walk > 0, size, buffer)
+        self._call("copy_rows", *cut, edges, index, self._offsets.of(block), walk > 0, size, buffer)
 
     def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
         """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
@@ -117,7 +126,7 @@ class HostRowKernels(HostKernels):
 
     def _sets(self, block: RowBlock) -> tuple[Any, ...]:
         """First row, positions, and where the second walk's neighbors begin in each row."""
-        positions = offsets(block)
+        positions = self._offsets.of(block)
         first = block.indexes[0].degrees(block.first, block.last)
         return np.uint64(block.first), positions, positions[:-1] + first
 
