@@ -594,10 +594,10 @@ class Session:
 
             return ReferenceBlockKernels
         if not self._has_host_kernels:
-            from penstock.engine.kernels.cuda.launch_blocks import CudaBlockKernels
+            from penstock.engine.kernels.cuda.lists.launch_blocks import CudaBlockKernels
 
             return CudaBlockKernels
-        from penstock.engine.kernels.host.launch_blocks import HostBlockKernels
+        from penstock.engine.kernels.host.lists.launch_blocks import HostBlockKernels
 
         return HostBlockKernels
 

@@ -87,6 +87,9 @@ def graph_there(path: Path) -> str:
         assert adjacency.neighbors is not None
         assert len(adjacency.neighbors.whole()) == graph.edges
         adjacency.index()
+    if graph.layout == "list":
+        assert len(graph.spans()) == 1
+        assert graph.degree_index("in") is not None
     return {6: "old", 8: "new"}[graph.vertices]
 
 
@@ -121,6 +124,32 @@ def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> 
     arguments = ["convert", str(tmp_path / "new.txt"), str(target), *striping, "--quiet"]
     tally = tried(child, arguments + ["--force"] * force, folder, look)
     assert {(1, "new"), (1, "old" if force else "none")} <= set(tally)
+
+
+@pytest.mark.parametrize("stripes", [0, 2])
+def test_append(child: Attempts, tmp_path: Path, stripes: int) -> None:
+    """A list has its old edges or all; what an append that failed has made is gone, or named by nothing."""
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    (tmp_path / "old.txt").write_text("0 1\n1 2\n2 0\n5 1\n")
+    (tmp_path / "more.txt").write_text("7 1\n3 4\n")
+    striping = [option for number in range(stripes) for option in ("--stripe", str(folder / str(number)))]
+    for number in range(stripes):
+        (folder / str(number)).mkdir()
+    target = folder / "g.h5"
+    made = ["convert", str(tmp_path / "old.txt"), str(target), *striping, "--layout", "list", "--quiet"]
+    assert child.run(made, tmp_path / "-").code == 0
+
+    def look(ended: Ended) -> str:
+        found = graph_there(target)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        there = {"old": 1 + stripes, "new": 1 + 2 * max(1, stripes)}[found]
+        assert len(files) == there or ended.code == 143, (ended, files)
+        assert ended.code != 1 or (found == "new") == ("in its place" in ended.err), ended
+        return found
+
+    tally = tried(child, ["append", str(target), str(tmp_path / "more.txt"), "--quiet"], folder, look)
+    assert {(0, "new"), (1, "old")} <= set(tally)
 
 
 def write_table(path: str, value: str) -> None:

@@ -194,9 +194,9 @@ class Decoder:
             self.decompress(frame, deltas)
             largest = _sums(deltas, out)
         elif encoding == "shuffled":
-            payload = self._buffer(size)
-            self.decompress(frame, payload)
-            largest = int(restore_keys(payload.reshape(8, -1), out.view(np.uint32)))
+            planes = self._buffer(size).reshape(8, -1)
+            self.decompress(frame, planes.reshape(-1))
+            largest = restore_keys(planes, out.view(np.uint32))
         else:
             whole = out.nbytes == size
             place = out if whole else self._buffer(size)

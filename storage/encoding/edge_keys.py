@@ -6,6 +6,7 @@ index of X-Stream's successors and in the block meta data of WolfGraph (Zhu et a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,30 +37,30 @@ def targets_of_keys(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
 
 
 @jit
-def fill_keys(sources: Any, targets: Any, at: int, keys: Any, counts: Any, others: Any) -> None:
-    """Write the keys of edges from number ``at`` on, and count their ends.
+def count_ids(ids: Any, others: Any, counts: Any) -> None:
+    """Count the vertices of ``ids``, of which edge i is left out where it is ``others[i]``, too; (0,): none is."""
+    one = counts.dtype.type(1)
+    if len(others):
+        for i in range(len(ids)):
+            if ids[i] != others[i]:
+                counts[np.int64(ids[i])] += one
+    else:
+        for i in range(len(ids)):
+            counts[np.int64(ids[i])] += one
+
+
+def count_ends(sources: NDArray[Any], targets: NDArray[Any], counts: Sequence[NDArray[Any]]) -> None:
+    """Count the ends of edges.
 
     Parameters
     ----------
     sources, targets : ndarray of uint32 or uint64, (edges,)
-        Vertices below 2^32.
-    at : int
-        Where the first key goes.
-    keys : ndarray of uint64
-        Is filled from there on.
-    counts, others : ndarray of uint32 or uint64, (vertices,) or (0,)
-        Degrees of sources, and of targets; one array given twice counts both ends, and a self-loop once. Without
-        elements nothing is counted.
+        Vertices. Each array is counted on its own: two arrays of counts at a time would not fit the cache.
+    counts : ndarrays of uint32 or uint64, (vertices,)
+        Degrees of sources, and of targets; a single one counts both ends, and a self-loop once.
     """
-    counting = len(counts) > 0
-    both = len(counts) == len(others) and counts.ctypes.data == others.ctypes.data
-    one = counts.dtype.type(1)
-    for i in range(len(sources)):
-        keys[at + i] = np.uint64(sources[i]) << _SHIFT | np.uint64(targets[i])
-        if counting:
-            counts[np.int64(sources[i])] += one
-            if not both or sources[i] != targets[i]:
-                others[np.int64(targets[i])] += one
+    count_ids(sources, sources[:0], counts[0])
+    count_ids(targets, sources if len(counts) == 1 else targets[:0], counts[-1])
 
 
 @jit
@@ -86,7 +87,7 @@ def restore_keys(planes: Any, halves: Any) -> int:
         halves[2 * i] = target
         halves[2 * i + 1] = source
         largest = max(largest, max(source, target))
-    return np.int64(largest) if items else np.int64(-1)
+    return int(largest) if items else -1
 
 
 @jit

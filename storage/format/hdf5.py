@@ -283,7 +283,7 @@ def _read_manifest(file: Any) -> Manifest:
     except HeaderError as error:
         raise FileError(f"it is damaged: {error}") from error
     version = int(_attribute(file, _FORMAT))
-    if version < header.version:
+    if header.layout == "list" and version < header.version:
         raise FileError(f"it is damaged: its layout is {header.layout}, and its format version {version}")
     tables = {spec.path: _table(file, spec, table_columns(spec.encoding, version)) for spec in header.arrays}
     here = [spec for spec in header.arrays if _is_here(file, spec.path)]

@@ -303,8 +303,10 @@ class Header:
         _require(not numbers or (all(map(isfinite, numbers[::2])) and numbers[0] <= numbers[2]), "weight_range")
         _require(0 < self.stripe_run <= 1 << 16 and len(self.shards) < 1 << 15, "stripe_run")
         _require(self.layout in LAYOUTS, "layout")
-        for shard in (*self.shards, *self.parts):
+        for shard in self.shards:
             shard.check()
+        for part in self.parts:
+            part.check()
         for spec in self.arrays:
             spec.check()
         _require(len({spec.path for spec in self.arrays}) == len(self.arrays), "arrays")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.encoding.edge_keys import fill_keys, sources_of_keys, spans_of, targets_of_keys
+from penstock.storage.encoding.edge_keys import count_ends, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import LIST_BLOCK
 
@@ -49,7 +49,7 @@ class ListInspection:
             side = np.flatnonzero((sources < left) == (targets < left))
         if self.counts:
             with self._counting:
-                fill_keys(sources, targets, 0, np.empty_like(keys), self.counts[0], self.counts[-1])
+                count_ends(sources, targets, self.counts)
         return ListChecks(
             wrong_span=block + int(wrong[0]) if len(wrong) else -1,
             same_side=first + int(side[0]) if len(side) else -1,

@@ -67,6 +67,7 @@ def command(
         source = open_source(inputs, form, options)
         watch = watching(update, console.note)
         report = append(source, graph, host_memory=memory, progress=watch, **adding)
+    took, peak = time.perf_counter() - began, peak_resident_bytes()
     facts = {
         "command": "append",
         "graph": graph,
@@ -75,14 +76,14 @@ def command(
         "input_bytes": report.input_bytes,
         "output_bytes": report.output_bytes,
         "stage_seconds": report.seconds,
-        "seconds": time.perf_counter() - began,
-        "peak_memory_bytes": peak_resident_bytes(),
+        "seconds": took,
+        "peak_memory_bytes": peak,
     }
     rows = [
         ("vertices", f"{report.vertices:,}"),
         ("edges", f"{report.edges:,}"),
         ("size", size_of(report.output_bytes, report.edges)),
-        ("time", seconds(facts["seconds"])),
-        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+        ("time", seconds(took)),
+        ("peak memory", format_bytes(peak)),
     ]
     console.answer(facts, [f"{graph}", *pairs(rows, indent="  ")])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.encoding.edge_keys import fill_keys
+from penstock.storage.encoding.edge_keys import count_ends
 
 NARROW = 1 << 32
 """Up to so many ends 32 bits hold every count."""
@@ -58,11 +58,10 @@ class EndCounts:
             grown[: len(counts)] = counts
             self._counts[number] = grown
 
-    def fill(self, sources: NDArray[Any], targets: NDArray[Any], at: int, keys: NDArray[np.uint64]) -> None:
-        """Write the keys of edges from number ``at`` on, and count their ends. There must be room."""
-        nothing = np.empty(0, np.uint32)
-        counts = self._counts or [nothing]
-        fill_keys(sources, targets, at, keys, counts[0], counts[-1])
+    def count(self, sources: NDArray[Any], targets: NDArray[Any]) -> None:
+        """Count the ends of edges. There must be room."""
+        if self._counts is not None:
+            count_ends(sources, targets, self._counts)
 
     def of(self, vertices: int) -> list[NDArray[Any]]:
         """The counts of so many vertices, of sources first; none where they were dropped."""

@@ -6,10 +6,12 @@ that holds all is known when all have passed. `ListBase` is a graph that is appe
 and only one that is not full is written again, at the head of the new part.
 """
 
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from penstock.storage.convert.lists.end_counts import EndCounts
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
-from penstock.storage.encoding.edge_keys import spans_of
+from penstock.storage.encoding.edge_keys import edge_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
@@ -50,6 +52,21 @@ class ListBase:
     def chunks(self) -> int:
         """Full chunks, which stay."""
         return len(self.tables[KEYS])
+
+
+class _Chunk(NamedTuple):
+    """The keys of one chunk, the spans of its blocks, and how many self-loops it has."""
+
+    keys: NDArray[np.uint64]
+    spans: NDArray[np.uint32]
+    self_loops: int
+
+
+def _chunk_of(pieces: list[tuple[NDArray[Any], NDArray[Any]]]) -> _Chunk:
+    """Put the edges of some pieces together, in a thread."""
+    keys = np.concatenate([edge_keys(sources, targets) for sources, targets in pieces])
+    pieces.clear()
+    return _Chunk(keys, *spans_of(keys, LIST_BLOCK))
 
 
 class StripedArray:
@@ -106,8 +123,9 @@ class ListWriter:
         self, files: FileSet, store: ArrayStore, counts: EndCounts, *, force: bool, base: ListBase | None = None
     ) -> None:
         self._files, self._store, self._counts, self._force, self._base = files, store, counts, force, base
-        self._filling = np.empty(CHUNK_EDGES, np.uint64)
+        self._pieces: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._filled = 0
+        self._making: deque[Future[_Chunk]] = deque()
         self._spans: list[NDArray[np.uint32]] = []
         self._weights: list[tuple[StoredArrays, int]] = []
         self._weighted: bool | None = None
@@ -121,7 +139,7 @@ class ListWriter:
         self.self_loops = base.self_loops
         self._spans.append(base.spans)
         self._filled = len(base.keys)
-        self._filling[: self._filled] = base.keys
+        self._pieces.append((sources_of_keys(base.keys), targets_of_keys(base.keys)))
         self._weighted = None if base.header.edges == 0 else base.header.weight_range is not None
         if base.weights is not None and len(base.weights):
             self._weights.append((self._store.keep(base.weights), len(base.weights)))
@@ -152,11 +170,11 @@ class ListWriter:
         if self._weighted != (batch.weights is not None):
             raise InputError("some of the input has weights and some has none; drop the weights")
         self._counts.make_room(vertices, len(batch))
+        self._counts.count(batch.sources, batch.targets)
         at = 0
         while at < len(batch):
             step = min(len(batch) - at, CHUNK_EDGES - self._filled)
-            part = slice(at, at + step)
-            self._counts.fill(batch.sources[part], batch.targets[part], self._filled, self._filling)
+            self._pieces.append((batch.sources[at : at + step], batch.targets[at : at + step]))
             self._filled += step
             at += step
             if self._filled == CHUNK_EDGES:
@@ -166,17 +184,23 @@ class ListWriter:
         self.edges += len(batch)
 
     def _cut(self) -> None:
-        keys = self._filling[: self._filled]
-        spans, loops = spans_of(keys, LIST_BLOCK)
-        self._spans.append(spans)
-        self.self_loops += loops
-        self._keys.append(keys)
-        self._filling, self._filled = np.empty(CHUNK_EDGES, np.uint64), 0
+        self._making.append(self._files.pool.submit(_chunk_of, self._pieces))
+        self._pieces, self._filled = [], 0
+        self._collect(self._files.threads)
+
+    def _collect(self, most: int) -> None:
+        """Hand finished chunks to their encoder, in order, until at most ``most`` are being made."""
+        while len(self._making) > most:
+            chunk = self._making.popleft().result()
+            self._spans.append(chunk.spans)
+            self.self_loops += chunk.self_loops
+            self._keys.append(chunk.keys)
 
     def finish_edges(self, weight_dtype: np.dtype[Any] | None) -> tuple[float, float, float] | None:
         """Write what is left of keys, then weights and spans; return the range of the weights."""
         if self._filled:
             self._cut()
+        self._collect(0)
         base = self._base
         chunks = 0 if base is None else base.chunks
         tables = {} if base is None else base.tables

@@ -23,4 +23,13 @@ OUT, IN = "out", "in"
 )
 def test_walks(along: str, directed: bool, both_stored: bool, wanted: dict[str, list[tuple[str, str]]]) -> None:
     found = traversals(along, directed=directed, both_stored=both_stored)
-    assert {direction: list(some) for direction, some in found.items()} == wanted
+    assert {direction: [walk[:2] for walk in some] for direction, some in found.items()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("along", "directed", "ways"),
+    [("out", True, "forward"), ("in", True, "reverse"), ("both", True, "both"), ("in", False, "undirected")],
+)
+def test_a_list_is_pushed_along_in_one_walk(along: str, directed: bool, ways: str) -> None:
+    found = traversals(along, directed=directed, both_stored=False, listed=True)
+    assert found == {"push": (("push", "out", ways),)}

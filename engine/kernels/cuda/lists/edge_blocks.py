@@ -1,4 +1,4 @@
-"""Loops over the edges of a list on a GPU: threads of a block take a block of edges at a time (`host/edge_blocks.py`).
+"""Loops over the edges of a list on a GPU: threads of a block take a block of edges at a time (`host/lists/`).
 
 Neighboring threads read neighboring keys. Sums are combined at two levels, as in WolfGraph (Zhu et al., FGCS 2020):
 a block of threads adds what it sends in shared memory, for the vertices that came first to their places there, and to

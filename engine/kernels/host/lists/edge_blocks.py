@@ -131,7 +131,7 @@ def make_push_blocks(author: Author, weighted: bool, ways: WaysName, key: str) -
             if reverse and not (loops_once and u == v) and (not forward or is_marked(active, v - base)):
                 send(view, e, v, u, index, fields, scalars, vertices)
 
-    @loop_kernel(f"{key}{ways}", grain=1)
+    @loop_kernel(f"{key}{ways}{LIST_BLOCK}", grain=1)
     def push_blocks(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, active, whole, wanted, picked, step, fields, scalars, vertices
     ):

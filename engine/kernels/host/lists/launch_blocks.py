@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.kernels.edge_ways import WaysName
-from penstock.engine.kernels.host import edge_blocks
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, HostKernels, _vertices_of, kernel_index
+from penstock.engine.kernels.host.lists import edge_blocks
 from penstock.storage.format.schema import LIST_BLOCK
 
 if TYPE_CHECKING:

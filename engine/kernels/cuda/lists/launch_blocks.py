@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.kernels.cuda import edge_blocks
 from penstock.engine.kernels.cuda.driver import DeviceKernel, blocks_for, most_blocks
 from penstock.engine.kernels.cuda.launch import CudaKernels, _vertices_of
+from penstock.engine.kernels.cuda.lists import edge_blocks
 from penstock.engine.kernels.edge_ways import WaysName
 from penstock.engine.kernels.hot_vertices import has_sums_apart, sums_numbers
 from penstock.storage.format.schema import LIST_BLOCK

@@ -1,0 +1,38 @@
+"""`penstock append`, and lists on the command line: converted, described, verified, grown, sorted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from penstock.engine import run
+from support.commands import answered, refused
+
+
+def test_a_list_from_text_to_sorted_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n1 2\n2 0\n")
+    (tmp_path / "b.txt").write_text("5 1\n1 1\n")
+    graph = tmp_path / "g.h5"
+    made = answered(capsys, "convert", tmp_path / "a.txt", graph, "--layout", "list")
+    assert (made["vertices"], made["edges"]) == (3, 3)
+    facts = answered(capsys, "info", graph, "--degrees")
+    assert facts["layout"] == "list"
+    assert facts["degrees"]["in"]["max"] == 1
+    grown = answered(capsys, "append", graph, tmp_path / "b.txt")
+    assert (grown["command"], grown["vertices"], grown["edges"]) == ("append", 6, 5)
+    assert answered(capsys, "verify", graph)["whole"]
+    assert answered(capsys, "info", graph)["provenance"]["appended"]["times"] == 1
+    rows = answered(capsys, "convert", graph, tmp_path / "rows.h5", "--direction", "both")
+    assert (rows["vertices"], rows["edges"]) == (6, 5)
+    assert run("wcc", tmp_path / "rows.h5").fields["component"].tolist() == [0, 0, 0, 3, 4, 0]
+
+
+def test_what_append_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n")
+    (tmp_path / "s.txt").write_text("x y\n")
+    answered(capsys, "convert", tmp_path / "a.txt", tmp_path / "g.h5", "--layout", "list")
+    answered(capsys, "convert", tmp_path / "a.txt", tmp_path / "rows.h5")
+    assert "is an input too" in refused(capsys, "append", tmp_path / "g.h5", tmp_path / "g.h5")
+    assert "sorted rows" in refused(capsys, "append", tmp_path / "rows.h5", tmp_path / "a.txt")
+    assert "are strings" in refused(capsys, "append", tmp_path / "g.h5", tmp_path / "s.txt", "--string-ids")
+    assert "does not exist" in refused(capsys, "append", tmp_path / "none.h5", tmp_path / "a.txt")
