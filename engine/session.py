@@ -513,7 +513,7 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        hot_first = bool(self.graph.reordered) and self.graph.edges >= MANY_EDGES
+        hot_first = self.graph.hot_first and self.graph.edges >= MANY_EDGES
         job = KernelJob(asks.program, *run, capability, packed, hot_first)
         announce(job, self.config.memory_bytes)
 
@@ -544,7 +544,7 @@ class Session:
             made = kernels(program, dtype, weighted, self.config.thread_count)
         else:
             made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
-        made.hot_first = bool(self.graph.reordered)
+        made.hot_first = self.graph.hot_first
         return cast(Kernels[Any], made)
 
     def _kernel_class(self, whole_rows: bool) -> Any:
