@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
+from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
@@ -496,7 +497,10 @@ class Session:
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
-        how = asynchronous, forced, rounds, self._ranks, self._rank_devices, moves, self._timeline
+        layers = None
+        if self.config.layers:
+            layers = Layers(layer_bounds(sent.index(), self.config.layers))
+        how = asynchronous, forced, rounds, layers, self._ranks, self._rank_devices, moves, self._timeline
         return Loop(program, self.graph, sent.index(), workers, *how)
 
     def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
