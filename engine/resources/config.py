@@ -60,7 +60,8 @@ class Config:
     local_rounds : int
         Further rounds on the edges of a loaded view (asynchronous programs).
     layers : int
-        Layers of rows of which one after another sends until it is quiet (programs of free order); 0: no layers.
+        Layers of rows of which one after another sends until it is quiet (programs of free order; it
+        helps SSSP where edges do not all fit, and not PageRank); 0: no layers.
     residency : {"value", "none"}
         Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
     packed : {"auto", "never"}
