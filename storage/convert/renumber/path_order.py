@@ -71,8 +71,8 @@ class PathOrder:
     def new_ids(self) -> NDArray[Any]:
         """New ids by old id."""
         vertices = len(self._after)
-        dtype = vertex_dtype(vertices)
-        return np.subtract(self._after.dtype.type(max(0, vertices - 1)), self._after).astype(dtype, copy=False)
+        last = self._after.dtype.type(max(0, vertices - 1))
+        return np.asarray(last - self._after, dtype=vertex_dtype(vertices))
 
     def _search(self) -> None:
         """Search the forest and the buffered edges, which gives the next forest; empty the buffer."""
@@ -150,10 +150,10 @@ def fill_rows(
         neighbors[ends[u]] = targets[i]
         ends[u] += 1
     for at in range(vertices - 1, -1, -1):
-        v = np.int64(sequence[at])
-        if parent[v] != vertices:
-            u = np.int64(parent[v])
-            neighbors[ends[u]] = v
+        child = np.int64(sequence[at])
+        if parent[child] != vertices:
+            u = np.int64(parent[child])
+            neighbors[ends[u]] = child
             ends[u] += 1
 
 
