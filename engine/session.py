@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
+from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
@@ -505,7 +506,10 @@ class Session:
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
-        how = asynchronous, forced, rounds, self._ranks, self._rank_devices, moves, self._timeline
+        layers = None
+        if self.config.layers:
+            layers = Layers(layer_bounds(sent, self.config.layers))
+        how = asynchronous, forced, rounds, layers, self._ranks, self._rank_devices, moves, self._timeline
         return Loop(program, self.graph, sent, workers, *how)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
@@ -530,7 +534,7 @@ class Session:
         weights = str(self.graph.weight_dtype) if asks.weighted else None
         dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
         run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        hot_first = bool(self.graph.reordered) and self.graph.edges >= MANY_EDGES
+        hot_first = self.graph.hot_first and self.graph.edges >= MANY_EDGES
         job = KernelJob(asks.program, *run, capability, packed, hot_first)
         announce(job, self.config.memory_bytes)
 
@@ -561,7 +565,7 @@ class Session:
             made = kernels(program, dtype, weighted, self.config.thread_count)
         else:
             made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
-        made.hot_first = bool(self.graph.reordered)
+        made.hot_first = self.graph.hot_first
         if self.graph.layout == "list":
             made.ways = ways_along(program.along, directed=self.graph.directed)
         return cast(Kernels[Any], made)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -51,6 +52,7 @@ from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.execution.layers import Layers
     from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -81,7 +83,7 @@ class Loop:
     exchanges are stamped, if anywhere.
     asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
-    repeats a push on a view.
+    repeats a push on a view. layers: whose vertices send, None for all that are due.
 
     A checkpoint holds, besides the devices' states: iteration; totals; unexplored and unvisited, the graph's edges and
     vertices less those of all frontiers so far; limit, below which priorities are due; direction and before, direction
@@ -100,6 +102,7 @@ class Loop:
     asynchronous: bool = False
     forced: Direction | None = None
     local_rounds: int = 0
+    layers: Layers | None = None
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
     rebalance: Rebalance | None = None
@@ -166,7 +169,7 @@ class Loop:
         if program.narrowest_bucket and any(stream.scans for stream in streams):
             usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
         self.bucket = bucket_width(usual, narrowest, self.graph.edges, bool(linked.any()))
-        self.limit = self.bucket.width or math.inf
+        self.limit = math.inf if self.layers is not None else self.bucket.width or math.inf
 
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
@@ -260,7 +263,9 @@ class Loop:
         worker = self.workers[0]
         stream, kernels = worker.streams["push"], worker.kernels
         against = worker.against.get("push")
-        here = self.alone and stream.index is self.out and (against is None or kernels.both_ways)
+        here = (
+            self.alone and self.layers is None and stream.index is self.out and (against is None or kernels.both_ways)
+        )
         able = here and kernels.can_fuse(frontier)
         if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
             return able and stream.resident and against.resident and against.direction == "push"
@@ -331,7 +336,11 @@ class Loop:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
         worker = self.workers[0]
         together = isinstance(self.exchange, DeviceExchange) and self.devices.alike
-        alone = (self.alone or (together and "degree" not in words_of(self.program))) and not worker.against
+        alone = (
+            self.layers is None
+            and (self.alone or (together and "degree" not in words_of(self.program)))
+            and not worker.against
+        )
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
@@ -361,7 +370,8 @@ class Loop:
         selected: list[Frontier] = []
         for worker in self.workers:
             worker.kernels.use()
-            selected.append(worker.kernels.select(worker.state, self.out, scalars, self.limit))
+            select = partial(worker.kernels.select, worker.state, self.out, scalars, self.limit)
+            selected.append(select() if self.layers is None else self.layers.select(worker.state, select))
         return selected[0]
 
     @property

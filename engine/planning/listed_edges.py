@@ -42,6 +42,8 @@ def check_options(graph: Graph, config: Config, ranks: int) -> None:
         why, way_out = f"route {config.route} brings the rows of active vertices", "use --route auto"
     elif config.local_rounds:
         why, way_out = "local rounds walk the rows of a partition again", "leave out --local-rounds"
+    elif config.layers:
+        why, way_out = "layers are runs of rows", "leave layers out"
     elif ranks > 1:
         why, way_out = "ranks own rows", "run it in one process"
     else:

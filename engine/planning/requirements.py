@@ -13,7 +13,7 @@ from functools import reduce
 from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.engine.execution import cel, triangles, whole_rows
+from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.program import (
     Program,
@@ -190,9 +190,10 @@ def requirements_of(
             f"{type(program).__name__} cannot run asynchronously: {why}; leave --mode async out, or use --mode sync"
         )
     cel.check(program, config, asynchronous=asynchronous)
+    layers.check(program if whole is None else whole, config, asynchronous=asynchronous and whole is None)
     apart = not asynchronous and program.combine not in ("union", "all")
     by_weight = weighted(program, graph)
-    directions = _directions(graph, config, program)
+    directions = _directions(graph, replace(config, direction="push") if config.layers else config, program)
     held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
     working = program.working_bytes
     if whole is not None:

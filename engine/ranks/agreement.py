@@ -39,6 +39,10 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
 
     Raises InputError where ranks cannot run together.
     """
+    if config.layers:
+        raise InputError(
+            f"layers is {config.layers}, and layers follow one another in one process: leave it out, or run in one"
+        )
     if config.local_rounds:
         raise InputError(
             f"local_rounds is {config.local_rounds}, and marks of further rounds stay in one process: leave it out, or "

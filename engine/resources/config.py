@@ -59,6 +59,9 @@ class Config:
         Largest pending value first, instead of ascending order.
     local_rounds : int
         Further rounds on the edges of a loaded view (asynchronous programs).
+    layers : int
+        Layers of rows of which one after another sends until it is quiet (programs of free order; it
+        helps SSSP where edges do not all fit, and not PageRank); 0: no layers.
     residency : {"value", "none"}
         Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
     packed : {"auto", "never"}
@@ -94,6 +97,7 @@ class Config:
     combine: int = 4
     priority: bool = True
     local_rounds: int = 0
+    layers: int = 0
     residency: Literal["value", "none"] = "value"
     packed: Literal["auto", "never"] = "auto"
     rates: Rates | None = None
@@ -105,8 +109,8 @@ class Config:
             choices = get_args(kind) if get_origin(kind) is Literal else ()
             if choices and getattr(self, name) not in choices:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
-        for name in ("partition_bytes", "threads", "combine", "local_rounds"):
-            value, least = getattr(self, name), 0 if name == "local_rounds" else 1
+        for name in ("partition_bytes", "threads", "combine", "local_rounds", "layers"):
+            value, least = getattr(self, name), 0 if name in ("local_rounds", "layers") else 1
             if value is not None and value < least:
                 raise InputError(f"{name} is {value}; it must be at least {least}")
         if self.shares is not None and not all(0 < share < float("inf") for share in self.shares):

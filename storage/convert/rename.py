@@ -25,6 +25,7 @@ from penstock.storage.convert.renumber.id_mapping import (
     Unlisted,
 )
 from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
 from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, hubs_first, inverse
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
@@ -38,7 +39,7 @@ from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
 
 COUNTING_SHARE = 4
-"""One part in so many of the budget may count degrees: that of the writer, which has not begun."""
+"""One part in so many of the budget may count degrees, or hold edges of paths: the writer's, which has not begun."""
 
 
 def read_and_rename(space: Workspace) -> InputEdges:
@@ -148,6 +149,9 @@ def _refused(space: Workspace, other: Unlisted) -> InputError:
 def _new_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> NDArray[Any]:
     """New ids by old id, as ``--order`` says."""
     space.check_vertex_memory(vertices)
+    if space.options.order == "paths":
+        order = PathOrder(vertices, space.options.host_memory // COUNTING_SHARE, log.edges, both=space.mirror)
+        return by_paths(lambda: map(steps.renamed, log.batches()), order)
     # in a mirrored graph every edge counts at both its ends, and so do both degrees of a hub
     apart = space.options.order == "hubs" and not space.mirror
     room = space.options.host_memory // COUNTING_SHARE // max(1, vertices * (2 if apart else 1) * 4)

@@ -560,6 +560,12 @@ class Graph(GraphQueries):
         return options.get("order", "none") != "none" or bool(options.get("hub_sort"))
 
     @property
+    def hot_first(self) -> bool:
+        """Whether the vertices of most edges come first, as orders by degree put them."""
+        options = self.provenance.get("options")
+        return bool(self.reordered) and isinstance(options, dict) and options.get("order") != "paths"
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The names of the graph's files, the manifest's first; none of a graph in memory."""
         return tuple(file.path for file in self.open_files)

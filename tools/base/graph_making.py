@@ -53,9 +53,10 @@ OPTIONS = (
     option("--renumber", is_flag=True, help="For sparse or string ids: number them 0..n-1, keep the map."),
     option(
         "--order",
-        type=click.Choice(["none", "degree", "hubs"]),
+        type=click.Choice(["none", "degree", "hubs", "paths"]),
         default="none",
-        help="Of the vertices in the file: as their ids, by falling degree, or the best-connected 8 % first.",
+        help="Of the vertices in the file: as their ids, by falling degree, the best-connected 8 % first, or along "
+        "paths (depth first, components in topological order).",
     ),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),

@@ -8,7 +8,7 @@ from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import InputError
 
 Dedupe = Literal["first", "sum", "min", "max"]
-Order = Literal["none", "degree", "hubs"]
+Order = Literal["none", "degree", "hubs", "paths"]
 Layout = Literal["rows", "list"]
 SMALLEST_MEMORY = 32 << 20
 THREAD_BYTES = 12 << 20
@@ -35,7 +35,9 @@ class ConvertOptions:
         sources, and results name each in its own.
     order: the order of the vertices in the file. ``"none"`` is that of their ids; ``"degree"`` is by falling degree, in
         and out together, ties by id; ``"hubs"`` puts the top 8 % by in-degree times out-degree first (HyTGraph,
-        equation 4) and leaves the others in order. The ids of the input are stored, and results name them.
+        equation 4) and leaves the others in order; ``"paths"`` is along depth-first paths, strongly connected
+        components in topological order (`renumber/path_order.py`). The ids of the input are stored, and results
+        name them.
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
         is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit

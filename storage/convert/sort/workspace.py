@@ -57,8 +57,8 @@ LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
 OCTAVE_SHARE = 4
 """Octaves of ids may have so many times as many edges as they would have if each had as many."""
-VERTEX_BYTES = {"degree": 12, "hubs": 24}
-"""What an order takes a vertex: degrees and both directions of the new ids, and the score of hubs."""
+VERTEX_BYTES = {"degree": 12, "hubs": 24, "paths": 40}
+"""What an order takes a vertex: degrees and both directions of the new ids, the score of hubs, the forest of paths."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
@@ -243,8 +243,8 @@ class Workspace:
         needed = vertices * VERTEX_BYTES[self.options.order]
         if needed > self.options.host_memory // 2:
             raise InputError(
-                f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for degrees and "
-                f"order, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
+                f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for the state "
+                f"of vertices, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
             )
 
     def stage(self, name: str) -> None:

@@ -50,7 +50,7 @@ def graph_of(edges: EdgeList, **options: Any) -> Graph:
 
 
 @pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("order", ["degree", "hubs"])
+@pytest.mark.parametrize("order", ["degree", "hubs", "paths"])
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_the_order_of_vertices_changes_no_answer(name: str, order: str, directed: bool) -> None:
     edges = edges_of(directed=directed)

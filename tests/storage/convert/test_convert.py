@@ -51,7 +51,7 @@ ALL = list(
         ["", "undirected", "symmetrize"],
         [None, "first", "sum", "min", "max"],
         [False, True],
-        ["none", "degree", "hubs"],
+        ["none", "degree", "hubs", "paths"],
         ["out", "both"],
     )
 )
@@ -134,7 +134,7 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
             dedupe=data.draw(st.sampled_from([None, "first", "sum", "min", "max"]), "dedupe"),
             drop_self_loops=data.draw(st.booleans(), "no loops"),
             renumber=renumber,
-            order=data.draw(st.sampled_from(["none", "degree", "hubs"]), "order"),
+            order=data.draw(st.sampled_from(["none", "degree", "hubs", "paths"]), "order"),
             direction=data.draw(st.sampled_from(["out", "both"]), "direction"),
             threads=2,
         )

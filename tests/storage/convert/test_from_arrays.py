@@ -271,14 +271,14 @@ def test_what_vertices_exclude_is_refused(
         from_edges(sources, targets, vertices=vertices, **options)
 
 
-@pytest.mark.parametrize("order", ["degree", "hubs"])
+@pytest.mark.parametrize("order", ["degree", "hubs", "paths"])
 def test_strings_take_an_order_too(order: str) -> None:
     ends = [["a", "b", "c", "d"], ["c", "c", "d", "c"]]
     graph = from_edges(*ends, order=order)
     ids = graph.original_ids()
     assert ids is not None
-    assert ids.tolist() == (["c", "d", "a", "b"] if order == "degree" else ["c", "a", "b", "d"])
+    assert ids.tolist() == {"degree": list("cdab"), "hubs": list("cabd"), "paths": list("abcd")}[order]
     assert listed(graph)["out"] == sorted((u, v, None) for u, v in zip(*ends, strict=True))
     assert run("bfs", graph, source="a").to_dict("level") == {"a": 0, "c": 1, "d": 2}
-    with pytest.raises(InputError, match=r"order wrong is none of none, degree, hubs"):
+    with pytest.raises(InputError, match=r"order wrong is none of none, degree, hubs, paths"):
         from_edges(*ends, order="wrong")

@@ -67,6 +67,7 @@ def grown(raw: Path, folder: Path, options: str, budget: int = BUDGET) -> tuple[
         ("{'direction': 'both', 'dedupe': 'first'}", 1 << 20),
         ("{'order': 'degree', 'direction': 'both'}", 1 << 20),
         ("{'order': 'hubs'}", 1 << 19),
+        ("{'order': 'paths'}", 1 << 18),
     ],
 )
 def test_random_edges(tmp_path: Path, options: str, vertices: int) -> None:

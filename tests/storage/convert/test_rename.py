@@ -57,7 +57,8 @@ def file_of(folder: Path, edges: Pairs) -> Path:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"order": "hubs"}, {"order": "degree"}, {"direction": "both", "host_memory": 32 << 20}]
+    "options",
+    [{}, {"order": "hubs"}, {"order": "degree"}, {"order": "paths"}, {"direction": "both", "host_memory": 32 << 20}],
 )
 def test_strings_are_numbered_by_their_bytes(tmp_path: Path, options: dict[str, Any]) -> None:
     edges = texts(4000, 700, 1)
