@@ -259,10 +259,9 @@ def closeness(edges: EdgeList, pivots: Iterable[int], *, weighted: bool = False)
 
 
 def harmonic(edges: EdgeList, *, weighted: bool = False) -> Floats:
-    """Sum of inverse distances from all other vertices."""
+    """Sum of inverse distances from all other vertices; the distance 0 counts 0."""
     every = distances(edges, weighted=weighted)
-    np.fill_diagonal(every, np.inf)
-    return (1.0 / every).sum(axis=0)
+    return np.divide(1.0, every, out=np.zeros_like(every), where=every > 0).sum(axis=0)
 
 
 def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:
