@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from penstock.tools.main import leftovers
+from support.shared_bytecode import share_bytecode
 from support.slow_tests import is_slow, is_slow_file
 from support.source_code import DATA, SHARED, alarms, modules
 
@@ -23,11 +24,13 @@ settings.register_profile("explore", deadline=None, max_examples=2000, database=
 settings.load_profile("penstock")
 
 
-def pytest_configure() -> None:
-    """Say in one sentence what would otherwise be an error in every file."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Say in one sentence what would otherwise be an error in every file; prepare what workers share."""
     trouble = leftovers()
     if trouble is not None:
         raise pytest.UsageError(trouble)
+    if sys.dont_write_bytecode and config.getoption("numprocesses", None):  # not in the workers themselves
+        share_bytecode(config)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,8 +38,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
-    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer. Where
-    Python may not leave bytecode beside the sources, commands share a folder of the session for it: they import faster.
+    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer.
     """
     from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
     from penstock.storage.companion import process
@@ -45,11 +47,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(process, "is_possible", lambda processes: False)
         patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        if sys.dont_write_bytecode:
-            base = tmp_path_factory.getbasetemp()
-            shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
         yield
 
 

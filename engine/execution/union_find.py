@@ -65,7 +65,8 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
         return
     record = _pass(loop, partial(_link_rows, symmetric=symmetric))
     _join(loop, record)
-    yield _last(loop, record)
+    loop.converged = loop.finished = True
+    yield record
 
 
 def _link_from(loop: Loop, first: Link, here: NDArray[np.bool_] | None = None) -> Iterator[IterationRecord]:
@@ -81,14 +82,18 @@ def _link_from(loop: Loop, first: Link, here: NDArray[np.bool_] | None = None) -
     record = _pass(loop, first, only=here)
     tree = _largest_tree(loop, record)
     yield record
-    record = _link_outside(loop, tree, here)
-    _join(loop, record)
-    if tree.apart and not loop.graph.directed and not _is_one(loop, tree.root):
-        yield record
+    outside = _link_outside(loop, tree, here)
+    if outside is not None:
+        _join(loop, outside)
+    if outside is not None and tree.apart and not loop.graph.directed and not _is_one(loop, tree.root):
+        yield outside
         root, share = loop.workers[0].kernels.largest_tree(loop.workers[0].state)
-        record = _link_outside(loop, _Tree(root, share), here)
-        _join(loop, record)
-    yield _last(loop, record)
+        outside = _link_outside(loop, _Tree(root, share), here)
+        if outside is not None:
+            _join(loop, outside)
+    loop.converged = loop.finished = True
+    if outside is not None:
+        yield outside
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,11 @@ def _largest_tree(loop: Loop, record: IterationRecord) -> _Tree:
     return _Tree(*kernels.largest_tree(state))
 
 
-def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> IterationRecord:
-    """Link what the first pass has not linked, but for what lies inside the tree; here: as in `_link_from`."""
+def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> IterationRecord | None:
+    """Link what the first pass has not linked, but for what lies inside the tree; here: as in `_link_from`.
+
+    None where nothing lies outside, and the trees are joined.
+    """
     symmetric = not loop.graph.directed
     if here is None:
         root = NO_COMPONENT if tree.root < 0 else np.uint64(tree.root)
@@ -133,6 +141,8 @@ def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> It
     own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
     kernels.mark_outside(state, loop.out, largest, own)
     frontier = kernels.select(state, loop.out, (), math.inf)
+    if not tree.apart and loop.gathered(frontier.vertices).sum() == 0:
+        return None
 
     def link(worker: Worker, view: View) -> None:
         kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
@@ -159,12 +169,6 @@ def _is_one(loop: Loop, root: int) -> bool:
     state = loop.workers[0].state
     label = int(state.to_host(state.arrays[0][root : root + 1])[0])
     return bool(np.ptp(loop.gathered(label)) == 0)
-
-
-def _last(loop: Loop, record: IterationRecord) -> IterationRecord:
-    """Note that nothing is left to link."""
-    loop.converged = loop.finished = True
-    return record
 
 
 def _at_hand(loop: Loop) -> NDArray[np.bool_] | None:

@@ -121,6 +121,8 @@ QUERIES: dict[str, Query] = {
     "sssp": Query(_source, "distance", exact),
     "widest": Query(_source, "width", exact),
     "betweenness": Query(lambda e: {"source": e.starts, "raw": True}, "betweenness", near),
+    "closeness": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "closeness", near),
+    "harmonic": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "harmonic", near),
     "pagerank": Query(lambda e: _RANKING, "rank", shares),
     "personalized_pagerank": Query(lambda e: _RANKING | _source(e), "rank", shares),
     "katz": Query(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),

@@ -82,4 +82,5 @@ def test_what_is_at_hand_is_linked_first(tmp_path: Path, way: str, size: int) ->
     graph = on_disk(edges, tmp_path / "skewed.h5", chunk_edges=128)
     room = graph.edges * 4 * 7 // 10 // size
     found = _linked(edges, size, way, graph, device_edge_memory=room, partition_bytes=512, packed="never")
-    assert [len(result.records) for result in found] == [2] * size
+    passes = 1 if size == 1 else 2  # in one process all that is left lies inside the largest tree
+    assert [len(result.records) for result in found] == [passes] * size

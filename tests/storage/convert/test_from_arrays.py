@@ -277,7 +277,7 @@ def test_strings_take_an_order_too(order: str) -> None:
     graph = from_edges(*ends, order=order)
     ids = graph.original_ids()
     assert ids is not None
-    assert ids.tolist() == {"degree": list("cdab"), "hubs": list("cabd"), "paths": list("abcd")}[order]
+    assert ids.tolist() == {"degree": list("cdab"), "hubs": list("cabd"), "paths": list("abdc")}[order]
     assert listed(graph)["out"] == sorted((u, v, None) for u, v in zip(*ends, strict=True))
     assert run("bfs", graph, source="a").to_dict("level") == {"a": 0, "c": 1, "d": 2}
     with pytest.raises(InputError, match=r"order wrong is none of none, degree, hubs, paths"):
