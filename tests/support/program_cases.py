@@ -154,8 +154,8 @@ def check_hits(edges: EdgeList, fields: Fields) -> None:
 
 
 def check_closeness(edges: EdgeList, fields: Fields) -> None:
-    """Estimates from 9 vertices; exact in graphs that have no more."""
-    drawn = np.random.default_rng(0).choice(edges.vertices, min(9, edges.vertices), replace=False)
+    """Estimates from 3 vertices; exact in graphs that have no more."""
+    drawn = np.random.default_rng(0).choice(edges.vertices, min(3, edges.vertices), replace=False)
     near(fields["closeness"], right.closeness(edges, drawn.tolist(), weighted=True))
 
 
@@ -204,7 +204,7 @@ CASES: dict[str, Case] = {
         lambda: Betweenness([SOURCE, OTHER], raw=True),
         lambda e, f: near(f["betweenness"], right.dependencies(e, SOURCE) + right.dependencies(e, OTHER)),
     ),
-    "closeness": (lambda: Closeness(k=9), check_closeness),
+    "closeness": (lambda: Closeness(k=3), check_closeness),
     "harmonic": (lambda: Harmonic([SOURCE, OTHER]), check_harmonic),
     "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
     "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
