@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import numpy as np
+
+HALF, LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
+"""Of a key, source << 32 | target: the bits of an end, and the target's."""
 WaysName = Literal["forward", "reverse", "both", "undirected"]
 
 

@@ -23,13 +23,11 @@ from penstock.engine.kernels.cuda.driver import (
     kernel,
 )
 from penstock.engine.kernels.cuda.union_find import link
-from penstock.engine.kernels.edge_ways import WAYS, WaysName
+from penstock.engine.kernels.edge_ways import HALF, LOWER, WAYS, WaysName
 from penstock.engine.program.bindings import Author
 from penstock.storage.format.schema import LIST_BLOCK
 
 EDGES = np.int64(LIST_BLOCK)
-HALF = np.uint64(32)
-LOWER = np.uint64(0xFFFFFFFF)
 SLOTS = 16 if SIMULATED else 1024
 """Vertices whose sums a block of threads keeps; a power of two."""
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -46,30 +44,40 @@ def blocks_that_keep(author: Author) -> int:
     return blocks_sharing(SLOTS * (8 + author.message.itemsize), AT_ONCE)
 
 
-def make_send(author: Author, weighted: bool) -> Any:
-    """Device function: send along edge `e` of the view from `u` to `v`."""
-    edge, cond = author.calls["edge"], author.calls["cond"]
-    combine, has_send = COMBINE[author.combine], author.has_send
+def make_take(author: Author) -> Any:
+    """Device function: combine a message with what vertex `v` has, and mark it."""
+    combine = COMBINE[author.combine]
 
     @device
-    def send(view, e, u, v, index, fields, scalars, arrays, kept):  # type: ignore[no-untyped-def]
-        target, base = arrays.target, arrays.base
-        if cond(fields, scalars, v, np.int64(0), base):
-            message = arrays.sent[u - base] if has_send else arrays.sent[0]
-            w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
-            degree = degree_of(index, u)
-            value = target.dtype.type(edge(fields, scalars, message, u, v, w, degree, base))
-            if combine(target, v - base, value):
-                mark(arrays.touched, v - base)
+    def take(arrays, v, value, kept):  # type: ignore[no-untyped-def]
+        if combine(arrays.target, v - arrays.base, value):
+            mark(arrays.touched, v - arrays.base)
 
-    return send
+    return take
 
 
-def make_send_kept(author: Author, weighted: bool) -> Any:
+@device
+def take_kept(arrays, v, value, kept):  # type: ignore[no-untyped-def]
     """Device function: the same of a sum, which stays in shared memory where `v` has a place there.
 
     kept: vertices by place, EMPTY where none is, and their sums.
     """
+    vertices, sums = kept
+    slot = np.int64(((v * SPREAD) & LOWER) >> SLOT_SHIFT)
+    owner = vertices[slot]
+    if owner == EMPTY:
+        owner = cuda.atomic.cas(vertices, slot, EMPTY, v)
+        if owner == EMPTY:
+            owner = v
+    if owner == v:
+        cuda.atomic.add(sums, slot, value)
+    else:
+        cuda.atomic.add(arrays.target, v - arrays.base, value)
+        mark(arrays.touched, v - arrays.base)
+
+
+def make_send(author: Author, weighted: bool, take: Any) -> Any:
+    """Device function: send along edge `e` of the view from `u` to `v`; take: what becomes of the message."""
     edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
 
     @device
@@ -79,19 +87,7 @@ def make_send_kept(author: Author, weighted: bool) -> Any:
             message = arrays.sent[u - base] if has_send else arrays.sent[0]
             w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
             degree = degree_of(index, u)
-            value = target.dtype.type(edge(fields, scalars, message, u, v, w, degree, base))
-            vertices, sums = kept
-            slot = np.int64(((v * SPREAD) & LOWER) >> SLOT_SHIFT)
-            owner = vertices[slot]
-            if owner == EMPTY:
-                owner = cuda.atomic.cas(vertices, slot, EMPTY, v)
-                if owner == EMPTY:
-                    owner = v
-            if owner == v:
-                cuda.atomic.add(sums, slot, value)
-            else:
-                cuda.atomic.add(target, v - base, value)
-                mark(arrays.touched, v - base)
+            take(arrays, v, target.dtype.type(edge(fields, scalars, message, u, v, w, degree, base)), kept)
 
     return send
 
@@ -123,7 +119,7 @@ def make_walk(ways: WaysName, send: Any) -> Any:
 
 def make_push_blocks(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
     """Kernel: push along the view's edges; wanted: uint8 by block of the whole list, read unless `whole`."""
-    walk = make_walk(ways, make_send(author, weighted))
+    walk = make_walk(ways, make_send(author, weighted, make_take(author)))
 
     @kernel
     def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -134,7 +130,8 @@ def make_push_blocks(author: Author, weighted: bool, ways: WaysName) -> DeviceKe
 
 def make_push_blocks_kept(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
     """Kernel: the same of sums, at two levels."""
-    walk, kind = make_walk(ways, make_send_kept(author, weighted)), numba.from_dtype(author.message)
+    walk = make_walk(ways, make_send(author, weighted, take_kept))
+    kind = numba.from_dtype(author.message)
 
     def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
         vertices = cuda.shared.array(SLOTS, np.uint64)

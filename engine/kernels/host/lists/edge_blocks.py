@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.edge_ways import WAYS, WaysName
+from penstock.engine.kernels.edge_ways import HALF, LOWER, WAYS, WaysName
 from penstock.engine.kernels.host.atomics import COMBINE, prefetch
 from penstock.engine.kernels.host.device_functions import degree_of, is_marked
 from penstock.engine.kernels.host.jit import inline, loop_kernel
@@ -22,8 +22,6 @@ from penstock.engine.program.bindings import Author
 from penstock.storage.format.schema import LIST_BLOCK
 
 BLOCK = np.int64(LIST_BLOCK)
-HALF = np.uint64(32)
-LOWER = np.uint64(0xFFFFFFFF)
 AHEAD = np.int64(16)
 """Edges between a message and the one whose sender and receiver are asked for."""
 PICKED_AHEAD = np.int64(8)  # the same among edges with an active end
