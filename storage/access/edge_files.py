@@ -158,7 +158,7 @@ class _Matrix:
 
     def _count(self) -> int:
         """How many edges there are; counted where they are not all that are stored, or more."""
-        if not self.pieces.once:
+        if not self.pieces.selects:
             return self.pieces.entries
         return sum(self._pass(lambda edges: len(edges[0])))
 

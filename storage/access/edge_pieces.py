@@ -56,23 +56,32 @@ class StoredRows(Protocol):
         """Return the neighbors and weights of edges first..last-1."""
 
 
-class EdgePieces:
-    """Edges of an out-adjacency, piece by piece; pieces may be read by several threads at once.
+class _Pieces:
+    """Edges chunk by chunk; pieces may be read by several threads at once.
 
-    once: leave out one of the two entries of each edge of an undirected graph. entries: of the adjacency. count: of
-    pieces.
+    entries: of the adjacency. count: of pieces. selects: whether pieces have another number of edges than entries.
     """
 
-    def __init__(self, rows: StoredRows, *, once: bool) -> None:
-        self._rows, self.once, self.entries = rows, once, rows.edges
-        self._index = rows.index()
+    def __init__(self, rows: StoredRows, vertex_dtype: np.dtype[Any], *, selects: bool) -> None:
+        self._rows, self.entries, self.selects = rows, rows.edges, selects
         self.count = -(-rows.edges // rows.chunk_edges)
-        self.vertex_dtype, self.weight_dtype = rows.neighbor_dtype, rows.weight_dtype
+        self.vertex_dtype, self.weight_dtype = vertex_dtype, rows.weight_dtype
 
     def stored(self, piece: int) -> int:
         """How many entries of the adjacency a piece stands for."""
         step = self._rows.chunk_edges
         return min(step, self._rows.edges - piece * step)
+
+
+class EdgePieces(_Pieces):
+    """Edges of an out-adjacency.
+
+    once: leave out one of the two entries of each edge of an undirected graph.
+    """
+
+    def __init__(self, rows: StoredRows, *, once: bool) -> None:
+        super().__init__(rows, rows.neighbor_dtype, selects=once)
+        self._index = rows.index()
 
     def read(self, piece: int) -> Edges:
         """The edges of a piece. Raises RunError where they cannot be read."""
@@ -80,7 +89,7 @@ class EdgePieces:
         last = first + self.stored(piece)
         targets, weights = self._rows.edges_in(first, last)
         sources = self._sources(first, last)
-        if not self.once:
+        if not self.selects:
             return sources, targets, weights
         kept = sources <= targets
         return sources[kept], targets[kept], None if weights is None else weights[kept]
@@ -92,29 +101,21 @@ class EdgePieces:
         return np.repeat(np.arange(v0, v1, dtype=self.vertex_dtype), starts[1:] - starts[:-1])
 
 
-class ListPieces:
-    """Edges that are stored in the order of the input, as `EdgePieces` has those of rows.
+class ListPieces(_Pieces):
+    """Edges that are stored in the order of the input.
 
     both: of an undirected graph, which has each edge once there, give the reverse of each, too, but of self-loops.
-    once: whether pieces have another number of edges than are stored.
     """
 
     def __init__(self, rows: StoredRows, *, both: bool) -> None:
-        self._rows, self.once, self.entries = rows, both, rows.edges
-        self.count = -(-rows.edges // rows.chunk_edges)
-        self.vertex_dtype, self.weight_dtype = np.dtype(np.uint32), rows.weight_dtype
-
-    def stored(self, piece: int) -> int:
-        """How many edges are stored in a piece."""
-        step = self._rows.chunk_edges
-        return min(step, self._rows.edges - piece * step)
+        super().__init__(rows, np.dtype(np.uint32), selects=both)
 
     def read(self, piece: int) -> Edges:
         """The edges of a piece. Raises RunError where they cannot be read."""
         first = piece * self._rows.chunk_edges
         keys, weights = self._rows.edges_in(first, first + self.stored(piece))
         sources, targets = sources_of_keys(keys), targets_of_keys(keys)
-        if not self.once:
+        if not self.selects:
             return np.ascontiguousarray(sources), np.ascontiguousarray(targets), weights
         other = sources != targets
         ends = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
