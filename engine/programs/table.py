@@ -47,6 +47,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "pagerank": "pagerank:PageRank",
         "personalized_pagerank": "personalized:PPR",
         "katz": "katz:Katz",
+        "eigenvector": "eigenvector:Eigenvector",
         "hits": "hits:HITS",
         "php": "php:PHP",
         "adsorption": "adsorption:Adsorption",

@@ -21,6 +21,7 @@ from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.independent_set import MaximalIndependentSet
@@ -55,6 +56,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "pagerank": PageRank,
     "personalized_pagerank": lambda: PPR(3),
     "katz": lambda: Katz(alpha=1e-5),
+    "eigenvector": lambda: Eigenvector(tol=1e-12),
     "hits": HITS,
     "php": lambda: PHP(3),
     "adsorption": lambda: Adsorption({3: 2.0, 50: 1.0}),

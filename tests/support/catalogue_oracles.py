@@ -78,6 +78,19 @@ def katz(edges: EdgeList, *, alpha: float, beta: float = 1.0, weighted: bool = F
     return found / max(float(np.linalg.norm(found)), 1e-300)
 
 
+def eigenvector(edges: EdgeList, *, weighted: bool = False) -> Floats:
+    """The vector of norm 1 to which powers of A^T, shifted by half its norm, take the vector of ones."""
+    dense = matrix(edges, weighted=weighted).T
+    shift = float(np.linalg.norm(dense, 2)) / 2 if edges.vertices else 0.0
+    step = dense + (shift or 1.0) * np.eye(edges.vertices)
+    found = np.ones(edges.vertices)
+    for _ in range(12):  # 4096 sweeps
+        step = step @ step
+        step /= max(float(np.abs(step).max(initial=0.0)), 1e-300)
+    found = step @ found
+    return found / max(float(np.linalg.norm(found)), 1e-300)
+
+
 def penalized_hitting(edges: EdgeList, source: int, damping: float) -> Floats:
     """The solution of php(source) = 1, php(v) = damping sum_u php(u) w(u, v) / W(u)."""
     dense = matrix(edges, weighted=True)

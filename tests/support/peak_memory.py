@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "pagerank": ("--max-iter", 3, "--tol", 0),
     "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),
     "katz": ("--max-iter", 3, "--alpha", 1e-7),
+    "eigenvector": ("--max-iter", 3),
     "hits": ("--max-iter", 3),
     "php": (*SOURCE, "--max-iter", 3),
     "adsorption": (*SOURCE, "--max-iter", 3),

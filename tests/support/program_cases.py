@@ -22,6 +22,7 @@ from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.independent_set import MaximalIndependentSet
@@ -187,6 +188,10 @@ CASES: dict[str, Case] = {
     "katz": (
         lambda: Katz(alpha=1e-4, tol=1e-13),
         lambda e, f: near(f["katz"], right.katz(e, alpha=1e-4, weighted=True)),
+    ),
+    "eigenvector": (
+        lambda: Eigenvector(tol=1e-13),
+        lambda e, f: near(f["eigenvector"], right.eigenvector(e, weighted=True)),
     ),
     "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
     "adsorption": (

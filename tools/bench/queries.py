@@ -126,6 +126,7 @@ QUERIES: dict[str, Query] = {
     "pagerank": Query(lambda e: _RANKING, "rank", shares),
     "personalized_pagerank": Query(lambda e: _RANKING | _source(e), "rank", shares),
     "katz": Query(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),
+    "eigenvector": Query(lambda e: {"tol": TOLERANCE} | UNWEIGHTED, "eigenvector", shares),
     "hits": Query(lambda e: UNWEIGHTED, "hub", shares),
     "php": Query(_source, "php", shares),
     "adsorption": Query(_source, "score", shares),

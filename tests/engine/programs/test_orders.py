@@ -31,7 +31,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 NEARLY = (
-    *("pagerank", "php", "adsorption", "katz", "hits", "personalized_pagerank", "betweenness"),
+    *("pagerank", "php", "adsorption", "katz", "eigenvector", "hits", "personalized_pagerank", "betweenness"),
     *("closeness", "harmonic"),
     *("heat", "circuit", "neural"),
 )
