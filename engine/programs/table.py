@@ -44,6 +44,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "betweenness": "betweenness:Betweenness",
         "closeness": "closeness:Closeness",
         "harmonic": "closeness:Harmonic",
+        "hyperball": "hyperball:HyperBall",
         "pagerank": "pagerank:PageRank",
         "personalized_pagerank": "personalized:PPR",
         "katz": "katz:Katz",
