@@ -35,12 +35,12 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    closeness harmonic pagerank personalized_pagerank katz hits php adsorption cf heat circuit neural); the first
-    line of the answer says so, and --no-weight counts each edge as 1.
+    closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption cf heat circuit neural);
+    the first line of the answer says so, and --no-weight counts each edge as 1.
 
     \b
-    paths       bfs sssp reachability widest betweenness closeness harmonic
-    rank        pagerank personalized_pagerank katz hits php adsorption
+    paths       bfs sssp reachability widest betweenness closeness harmonic hyperball
+    rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
     components  wcc scc cdlp
     structure   degrees coreness kcore triangles lcc mis coloring
     ratings     cf

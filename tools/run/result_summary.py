@@ -84,7 +84,7 @@ class ResultSummary:
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [
             *self.field_lines(),
-            *((name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last") for name, of in result.measures.items() if of),
+            *((name, _course(of)) for name, of in result.measures.items() if of),
             ("weights", "none in this graph: each edge counts as 1" if weightless else None),
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
@@ -179,6 +179,11 @@ class ResultSummary:
         if len(best) < count:
             best = self._known["top"] = self.result.top(count, threads=self.threads)
         return [{"vertex": vertex, name: value} for vertex, value in best[:count]]
+
+
+def _course(values: list[float]) -> str:
+    """Numbers that a program measured: the first and the last of several."""
+    return f"{values[0]:.6g}" + (f" at first, {values[-1]:.6g} at last" if len(values) > 1 else "")
 
 
 def _cell(value: Any) -> str:
