@@ -40,8 +40,8 @@ class MemoryQuota:
 class ScratchFiles:
     """Append-only files without a name in one folder. Use `close`.
 
-    ``folder``: by default the system's for temporary files. ``expected`` says, when the first file is opened, how many bytes will be needed in all (None:
-    unknown); ``announced`` is what it said and ``written`` how many were.
+    ``folder``: by default the system's for temporary files. ``expected`` says, when the first file is opened, how many
+    bytes will be needed in all (None: unknown); ``announced`` is what it said and ``written`` how many were.
     """
 
     def __init__(self, folder: Path | None, expected: Callable[[], int | None]) -> None:
