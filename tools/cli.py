@@ -32,6 +32,7 @@ COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "append": "Add edges to a graph file made by convert --layout list.",
     "info": "Say what a graph file holds.",
+    "extract": "Write a part of a graph as a graph file of its own.",
     "export": "Write the edges of a graph file as a table.",
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
