@@ -144,27 +144,50 @@ class Result(AnswerTable):
         """Return the same, to be read range by range."""
         return columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
 
-    def top(self, count: int, *, threads: int | None = None) -> list[tuple[int | str, Any]]:
-        """Return the vertices with the largest value of the first field (smallest, if it is a distance or a level).
+    def top(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> list[tuple[int | str, Any]]:
+        """Return the vertices with the largest value of a field (smallest, if it is a distance or a level).
 
         Parameters
         ----------
         count : int
             How many vertices to return at most.
+        by : str, optional
+            The field; default: the first.
+        smallest : bool, optional
+            Whether the smallest values come first; default: of distances and levels.
         threads : int, optional
             Most threads that look for them; default: every core.
 
         Returns
         -------
         list of (int or str, value)
-            Original ids and values, ties by original id; for a bipartite graph ids such as `"source:7"`. Empty for
-            fields of vectors or texts, which have no order.
+            Original ids and values, ties by original id; for a bipartite graph ids such as `"source:7"`. Empty where
+            the first field holds vectors or texts, which have no order.
+
+        Raises
+        ------
+        InputError
+            There is no field `by`, or it holds vectors or texts.
         """
-        name, values = next(iter(self.fields.items()))
+        chosen = self.best(count, by=by, smallest=smallest, threads=threads)
+        values = self.fields[self._named(by)]
+        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+
+    def best(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> NDArray[np.intp]:
+        """Return the internal ids of the vertices of `top`. Parameters and errors are the same."""
+        name = self._named(by)
+        values, absent = self.fields[name], self.absent(name)
         if values.ndim > 1 or values.dtype.kind == "T":
-            return []
-        absent = self.absent(name)
-        nearest = absent not in (None, -np.inf) and self.program.combine != "max"
+            if by is None:
+                return np.empty(0, np.intp)
+            raise InputError(f"{by} holds {'texts' if values.ndim == 1 else 'vectors'}, which have no order")
+        nearest = smallest
+        if nearest is None:
+            nearest = absent not in (None, -np.inf) and self.program.combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 
         def keys_of(first: int, last: int) -> Keys:
@@ -174,8 +197,7 @@ class Result(AnswerTable):
                 some, rows = some[present], rows[present]
             return some if nearest else _descending(some), rows if ties is None else ties[rows], rows
 
-        chosen = first_rows(keys_of, len(values), count, threads=threads)[2]
-        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+        return first_rows(keys_of, len(values), count, threads=threads)[2]
 
     def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
         """Return one field as a dictionary, as networkx's functions do.
@@ -196,11 +218,16 @@ class Result(AnswerTable):
         InputError
             The result has no such field.
         """
+        name = self._named(field)
+        present = np.flatnonzero(self.reached(name))
+        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+
+    def _named(self, field: str | None) -> str:
+        """Return the name of a field, by default of the first. Raises InputError where the result has none such."""
         name = next(iter(self.fields)) if field is None else field
         if name not in self.fields:
             raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
-        present = np.flatnonzero(self.reached(name))
-        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+        return name
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
         """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""
