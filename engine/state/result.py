@@ -6,13 +6,14 @@ storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
 from penstock.engine.state.answer_table import AnswerTable
+from penstock.engine.state.joined_properties import property_columns, property_values
 from penstock.engine.state.result_columns import columns_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
@@ -54,6 +55,8 @@ class Result(AnswerTable):
         Iterations that had run before the run was resumed.
     ranks : tuple of RankReport
         What each rank read, moved and computed; empty for one process. `records` are this rank's.
+    joined : tuple of str
+        Properties of the vertices that tables of it have, too (`with_properties`).
     """
 
     program: Program
@@ -64,6 +67,7 @@ class Result(AnswerTable):
     converged: bool
     before: int = 0
     ranks: tuple[RankReport, ...] = ()
+    joined: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """One line: program, number of vertices, fields, iterations."""
@@ -142,7 +146,29 @@ class Result(AnswerTable):
 
     def _table(self) -> Columns:
         """Return the same, to be read range by range."""
-        return columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+        found = columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+        return {**found, **property_columns(self.graph, self.joined, found)}
+
+    def with_properties(self, *names: str) -> Result:
+        """Return the same result, whose tables have properties of the vertices as further columns.
+
+        Parameters
+        ----------
+        *names : str
+            Properties of the graph (`graph.properties`), which it has from `penstock convert --vertices nodes.csv`.
+
+        Returns
+        -------
+        Result
+            The result with `joined`.
+
+        Raises
+        ------
+        InputError
+            The graph has no such property, its file is missing, or a field has that name.
+        """
+        property_columns(self.graph, names, replace(self, joined=())._table())
+        return replace(self, joined=names)
 
     def top(
         self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
@@ -174,6 +200,18 @@ class Result(AnswerTable):
         chosen = self.best(count, by=by, smallest=smallest, threads=threads)
         values = self.fields[self._named(by)]
         return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+
+    def top_rows(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the vertices of `top` as rows: `vertex`, the field and the properties in `joined`, by name.
+
+        Parameters and errors are the same.
+        """
+        chosen, name = self.best(count, by=by, smallest=smallest, threads=threads), self._named(by)
+        columns: dict[str, list[Any]] = {"vertex": self._names(chosen), name: self.fields[name][chosen].tolist()}
+        columns |= property_values(self.graph, self.joined, chosen)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def best(
         self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None

@@ -22,6 +22,7 @@ from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
 from penstock.storage.format.index import Index, of_equal_rows
+from penstock.storage.format.properties import property_types
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -574,6 +575,11 @@ class Graph(GraphQueries):
     def file_bytes(self) -> int:
         """Bytes of all the graph's files; 0 for a graph in memory."""
         return sum(file.size for file in self.open_files)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of the vertices by name, with their types as Arrow calls them; none: an empty dict."""
+        return property_types(self.provenance)
 
     def original_ids(self) -> NDArray[Any] | None:
         """Return the input's id of every vertex.

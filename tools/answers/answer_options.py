@@ -15,6 +15,7 @@ from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
+    from penstock.storage.format.graph import Graph
 
 BY_NAME = ("graphalytics", "csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy")
 
@@ -28,6 +29,12 @@ class AnswerOptions:
     format: str | None = None
     by: str | None = None
     smallest: bool | None = None
+    join: str | None = None
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The properties of the vertices that rows of the answer have, too."""
+        return tuple(name.strip() for name in (self.join or "").split(",") if name.strip())
 
     @property
     def printed(self) -> bool:
@@ -61,6 +68,8 @@ class AnswerOptions:
         if not self.top and (self.by is not None or self.smallest is not None):
             said = f"--by {self.by}" if self.by is not None else "--smallest" if self.smallest else "--largest"
             raise InputError(f"{said} is the order of the vertices that --top shows; add --top K")
+        if self.join is not None:
+            self._check_join()
         if self.path is not None:
             with stage("imports"):
                 from penstock.storage.results.result_tables import check_streamed, format_of
@@ -72,11 +81,31 @@ class AnswerOptions:
                 check_target(self.path, force=force)
             format_of(self.path, self.format)
 
-    def check_order(self, program: Program) -> None:
-        """Refuse a field to order by that the program does not have."""
+    def _check_join(self) -> None:
+        if not self.joined or len(set(self.joined)) < len(self.joined):
+            raise InputError(
+                f"--join {self.join} must name different properties with commas between, as in name,country"
+            )
+        if self.path is None and not self.top:
+            raise InputError(f"--join {self.join} adds columns to an answer; add --output FILE or --top K")
+        if self.path is not None and self.file_format in ("npy", "graphalytics"):
+            raise InputError(
+                f"--join {self.join}: {self.file_format} has one field; write .csv, .parquet, .feather or .h5"
+            )
+
+    def check_fields(self, program: Program, graph: Graph) -> None:
+        """Refuse a field to order by that the program does not have, and properties that the graph does not have."""
         from penstock.engine.program.program import fields_of
 
         fields = fields_of(program)
+        if self.joined:
+            from penstock.storage.format.properties import open_properties
+
+            properties = open_properties(graph.path, graph.provenance, graph.vertices)
+            for name in self.joined:
+                properties.column(name)
+                if name in fields:
+                    raise InputError(f"--join {name}: the answer has a field of that name; rename the property")
         if self.by is not None and self.by not in fields:
             known = [name for name, field in fields.items() if field.output]
             raise InputError(f"--by {self.by}: the answer has no such field; it has {', '.join(known)}")
@@ -92,6 +121,11 @@ wanting = option_group(
         "smallest",
         default=None,
         help="With --top: the smallest values, or the largest. By default the smallest of distances and levels.",
+    ),
+    option(
+        "--join",
+        metavar="NAME,NAME...",
+        help="Add properties of the vertices to --top and --output: those that convert --vertices nodes.csv kept.",
     ),
     option(
         "-o",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
     from penstock.tools.answers.answer_options import AnswerOptions
 
+PROPERTY_BYTES = 10
+"""Of a property as text, about."""
+
 
 def check_answer_room(
     answers: Iterable[tuple[AnswerOptions, Program]], graph: Graph, note: Callable[[str], None]
@@ -24,7 +27,7 @@ def check_answer_room(
     sizes = {}
     for wanted, program in answers:
         if wanted.path is not None and not wanted.printed:
-            sizes[wanted.path] = answer_size(program, graph, str(wanted.file_format))
+            sizes[wanted.path] = answer_size(program, graph, str(wanted.file_format), wanted.joined)
     check_sizes(sizes, note)
 
 
@@ -40,8 +43,8 @@ def check_sizes(sizes: Mapping[Path, SizeRange], note: Callable[[str], None]) ->
             )
 
 
-def answer_size(program: Program, graph: Graph, format: str) -> SizeRange:
-    """About how many bytes the answer of a program takes in a file."""
+def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[str] = ()) -> SizeRange:
+    """About how many bytes the answer of a program takes in a file, with properties of the vertices."""
     from penstock.engine.program.program import fields_of, resolve_dtype
 
     rows = graph.vertices
@@ -52,10 +55,11 @@ def answer_size(program: Program, graph: Graph, format: str) -> SizeRange:
             dtype = resolve_dtype(field.dtype, graph.vertex_dtype)
             column = column_size(dtype, rows, sparse=field.unreached is not None)
             fields += [column] * int(np.prod(field.shape, dtype=np.int64))
+    more = [ColumnSize(0, rows * PROPERTY_BYTES, 0) for _ in joined]
     sides = [] if graph.left is None else [column_size(np.dtype(np.uint8), rows, sparse=False)]
     if format == "npy":
         return table_size(format, rows, fields[:1])
-    return table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields])
+    return table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields, *more])
 
 
 def id_column(graph: Graph) -> ColumnSize:

@@ -55,6 +55,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run bfs web.h5 --source 42 --output levels.csv
       penstock run sssp roads.h5 --source 7 --top 5
       penstock run hits web.h5 --top 10 --by authority
+      penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
       penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json

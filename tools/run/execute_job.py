@@ -155,9 +155,10 @@ def check_answers(job: Job, programs: Sequence[Program], graph: Graph, note: Cal
     """Refuse, before the run, answers that have no such field or that a disk has no room for. Raises InputError."""
     mode = str(job.execution.options.get("mode", "auto"))
     steps = [(step.wanted, program) for step, program in zip(job.steps, programs, strict=True)]
-    answers = [(wanted, program.form(graph, mode)) for wanted, program in steps if wanted.path or wanted.by]
+    asked = [(wanted, program) for wanted, program in steps if wanted.path or wanted.by or wanted.join]
+    answers = [(wanted, program.form(graph, mode)) for wanted, program in asked]
     for wanted, formed in answers:
-        wanted.check_order(formed)
+        wanted.check_fields(formed, graph)
     check_answer_room(answers, graph, note)
 
 
@@ -198,7 +199,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
         with stage("closing"):
             session.close()
             give_back_freed_memory()
-    summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
+    result = followed.result.with_properties(*wanted.joined) if wanted.joined else followed.result
+    summary = ResultSummary(result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
     told = _written(step, summary, context, job)
     metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:

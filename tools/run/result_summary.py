@@ -175,13 +175,13 @@ class ResultSummary:
             return []
         if name in GROUPS and name in self.result.fields and wanted.smallest is None:
             return [{name: label, "vertices": size} for label, size in self._groups(name, count).top[:count]]
-        best: list[tuple[Any, Any]] = self._known.get("top", [])
+        best: list[dict[str, Any]] = self._known.get("top", [])
         if len(best) < count:
-            best = self._known["top"] = self.result.top(
+            best = self._known["top"] = self.result.top_rows(
                 count, by=wanted.by, smallest=wanted.smallest, threads=self.threads
             )
-        return [{"vertex": vertex, name: value} for vertex, value in best[:count]]
+        return best[:count]
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
+    return f"{value:.8g}" if isinstance(value, float) else "" if value is None else str(value)

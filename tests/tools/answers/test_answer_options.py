@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from penstock.engine import from_edges
+from penstock.engine import convert, from_edges
 from penstock.storage.results import result_tables
 from penstock.tools import cli
 from penstock.tools.answers.answer_options import BY_NAME
@@ -92,3 +92,39 @@ def test_a_job_file_keeps_the_order(graph: Path, tmp_path: Path, capsys: pytest.
     facts = answered(capsys, "run", folder / "job.toml", "--run-dir", tmp_path / "again")
     assert facts["programs"][0]["top"] == [{"vertex": 3, "level": 2}]
     assert json.loads((folder / "run.json").read_text())["programs"][0]["top"] == [{"vertex": 3, "level": 2}]
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Path:
+    """A graph whose vertices have properties, and one vertex without an edge."""
+    (tmp_path / "n.csv").write_text("id,name,people\nrome,Roma,2777\noslo,Oslo,\nlone,L,3\n")
+    (tmp_path / "e.csv").write_text("from,to\nrome,oslo\n")
+    path = tmp_path / "towns.h5"
+    convert(tmp_path / "e.csv", path, vertices=tmp_path / "n.csv", renumber=True)
+    return path
+
+
+def test_properties_go_to_answers(towns: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bfs = ("run", "bfs", towns, "--source", "rome", "--no-calibrate", "--no-parents")
+    top = answered(capsys, *bfs, "--top", 2, "--join", "people,name")["top"]
+    assert top == [
+        {"vertex": "rome", "level": 0, "people": 2777, "name": "Roma"},
+        {"vertex": "oslo", "level": 1, "people": None, "name": "Oslo"},
+    ]
+    assert cli.run_command([*map(str, bfs), "--join", "people, name", "--output", "-", "--quiet"]) == 0
+    assert capsys.readouterr().out == "vertex,level,people,name\nlone,,3,L\noslo,1,,Oslo\nrome,0,2777,Roma\n"
+
+
+def test_properties_that_there_are_not(
+    towns: Path, graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bfs = ("run", "bfs", towns, "--source", "rome", "--join")
+    assert "has no property 'nam'; there is name, people" in refused(capsys, *bfs, "nam", "--top", 1)
+    assert "--join name adds columns to an answer; add --output FILE or --top K" in refused(capsys, *bfs, "name")
+    assert "npy has one field" in refused(capsys, *bfs, "name", "-o", tmp_path / "a.npy")
+    assert "must name different properties" in refused(capsys, *bfs, "name,name", "--top", 1)
+    assert "g.h5 has no properties of vertices; convert with --vertices" in refused(
+        capsys, *BFS, graph, "--top", 1, "--join", "name"
+    )
+    towns.with_name("towns.vertices.parquet").unlink()
+    assert "towns.vertices.parquet is missing" in refused(capsys, *bfs, "name", "--top", 1)

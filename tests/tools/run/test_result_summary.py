@@ -21,7 +21,7 @@ def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -
         fields=fields,
         graph=SimpleNamespace(original=None),
         absent=lambda name: 4294967295 if fields[name].dtype == np.uint32 else None,
-        top=lambda count, **how: (best or [])[:count],
+        top_rows=lambda count, **how: [{"vertex": vertex, "level": value} for vertex, value in (best or [])[:count]],
     )
     return ResultSummary(result)
 
