@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.vertex_ids import in_original_order, original_ranks
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.properties import open_properties
+from penstock.storage.tables.properties import open_properties
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from penstock.storage.base.atomic import replacing, writing
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.format.properties import property_path
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.formats.parquet import string_fields
 from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table
 from penstock.storage.ingest.text.strings import local_names
+from penstock.storage.tables.properties import property_path
 
 if TYPE_CHECKING:
     from penstock.storage.tables.property_file import PropertyFile

@@ -22,7 +22,6 @@ from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
 from penstock.storage.format.index import Index, of_equal_rows
-from penstock.storage.format.properties import property_types
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -37,6 +36,7 @@ from penstock.storage.format.schema import (
     WITHOUT_EDGES,
     vertex_dtype,
 )
+from penstock.storage.tables.properties import property_types
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ ID = "id"
 """The name of the id's column, whatever it is called in the input."""
 
 
-class Readable(Protocol):
+class ContentFile(Protocol):
     """A file as pyarrow reads it."""
 
     @property
@@ -100,7 +100,7 @@ class CsvRows:
     """Rows of a CSV file. opened: gives the file from its first byte, once for each pass; skip: lines of comments."""
 
     def __init__(
-        self, name: str, opened: Callable[[], AbstractContextManager[Readable]], delimiter: str, skip: int
+        self, name: str, opened: Callable[[], AbstractContextManager[ContentFile]], delimiter: str, skip: int
     ) -> None:
         self.name, self._opened, self._delimiter, self._skip = name, opened, delimiter, skip
 

@@ -99,7 +99,7 @@ class AnswerOptions:
 
         fields = fields_of(program)
         if self.joined:
-            from penstock.storage.format.properties import open_properties
+            from penstock.storage.tables.properties import open_properties
 
             properties = open_properties(graph.path, graph.provenance, graph.vertices)
             for name in self.joined:

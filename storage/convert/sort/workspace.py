@@ -27,10 +27,10 @@ from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.format.properties import PROPERTIES, property_facts
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.tables.vertex_table import SortedTable
+from penstock.storage.tables.properties import PROPERTIES, property_facts
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1

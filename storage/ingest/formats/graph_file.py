@@ -18,8 +18,8 @@ from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.properties import open_properties
 from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.tables.properties import open_properties
 
 if TYPE_CHECKING:
     from penstock.storage.tables.property_file import PropertyFile
