@@ -12,6 +12,8 @@ Arguments of an author's function are resolved by name:
     message            in `edge`, where messages are vectors: the vector to fill in
     opposite           in `corner`: how many edges join the triangle's two other corners
     one, other         in `merge`: two numbers in the same place of two messages
+    every_<field>      in `vertex` with the combiner `all`: the field of all vertices, an array, as it was before the
+                       iteration
     incoming           in `vertex`: the combined messages (the combiner's identity if none came); with the combiner
                        `all` an array of them, in no order, which may be sorted in place
     is_active          in `vertex`: whether the vertex was in this iteration's frontier
@@ -236,6 +238,9 @@ class Program:
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
+    other_graph_bytes : int
+        Of a program whose phases run on other graphs too (`on_graph.OnGraph`): bytes that making these takes at least.
+        0: none do.
 
     References
     ----------
@@ -262,6 +267,7 @@ class Program:
     max_iter: int = 2**62
     converged: bool = True
     working_bytes: int = 0
+    other_graph_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
@@ -529,7 +535,7 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     taken = set(fields_of(program))
     names: dict[str, None] = {}
     for role, function in functions_of(program):
-        prefixed = {p + f for f in taken for p in ("target_", "old_")}
+        prefixed = {p + f for f in taken for p in ("target_", "old_", "every_")}
         for name in arguments(function):
             if name not in taken | prefixed | _WORDS[role] and not (name == "message" and program.message_shape):
                 names[name] = None
@@ -640,6 +646,8 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
         known |= {f"target_{f}" for f in fields}
     if role in ("active", "global"):
         known |= {f"old_{f}" for f in fields}
+    if role == "vertex" and program.combine == "all":
+        known |= {f"every_{f}" for f in fields}
     for argument in arguments(function):
         if argument in known or isinstance(getattr(program, argument, None), int | float | np.number):
             continue

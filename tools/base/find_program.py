@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     *("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization"),
-    *("initial", "fixed", "inputs", "time_step"),
+    *("initial", "fixed", "inputs", "time_step", "resolution", "seed"),
 )
 """Parameters that have an option of `penstock run`."""
 

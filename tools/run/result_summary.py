@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.results import column_statistics
-from penstock.tools.base.output import counted, pairs, seconds, table
+from penstock.tools.base.output import pairs, seconds, table
 from penstock.tools.base.rank_table import rank_table
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from penstock.storage.results.group_counts import GroupCounts
     from penstock.tools.answers.answer_options import AnswerOptions
 
-NAMES_OF_VERTICES = ("component", "label", "parent")
+NAMES_OF_VERTICES = ("component", "community", "label", "parent")
 """Fields whose values are vertices, so that their size says nothing."""
-GROUPS = ("component", "label", "color")
-"""Fields whose values say which vertices belong together: they are counted."""
+GROUPS = {"component": "components", "community": "communities", "label": "labels", "color": "colors"}
+"""Fields whose values say which vertices belong together, and several of these: they are counted."""
+LEVELS = {"modularity": "modularity", "level_communities": "communities"}
+"""Measures of which there is one for each of a few levels, and what they are called."""
 FLAGS = ("member", "reached")
 """Fields that are 1 or 0: those that have 1 are counted."""
 
@@ -84,7 +86,7 @@ class ResultSummary:
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [
             *self.field_lines(),
-            *((name, _course(of)) for name, of in result.measures.items() if of),
+            *(_measure(name, of) for name, of in result.measures.items() if of),
             ("weights", "none in this graph: each edge counts as 1" if weightless else None),
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
@@ -131,7 +133,7 @@ class ResultSummary:
                     facts["sum"] = float(column_statistics.total(values, absent, threads=self.threads))
         if name in GROUPS:
             groups = self._groups(name, self.listed)
-            facts |= {f"{name}s": groups.groups, "largest": groups.largest}
+            facts |= {GROUPS[name]: groups.groups, "largest": groups.largest}
         return facts if present == len(values) else {"reached": present, **facts}
 
     def _groups(self, name: str, top: int) -> GroupCounts:
@@ -157,8 +159,11 @@ class ResultSummary:
                 continue
             values = self.result.fields[name]
             parts = [f"{facts[key]:,} of {len(values):,} vertices" for key in ("count", "reached") if key in facts]
-            if f"{name}s" in facts:
-                parts.append(f"{counted(facts[f'{name}s'], name)}, the largest of {facts['largest']:,} vertices")
+            if (several := GROUPS.get(name)) in facts:
+                number = facts[several]
+                parts.append(
+                    f"{number:,} {name if number == 1 else several}, the largest of {facts['largest']:,} vertices"
+                )
             if values.ndim > 1:
                 parts.append(f"{values[0].size if len(values) else 0} numbers a vertex")
             if "max" in facts:
@@ -183,9 +188,11 @@ class ResultSummary:
         return best[:count]
 
 
-def _course(values: list[float]) -> str:
-    """Numbers that a program measured: the first and the last of several."""
-    return f"{values[0]:.6g}" + (f" at first, {values[-1]:.6g} at last" if len(values) > 1 else "")
+def _measure(name: str, of: list[float]) -> tuple[str, str]:
+    """A measure's row: the first and the last value, or of levels all."""
+    if name in LEVELS:
+        return f"{LEVELS[name]}, by level", ", ".join(f"{value:.6g}" if value % 1 else f"{value:,}" for value in of)
+    return name, f"{of[0]:.6g}" + (f" at first, {of[-1]:.6g} at last" if len(of) > 1 else "")
 
 
 def _cell(value: Any) -> str:

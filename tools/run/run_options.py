@@ -64,7 +64,8 @@ parameters = option_group(
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual. 0: never.",
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain: gain of "
+        "modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option(
@@ -72,6 +73,8 @@ parameters = option_group(
         type=click.IntRange(0),
         help="kcore: of which core; betweenness, closeness, harmonic: so many sampled sources.",
     ),
+    option("--resolution", type=float, help="louvain: above 1 for smaller communities, below for larger ones (1)."),
+    option("--seed", type=click.IntRange(0), help="louvain: another order of moves (0); closeness: other samples."),
     option(
         "--weight/--no-weight",
         default=None,
