@@ -1,0 +1,198 @@
+"""The tree of paths that a search has found: of every reached vertex the parent, by one more visit of each edge.
+
+An edge (u, v) is *tight* if it gives v the very value that v has: d(u) + w = d(v). Rounding is monotone, so that a
+float distance is the least sum over all paths whatever the order in which edges were relaxed, and some edge gives
+exactly it. First every vertex takes the smallest original id among the tight edges from vertices that are strictly nearer.
+A vertex that has none is as near as the vertex before it on every shortest path (an edge of weight 0, or one too
+light to change a float). These are reached level by level, along tight edges between equal distances, from those
+that have a parent, and take the smallest id of the level before. So parents never form a cycle, and do not depend on the
+order of anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, value_of
+from penstock.engine.program.vertex_ids import (
+    fill_ranks,
+    in_original_order,
+    internal_ids,
+    names_by_rank,
+    original_values,
+)
+from penstock.engine.program.vertex_ranges import mask_of, over_ranges
+from penstock.storage.format.graph import Graph
+
+class TightEdges(Program):
+    """A phase: parents along tight edges to strictly farther vertices (`equal` 0), or to equally far ones (1)."""
+
+    parent = Field(VERTEX, fill=LARGEST, unreached=LARGEST)
+    distance = Field(np.uint32, constant=True, unreached=LARGEST)
+    combine = "min"
+    message = VERTEX
+
+    def __init__(self, equal: int, weight: bool) -> None:
+        self.equal, self.needs_weights = equal, weight
+        self.max_iter = Program.max_iter if equal else 1
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """First all reached vertices send, then those that have a parent."""
+        parent, values = tuple(fields_of(self))[:2]
+        return Start(active=reached(self, state, parent if self.equal else values))
+
+    def edge(source, distance, target_distance, target_parent, weight, equal):  # type: ignore[no-untyped-def]
+        """Travels along a tight edge: who sends it."""
+        tight = distance + weight == target_distance and (distance == target_distance) == equal
+        return source if tight else target_parent
+
+    def cond(parent, vertices):  # type: ignore[no-untyped-def]
+        """Only vertices without a parent take part."""
+        return parent >= vertices
+
+    def vertex(parent, incoming):  # type: ignore[no-untyped-def]
+        """The parent."""
+        return min(parent, incoming)
+
+
+class RankedTightEdges(TightEdges):
+    """The same where internal ids are in another order than original ones: parents are places in that order."""
+
+    rank = Field(VERTEX, constant=True)
+
+    def edge(rank, distance, target_distance, target_parent, weight, equal):  # type: ignore[no-untyped-def]
+        """Travels along a tight edge: the place of who sends it."""
+        tight = distance + weight == target_distance and (distance == target_distance) == equal
+        return rank if tight else target_parent
+
+
+class LimitingEdges(TightEdges):
+    """The same of widest paths: an edge is tight if it gives a vertex the width that it has."""
+
+    distance = None  # type: ignore[assignment]
+    width = Field(np.int64, constant=True, unreached=-1)
+
+    def edge(source, width, target_width, target_parent, weight, equal):  # type: ignore[no-untyped-def]
+        """Travels along a tight edge: who sends it."""
+        tight = min(width, weight) == target_width and (width == target_width) == equal
+        return source if tight else target_parent
+
+
+class RankedLimitingEdges(LimitingEdges):
+    """The same where internal ids are in another order than original ones: parents are places in that order."""
+
+    rank = Field(VERTEX, constant=True)
+
+    def edge(rank, width, target_width, target_parent, weight, equal):  # type: ignore[no-untyped-def]
+        """Travels along a tight edge: the place of who sends it."""
+        tight = min(width, weight) == target_width and (width == target_width) == equal
+        return rank if tight else target_parent
+
+
+class PathTree(Program):
+    """A search, and then the parents of what it has reached; made by `with_parents`.
+
+    The first field is that of the search, the second `parent`. search: the program of the first phase.
+    """
+
+    tight: ClassVar[type[Program]] = TightEdges
+    working_bytes = 1  # the mask of the first frontier
+    search: Program
+    source: Any
+
+    @property
+    def ranked(self) -> bool:
+        """Whether parents are places in the order of original ids, and not internal ids."""
+        return "rank" in fields_of(self)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """The search, and the parents."""
+        return (self.search, self.edges(0))
+
+    def edges(self, equal: int) -> Program:
+        """The phase that finds parents: of larger, or of equal distances."""
+        return self.tight(equal, self.needs_weights)  # type: ignore[call-arg]
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Search; then parents that are nearer; then, where some have none, parents that are as near."""
+        if first < 1:
+            yield self.search
+            self.watched = self.search.watched
+            self._plant(graph, state)
+        if first < 2:
+            yield self.edges(0)
+        if first == 2 or self._orphans(state):
+            yield self.edges(1)
+
+    def _plant(self, graph: Graph, state: dict[str, NDArray[Any]]) -> None:
+        """Make every source its own parent."""
+        sources = internal_ids(graph, self.source)
+        if self.ranked:
+            fill_ranks(graph, state["rank"])
+            state["parent"][sources] = state["rank"][sources]
+        else:
+            state["parent"][sources] = sources
+
+    def _orphans(self, state: dict[str, NDArray[Any]]) -> bool:
+        """Whether a vertex is reached and has no parent."""
+        name = next(iter(fields_of(self)))
+        values, parent = state[name], state["parent"]
+        none, nobody = _absent(self, name, values), _absent(self, "parent", parent)
+        return any(
+            over_ranges(lambda a, b: bool(np.any((values[a:b] != none) & (parent[a:b] == nobody))), len(values))
+        )
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The search's values, and parents as original ids."""
+        name = next(iter(fields_of(self)))
+        named = names_by_rank if self.ranked else original_values
+        return {name: state[name], "parent": named(graph, state["parent"])}
+
+
+def reached(program: Program, state: dict[str, NDArray[Any]], name: str) -> NDArray[np.bool_]:
+    """Which vertices have a value in a field."""
+    values = state[name]
+    none = _absent(program, name, values)
+    return mask_of(lambda a, b: values[a:b] != none, len(values))
+
+
+def _absent(program: Program, name: str, values: NDArray[Any]) -> Any:
+    return value_of(fields_of(program)[name].unreached, values.dtype)
+
+
+def with_parents(search: Program, graph: Graph, edges: tuple[type[TightEdges], type[TightEdges]]) -> PathTree:
+    """Return the program that runs a search and then finds parents.
+
+    Parameters
+    ----------
+    search : Program
+        The search, in the form that runs on this graph; it has `source`.
+    graph : Graph
+        The graph.
+    edges : pair of types of TightEdges
+        Which edges are tight; the second one of graphs whose vertices are in another order than their ids.
+    """
+    ranked = not in_original_order(graph)
+    made = _kind(type(search), edges[ranked])()
+    made.__dict__.update(search.__dict__)
+    made.search, made.bounded = search, False
+    return made
+
+
+@cache
+def _kind(search: type[Program], edges: type[TightEdges]) -> type[PathTree]:
+    """The classes of a search's dtype."""
+    name, values = next(iter(fields_of(search).items()))
+    constant = Field(values.dtype, constant=True, unreached=values.unreached)
+    about = {"__doc__": edges.__doc__, "__module__": __name__}
+    tight = type(f"{search.__name__}Edges", (edges,), {**about, name: constant})
+    fields = {name: Field(values.dtype, fill=values.fill, unreached=values.unreached)}
+    fields["parent"] = Field(VERTEX, fill=LARGEST, unreached=LARGEST)
+    if "rank" in fields_of(edges):
+        fields["rank"] = Field(VERTEX, output=False)
+    own = {"__doc__": PathTree.__doc__, "__module__": __name__, "tight": tight, "tolerance": search.tolerance}
+    return type(f"{search.__name__}Tree", (PathTree,), {**own, **fields})
