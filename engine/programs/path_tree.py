@@ -2,11 +2,11 @@
 
 An edge (u, v) is *tight* if it gives v the very value that v has: d(u) + w = d(v). Rounding is monotone, so that a
 float distance is the least sum over all paths whatever the order in which edges were relaxed, and some edge gives
-exactly it. First every vertex takes the smallest original id among the tight edges from vertices that are strictly nearer.
-A vertex that has none is as near as the vertex before it on every shortest path (an edge of weight 0, or one too
-light to change a float). These are reached level by level, along tight edges between equal distances, from those
-that have a parent, and take the smallest id of the level before. So parents never form a cycle, and do not depend on the
-order of anything.
+exactly it. First every vertex takes the smallest original id among the tight edges from vertices that are strictly
+nearer. A vertex that has none is as near as the vertex before it on every shortest path (an edge of weight 0, or one
+too light to change a float). These are reached level by level, along tight edges between equal distances, from those
+that have a parent, and take the smallest id of the level before. So parents never form a cycle, and do not depend on
+the order of anything.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from penstock.engine.program.vertex_ids import (
 )
 from penstock.engine.program.vertex_ranges import mask_of, over_ranges
 from penstock.storage.format.graph import Graph
+
 
 class TightEdges(Program):
     """A phase: parents along tight edges to strictly farther vertices (`equal` 0), or to equally far ones (1)."""
@@ -96,13 +97,22 @@ class RankedLimitingEdges(LimitingEdges):
 class PathTree(Program):
     """A search, and then the parents of what it has reached; made by `with_parents`.
 
-    The first field is that of the search, the second `parent`. search: the program of the first phase.
+    The first field is that of the search, the second `parent`. kind: of the search. tight: of the phases after it.
     """
 
-    tight: ClassVar[type[Program]] = TightEdges
+    kind: ClassVar[Any] = Program
+    tight: ClassVar[type[TightEdges]] = TightEdges
     working_bytes = 1  # the mask of the first frontier
-    search: Program
     source: Any
+
+    @property
+    def search(self) -> Any:
+        """The search, with what is known of it here."""
+        made = self.kind.__new__(self.kind)
+        made.__dict__.update(self.__dict__)
+        made.end_at(made.target, made.cutoff)
+        made.parents = False
+        return made
 
     @property
     def ranked(self) -> bool:
@@ -115,13 +125,14 @@ class PathTree(Program):
 
     def edges(self, equal: int) -> Program:
         """The phase that finds parents: of larger, or of equal distances."""
-        return self.tight(equal, self.needs_weights)  # type: ignore[call-arg]
+        return self.tight(equal, self.needs_weights)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Search; then parents that are nearer; then, where some have none, parents that are as near."""
         if first < 1:
-            yield self.search
-            self.watched = self.search.watched
+            search = self.search
+            yield search
+            self.watched, self.converged = search.watched, search.converged
             self._plant(graph, state)
         if first < 2:
             yield self.edges(0)
@@ -142,9 +153,7 @@ class PathTree(Program):
         name = next(iter(fields_of(self)))
         values, parent = state[name], state["parent"]
         none, nobody = _absent(self, name, values), _absent(self, "parent", parent)
-        return any(
-            over_ranges(lambda a, b: bool(np.any((values[a:b] != none) & (parent[a:b] == nobody))), len(values))
-        )
+        return any(over_ranges(lambda a, b: bool(np.any((values[a:b] != none) & (parent[a:b] == nobody))), len(values)))
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The search's values, and parents as original ids."""
@@ -177,14 +186,16 @@ def with_parents(search: Program, graph: Graph, edges: tuple[type[TightEdges], t
         Which edges are tight; the second one of graphs whose vertices are in another order than their ids.
     """
     ranked = not in_original_order(graph)
-    made = _kind(type(search), edges[ranked])()
+    searching: Any = type(search)
+    kind: Any = edges[ranked]
+    made = _kind(searching, kind)()
     made.__dict__.update(search.__dict__)
-    made.search, made.bounded = search, False
+    made.bounded = False  # it has no iterations of its own
     return made
 
 
 @cache
-def _kind(search: type[Program], edges: type[TightEdges]) -> type[PathTree]:
+def _kind(search: Any, edges: Any) -> type[PathTree]:
     """The classes of a search's dtype."""
     name, values = next(iter(fields_of(search).items()))
     constant = Field(values.dtype, constant=True, unreached=values.unreached)
@@ -194,5 +205,5 @@ def _kind(search: type[Program], edges: type[TightEdges]) -> type[PathTree]:
     fields["parent"] = Field(VERTEX, fill=LARGEST, unreached=LARGEST)
     if "rank" in fields_of(edges):
         fields["rank"] = Field(VERTEX, output=False)
-    own = {"__doc__": PathTree.__doc__, "__module__": __name__, "tight": tight, "tolerance": search.tolerance}
-    return type(f"{search.__name__}Tree", (PathTree,), {**own, **fields})
+    own = {"__doc__": PathTree.__doc__, "__module__": __name__, "kind": search, "tight": tight}
+    return type(f"{search.__name__}Tree", (PathTree,), {**own, **fields, "tolerance": search.tolerance})

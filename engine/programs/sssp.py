@@ -76,8 +76,6 @@ class SSSP(Ending, Program):
             return search
         from penstock.engine.programs.path_tree import RankedTightEdges, TightEdges, with_parents
 
-        search = search._as(type(search))
-        search.parents = False
         return with_parents(search, graph, (TightEdges, RankedTightEdges))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

@@ -28,9 +28,9 @@ class WidestPath(Ending, Program):
 
     weight: whether edges count by their weights where the graph has some (False or None: each has width 1).
     int64 for integer weights, the source itself having 2^63 - 1; float64 for float weights, the source having infinity.
-    parents: whether `parent` is in the answer, too: the vertex before on a widest path (a source is its own); by default
-    if there is a target. target: original id, or several: the run ends when their widths are known, and the answer
-    holds no vertex that is less wide than the least wide of them. cutoff: the smallest width of the answer.
+    parents: whether `parent` is in the answer, too: the vertex before on a widest path (a source is its own); by
+    default if there is a target. target: original id, or several: the run ends when their widths are known, and the
+    answer holds no vertex that is less wide than the least wide of them. cutoff: the smallest width of the answer.
     """
 
     width = Field(np.int64, fill=-1, unreached=-1)
@@ -65,8 +65,6 @@ class WidestPath(Ending, Program):
             return search
         from penstock.engine.programs.path_tree import LimitingEdges, RankedLimitingEdges, with_parents
 
-        search = search._as(type(search))
-        search.parents = False
         return with_parents(search, graph, (LimitingEdges, RankedLimitingEdges))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

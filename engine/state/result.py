@@ -167,7 +167,7 @@ class Result(AnswerTable):
         if values.ndim > 1 or values.dtype.kind == "T":
             return []
         absent = self.absent(name)
-        combine = getattr(self.program, "search", self.program).combine  # of a program of phases, that of its search
+        combine = getattr(self.program, "kind", self.program).combine  # of a search with phases after it: the search's
         nearest = absent not in (None, -np.inf) and combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 

@@ -26,7 +26,20 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (
-    *("source", "target", "cutoff", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization"),
+    *(
+        "source",
+        "target",
+        "cutoff",
+        "damping",
+        "alpha",
+        "tol",
+        "max_iter",
+        "k",
+        "weight",
+        "parents",
+        "delta",
+        "personalization",
+    ),
     *("initial", "fixed", "inputs", "time_step"),
 )
 """Parameters that have an option of `penstock run`."""

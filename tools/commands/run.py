@@ -53,6 +53,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     Examples:
       penstock run bfs web.h5 --source 42 --output levels.csv
       penstock run sssp roads.h5 --source 7 --top 5
+      penstock run sssp roads.h5 --source 7 --target 42
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
       penstock run pagerank roads.h5 --no-weight

@@ -207,8 +207,8 @@ def path_line(facts: dict[str, Any], cutoff: float | None) -> tuple[str, str]:
     """A row for people: the path to a vertex, as it may be shown on a line or two."""
     head = f"path to {facts['target']}"
     if not facts["reached"]:
-        return head, "none" + ("" if cutoff is None else f" within {cutoff:.6g}")
-    name = [key for key in facts if key not in ("target", "reached", "hops", "vertices")][0]
+        return head, "none" + ("" if cutoff is None else f" within the cutoff {cutoff:.6g}")
+    name = next(key for key in facts if key not in ("target", "reached", "hops", "vertices"))
     text = f"{name} {_cell(facts[name])}"
     if "vertices" not in facts:
         return head, text
