@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import VertexState
 
-MOST_FUSED = 32
-"""Iterations in one launch: between launches the horizon is looked at."""
+LEAST_FUSED, SHARE_FUSED = 16, 2
+"""Iterations in one launch at most, the first time, and later by the part of those that have run: between launches the
+horizon is looked at, which takes as long as tens of iterations of a few vertices."""
 
 
 class Horizon:
@@ -32,6 +33,10 @@ class Horizon:
         self.program = program
         self.ceiling = self.last = math.inf
         self._by_priority = author_function(program, "priority") is not None
+
+    def most_fused(self, iteration: int) -> int:
+        """Return how many iterations may run in one launch."""
+        return max(LEAST_FUSED, iteration // SHARE_FUSED)
 
     def look(self, state: VertexState) -> None:
         """Take the horizon from the values that the watched vertices have now."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
-from penstock.engine.execution.horizon import MOST_FUSED, Horizon
+from penstock.engine.execution.horizon import Horizon
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.worker import Worker
@@ -300,7 +300,7 @@ class Loop:
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
         if self.program.bounded:
-            left = min(left, MOST_FUSED)
+            left = min(left, self.horizon.most_fused(self.iteration))
         unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
