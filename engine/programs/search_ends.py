@@ -25,12 +25,13 @@ Vertices = int | str | Sequence[int | str]
 class Ending:
     """What searches share that may end early; comes before `Program` among the bases.
 
-    target: original ids, or None. cutoff: the largest distance of the answer, or None. The distances are the first
-    field, and None of them is smaller than its predecessors' on a path.
+    parents: whether the answer has parents. target: original ids, or None. cutoff: the largest distance of the answer,
+    or None. The distances are the first field, and none of them is smaller than its predecessors' on a path.
     """
 
     target: Vertices | None = None
     cutoff: float | None = None
+    parents: bool | None = None
     bounded = False
     watched: Sequence[int] = ()
 
@@ -38,6 +39,11 @@ class Ending:
         """Set both; called by the constructor."""
         self.target, self.cutoff = target, cutoff
         self.bounded = target is not None or cutoff is not None
+
+    @property
+    def wants_parents(self) -> bool:
+        """Whether the answer has parents: by default if there is a target."""
+        return self.target is not None if self.parents is None else self.parents
 
     def watch(self, graph: Graph) -> None:
         """Look up the targets. Raises InputError for one that the graph does not have."""

@@ -32,9 +32,9 @@ class SSSP(Ending, Program):
     weights and the mean degree. weight: whether edges count by their weights where the graph has some (False or None:
     each counts 1). Integer weights give uint32 distances (uint64 where those do not suffice), float weights float64.
     parents: whether `parent` is in the answer, too: the vertex before on a shortest path (a source is its own), of
-    several the one with the smallest id; by default if there is a target. target: original id, or several: the run ends
-    when their distances are known, and the answer holds no vertex that is farther than the farthest of them. cutoff:
-    the largest distance of the answer.
+    several the one with the smallest id; by default, if there is a target, only of vertices on shortest paths to it.
+    target: original id, or several: the run ends when their distances are known, and the answer holds no vertex that is
+    farther than the farthest of them. cutoff: the largest distance of the answer.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
@@ -56,7 +56,7 @@ class SSSP(Ending, Program):
         self.source = source
         self.delta = delta
         self.needs_weights = counts_by_weight(weight)
-        self.parents = target is not None if parents is None else parents
+        self.parents = parents
         self.end_at(target, cutoff)
 
     def form(self, graph: Graph, mode: str) -> Program:
@@ -71,8 +71,8 @@ class SSSP(Ending, Program):
             most = float(graph.weight_range[2]) if graph.weight_range else 0.0
             search = self._as(FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP)
         else:
-            search = self._as(WideSSSP) if self.parents and self._may_be_too_far(graph) else self
-        if not self.parents:
+            search = self._as(WideSSSP) if self.wants_parents and self._may_be_too_far(graph) else self
+        if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import RankedTightEdges, TightEdges, with_parents
 

@@ -48,7 +48,7 @@ class WidestPath(Ending, Program):
     ) -> None:
         self.source = source
         self.needs_weights = counts_by_weight(weight)
-        self.parents = target is not None if parents is None else parents
+        self.parents = parents
         self.end_at(target, cutoff)
 
     def form(self, graph: Graph, mode: str) -> Program:
@@ -61,7 +61,7 @@ class WidestPath(Ending, Program):
             search = self._as(FloatWidestFirst if self.bounded else FloatWidestPath)
         elif self.bounded:
             search = self._as(WidestFirst)
-        if not self.parents:
+        if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import LimitingEdges, RankedLimitingEdges, with_parents
 

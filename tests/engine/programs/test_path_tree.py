@@ -127,6 +127,9 @@ def test_floats_that_are_rounded_have_parents_too(name: str) -> None:
     for result in results:
         assert result.to_dict(field) == values
         assert result.to_dict("parent") == by_definition(name, edges, values)
+    farthest = max(values, key=lambda v: (values[v], v))
+    for graph in (plain, moved):
+        assert run(kind(SOURCE, target=farthest), graph, **SLOW).path(farthest) == results[0].path(farthest)
 
 
 @pytest.mark.parametrize("way", [*WAYS[:2], SIMULATOR])
@@ -141,11 +144,15 @@ def test_what_ends_early_has_the_answer_so_far(name: str, way: dict[str, Any]) -
     target = order[len(order) // 2]
     wanted = {v: x for v, x in values.items() if (x >= values[target] if name == "widest" else x <= values[target])}
     assert 1 < len(wanted) < len(values)
-    for given in ({"target": [target, SOURCE]}, {"cutoff": values[target], "parents": True}):
-        found = run(kind(SOURCE, **given), graph, **way)
+    for given in ({"target": [target, SOURCE]}, {"cutoff": values[target]}):
+        found = run(kind(SOURCE, parents=True, **given), graph, **way)
         assert found.to_dict(field) == wanted
         assert found.to_dict("parent") == {v: parents[v] for v in wanted}
         assert found.converged
+    found = run(kind(SOURCE, target=[target, order[1]]), graph, **way)
+    assert found.to_dict(field) == wanted
+    assert found.to_dict("parent").items() <= {v: parents[v] for v in wanted}.items()
+    assert [found.path(v) for v in found.targets] == [whole.path(v) for v in (target, order[1])]
     alone = run(kind(SOURCE, target=target, parents=False), graph, **way)
     assert (list(alone.fields), alone.to_dict()) == ([field], wanted)
     unreachable = next(v for v in range(edges.vertices) if v not in values)
@@ -203,6 +210,15 @@ def test_weights_that_may_not_fit_32_bits_have_wide_distances() -> None:
     result = run(SSSP(0, target=2), in_memory(edges), **SLOW)
     assert result.path(2).length == 2**32 + 3
     assert run(SSSP(0, cutoff=2**32 - 3), in_memory(edges), **SLOW).to_dict() == {0: 0}
+
+
+def test_the_way_is_found_without_in_edges_too() -> None:
+    """There parents are those of all vertices; else of vertices on shortest paths to the target only."""
+    edges = EdgeList(5, np.array([0, 0, 1, 1]), np.array([1, 2, 3, 4]), np.array([1, 1, 1, 9], np.uint8), True)
+    for both, parents in ((True, {0: 0, 1: 0, 3: 1}), (False, {0: 0, 1: 0, 2: 0, 3: 1})):
+        result = run(SSSP(0, target=3), in_memory(edges, both=both), **SLOW)
+        assert result.to_dict("parent") == parents
+        assert result.path(3).vertices == [0, 1, 3]
 
 
 @pytest.mark.parametrize("kind", [BFS, SSSP, WidestPath])
