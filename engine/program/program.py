@@ -32,7 +32,8 @@ the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -234,6 +235,10 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    bounded : bool
+        Whether the answer is wanted only as far as `horizon`, which an instance sets.
+    watched : sequence of int
+        Internal ids of vertices whose values `horizon` gets; `start` may set it.
     working_bytes : int
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
@@ -266,6 +271,8 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    bounded: bool = False
+    watched: Sequence[int] = ()
     working_bytes: int = 0
     other_graph_bytes: int = 0
 
@@ -379,6 +386,22 @@ class Program:
             True: the run ends, converged.
         """
         return False
+
+    def horizon(self, values: NDArray[Any]) -> float:
+        """Return how far a run of a `bounded` program must go; it ends when nothing nearer is active.
+
+        Parameters
+        ----------
+        values : ndarray, shape (len(watched),)
+            What the first field has now at the `watched` vertices; copies.
+
+        Returns
+        -------
+        float
+            With `priority`: the largest one that must still act; a later answer may not be larger. Without: after how
+            many iterations to end. Infinity: no limit.
+        """
+        return math.inf
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """Return another program to run from the start, if the numbers of this one did not suffice.

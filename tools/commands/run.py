@@ -55,6 +55,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     Examples:
       penstock run bfs web.h5 --source 42 --output levels.csv
       penstock run sssp roads.h5 --source 7 --top 5
+      penstock run sssp roads.h5 --source 7 --target 42
       penstock run hits web.h5 --top 10 --by authority
       penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
       penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
