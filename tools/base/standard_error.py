@@ -5,8 +5,9 @@ Everything that a command says there goes through `write_line`: notes, log lines
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -27,6 +28,13 @@ def lines_above(write: Write) -> Iterator[None]:
         yield
     finally:
         _Present.above = before
+
+
+def leave_terminal() -> None:
+    """Give a terminal its cursor back where bars are drawn, for a process that ends without their end."""
+    if _Present.above is not None:
+        with suppress(OSError):
+            os.write(2, b"\r\x1b[2K\x1b[?25h")
 
 
 def write_line(text: str) -> None:

@@ -20,7 +20,7 @@ from penstock.tools.base import cycles
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
-from penstock.tools.run.checkpointing import Followed, ending_at_signals
+from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, iterations
 from penstock.tools.run.metrics import Metrics, open_metrics
@@ -170,7 +170,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     read = session.bytes_read
-    with stage("iterations", poll=lambda: max(0, session.bytes_read - read)) as meter:
+    going = stage("iterations", poll=lambda: max(0, session.bytes_read - read))
+    with told_what_lacks(context.checkpoints), going as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration
