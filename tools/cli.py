@@ -21,7 +21,7 @@ from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
-from penstock.tools.base.signals import Stopped
+from penstock.tools.base.signals import Stopped, listening
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(complete(instruction))
     _listen()
     try:
-        code = _finish(sys.argv[1:] if arguments is None else list(arguments))
+        with listening():
+            code = _finish(sys.argv[1:] if arguments is None else list(arguments))
     except BaseException:
         joined_ranks.end_all_crashed()
         raise

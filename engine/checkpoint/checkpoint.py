@@ -104,6 +104,11 @@ class Checkpoints:
             if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
                 self.folder.abandon()
 
+    @property
+    def phase(self) -> int:
+        """The number of the phase at work, from 0; -1 where there is none."""
+        return self._phase
+
     def ask(self) -> None:
         """Make a checkpoint after this iteration, even if none is due. A signal handler may call this."""
         self._asked = True

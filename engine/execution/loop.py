@@ -46,7 +46,7 @@ from penstock.engine.state.device_state import DeviceState, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.fused_records import FusedCall, FusedRecord, RunRecords
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.state import State
 from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
@@ -94,6 +94,7 @@ class Loop:
     collected: where calls of fused iterations go, but for the last record of each, if nobody looks at each; else None.
     settled: whether the states are those after the iterations whose records were yielded. While the records of fused
     iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
+    phase: of a program of phases, the one that this loop runs, for the records.
     """
 
     program: Program
@@ -114,6 +115,7 @@ class Loop:
     met: int = 0
     collected: RunRecords | None = None
     settled: bool = True
+    phase: PhaseRecord | None = None
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
@@ -336,7 +338,7 @@ class Loop:
         self.before = Frontier(*frontiers[-1].tolist())
         self.iteration += len(frontiers)
         seconds = (time.perf_counter() - began) / len(frontiers)
-        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
+        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds, self.phase)
         if self.collected is not None:
             self.collected.add_call(call)
             yield FusedRecord(call, len(frontiers) - 1)

@@ -352,6 +352,38 @@ class Program:
         """
         raise TypeError(f"{type(self).__name__} has no phases")
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Return what a phase is called where progress is shown, for instance ``source 3 of 64, backward``.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        number : int
+            Number of the phase, from 0.
+
+        Returns
+        -------
+        str
+            A few words; "": it has no name.
+        """
+        return ""
+
+    def phase_count(self, graph: Graph) -> int | None:
+        """Return how many phases there will be, for the time left; None where that is not known before the end.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        int or None
+            Phases in all.
+        """
+        return None
+
     def may_run(self, graph: Graph) -> Iterable[Program] | None:
         """Return the programs that may run during this one: phases, one of each kind, or the result of `instead`.
 

@@ -13,7 +13,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.find_program import completed
 from penstock.tools.base.joined_ranks import Joined, join
-from penstock.tools.base.options import ANY, Titled, console_options, option_groups
+from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
@@ -27,7 +27,7 @@ from penstock.tools.run.run_options import parameters
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
-@option_groups("asked", parameters, wanting, *JOB_GROUPS, console_options)
+@option_groups("asked", parameters, wanting, *JOB_GROUPS, lasting_console_options)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     """Run a graph algorithm, or the programs of a job file.
 
