@@ -39,6 +39,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "betweenness": SOURCE,
     "closeness": ("--k", 2),
     "harmonic": SOURCE,
+    "diameter": ("--k", 2),
     "pagerank": ("--max-iter", 3, "--tol", 0),
     "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),
     "katz": ("--max-iter", 3, "--alpha", 1e-7),

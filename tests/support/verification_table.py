@@ -22,7 +22,7 @@ COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
 WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"} | {
-    *("heat", "circuit", "neural", "closeness", "harmonic")
+    *("heat", "circuit", "neural", "closeness", "harmonic", "msf")
 }
 """Programs that use the weights there are."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.storage.results.group_counts import GroupCounts
     from penstock.tools.run.run_options import AnswerOptions
 
-NAMES_OF_VERTICES = ("component", "label", "parent")
+NAMES_OF_VERTICES = ("component", "label", "parent", "bridge_to")
 """Fields whose values are vertices, so that their size says nothing."""
 GROUPS = ("component", "label", "color")
 """Fields whose values say which vertices belong together: they are counted."""
@@ -84,7 +84,7 @@ class ResultSummary:
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [
             *self.field_lines(),
-            *((name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last") for name, of in result.measures.items() if of),
+            *((name.replace("_", " "), _course(of)) for name, of in result.measures.items() if of),
             ("weights", "none in this graph: each edge counts as 1" if weightless else None),
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
@@ -183,3 +183,10 @@ class ResultSummary:
 
 def _cell(value: Any) -> str:
     return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def _course(measured: list[float]) -> str:
+    """A number that a program measured: at first and at last, where it did so in every iteration."""
+    if len(measured) == 1:
+        return f"{measured[0]:.12g}"
+    return f"{measured[0]:.6g} at first, {measured[-1]:.6g} at last"

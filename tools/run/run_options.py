@@ -73,7 +73,7 @@ parameters = option_group(
     option(
         "--k",
         type=click.IntRange(0),
-        help="kcore: of which core; betweenness, closeness, harmonic: so many sampled sources.",
+        help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
     option(
         "--weight/--no-weight",
