@@ -23,8 +23,10 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
@@ -55,9 +57,11 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "betweenness": lambda: Betweenness([3, 50], raw=True),
     "closeness": lambda: Closeness(k=6),
     "harmonic": lambda: Harmonic([3, 50]),
+    "hyperball": lambda: HyperBall(log2m=5, seed=2),
     "pagerank": PageRank,
     "personalized_pagerank": lambda: PPR(3),
     "katz": lambda: Katz(alpha=1e-5),
+    "eigenvector": lambda: Eigenvector(tol=1e-12),
     "hits": HITS,
     "php": lambda: PHP(3),
     "adsorption": lambda: Adsorption({3: 2.0, 50: 1.0}),
@@ -78,7 +82,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
     "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
-ON_ROWS = ("cdlp", "triangles", "lcc", "cf")
+ON_ROWS = ("cdlp", "triangles", "lcc", "cf", "hyperball")
 """Programs on whole rows."""
 ELSEWHERE = {"bfs", "sssp", "pagerank", "wcc"}
 """In test_device.py, against their checkers; PageRank there counts each edge as 1."""

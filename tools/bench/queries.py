@@ -49,6 +49,11 @@ def shares(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     return _apart(mine, other) <= LOOSE
 
 
+def estimated(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """Sums as near as six standard errors of 4096 registers, a tenth."""
+    return bool(abs(mine.sum() - other.sum()) <= 0.1 * other.sum())
+
+
 def swept(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     """The same shares of the sum after the same number of sweeps."""
     return _apart(mine, other) <= TOLERANCE
@@ -134,9 +139,11 @@ QUERIES: dict[str, Query] = {
     "betweenness": Query(lambda e: {"source": e.starts, "raw": True}, "betweenness", near),
     "closeness": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "closeness", near),
     "harmonic": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "harmonic", near),
+    "hyperball": Query(lambda e: {"log2m": 12}, "harmonic", estimated),
     "pagerank": Query(lambda e: _RANKING, "rank", shares),
     "personalized_pagerank": Query(lambda e: _RANKING | _source(e), "rank", shares),
     "katz": Query(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),
+    "eigenvector": Query(lambda e: {"tol": TOLERANCE} | UNWEIGHTED, "eigenvector", shares),
     "hits": Query(lambda e: UNWEIGHTED, "hub", shares),
     "php": Query(_source, "php", shares),
     "adsorption": Query(_source, "score", shares),

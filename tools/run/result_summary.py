@@ -17,7 +17,7 @@ from penstock.tools.base.rank_table import rank_table
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.results.group_counts import GroupCounts
-    from penstock.tools.run.run_options import AnswerOptions
+    from penstock.tools.answers.answer_options import AnswerOptions
 
 NAMES_OF_VERTICES = ("component", "label", "parent", "bridge_to")
 """Fields whose values are vertices, so that their size says nothing."""
@@ -90,10 +90,10 @@ class ResultSummary:
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
             ("peak memory", format_bytes(sum(self._peaks)) + (" in all ranks" if result.ranks else "")),
-            ("written", wanted.path),
+            ("written", "standard output" if wanted.printed else wanted.path),
         ]
         ranks = table(*rank_table(self._ranks())) if result.ranks else []
-        top = self.top(wanted.top)
+        top = self.top(wanted)
         shown = table(list(top[0]), [[_cell(v) for v in row.values()] for row in top]) if top else []
         return [*pairs(rows, indent="  "), *(f"  {line}" for line in (*ranks, *shown))]
 
@@ -168,25 +168,27 @@ class ResultSummary:
             rows.append((name, ", ".join(parts)))
         return rows
 
-    def top(self, count: int) -> list[dict[str, Any]]:
-        """The best vertices by the first field; of components the largest."""
-        name, values = next(iter(self.result.fields.items()))
-        if values.ndim > 1 or count == 0:
+    def top(self, wanted: AnswerOptions) -> list[dict[str, Any]]:
+        """The first vertices by a field; of components the largest. Raises InputError for a field without an order."""
+        count, name = wanted.top, wanted.by or next(iter(self.result.fields))
+        if count == 0 or (wanted.by is None and self.result.fields[name].ndim > 1):
             return []
-        if name in GROUPS:
+        if name in GROUPS and name in self.result.fields and wanted.smallest is None:
             return [{name: label, "vertices": size} for label, size in self._groups(name, count).top[:count]]
-        best: list[tuple[Any, Any]] = self._known.get("top", [])
+        best: list[dict[str, Any]] = self._known.get("top", [])
         if len(best) < count:
-            best = self._known["top"] = self.result.top(count, threads=self.threads)
-        return [{"vertex": vertex, name: value} for vertex, value in best[:count]]
+            best = self._known["top"] = self.result.top_rows(
+                count, by=wanted.by, smallest=wanted.smallest, threads=self.threads
+            )
+        return best[:count]
+
+
+def _course(values: list[float]) -> str:
+    """Numbers that a program measured: the first and the last of several."""
+    if len(values) == 1:
+        return f"{values[0]:.12g}" if values[0].is_integer() else f"{values[0]:.6g}"
+    return f"{values[0]:.6g} at first, {values[-1]:.6g} at last"
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
-
-
-def _course(measured: list[float]) -> str:
-    """A number that a program measured: at first and at last, where it did so in every iteration."""
-    if len(measured) == 1:
-        return f"{measured[0]:.12g}"
-    return f"{measured[0]:.6g} at first, {measured[-1]:.6g} at last"
+    return f"{value:.8g}" if isinstance(value, float) else "" if value is None else str(value)

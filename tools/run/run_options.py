@@ -1,4 +1,4 @@
-"""The options that say how a program runs and what becomes of its answer, in groups."""
+"""The options that say how a program runs, in groups."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.find_program import parse_setting, read_values, read_weights
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
     FILE,
     FOLDER,
     HOST_MEMORY,
-    OUTPUT,
     PARTITION_BYTES,
     SIZE,
     THREADS,
@@ -187,51 +184,6 @@ execution = option_group(
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
     stripe_option("Where a shard is now. Repeatable."),
     title="Execution",
-)
-
-
-@dataclass(frozen=True)
-class AnswerOptions:
-    """What to do with the answer."""
-
-    top: int = 0
-    path: Path | None = None
-    format: str | None = None
-
-    def inside(self, folder: Path, name: str) -> AnswerOptions:
-        """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
-        return replace(self, path=folder / (self.path or f"{name}{'.txt' if self.format else '.parquet'}"))
-
-    def beside(self, folder: Path) -> AnswerOptions:
-        """The same with a relative output in a folder, if there is an output."""
-        return self if self.path is None else replace(self, path=folder / self.path)
-
-    def check(self, *, force: bool, there: bool = True) -> None:
-        """Refuse, before the run, what could not be written; there: whether its folder is made already."""
-        if self.path is None and self.format is not None:
-            raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
-        if self.path is not None:
-            with stage("imports"):
-                from penstock.storage.results.result_tables import writer_for
-
-            if there:
-                check_target(self.path, force=force)
-            writer_for(self.path, self.format)
-
-
-wanting = option_group(
-    "wanted",
-    AnswerOptions,
-    option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
-    option(
-        "-o",
-        "--output",
-        "path",
-        type=OUTPUT,
-        help="Write all values: .csv, .tsv (or .gz of them), .parquet, .feather, .h5, .npy.",
-    ),
-    option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
-    title="Answer",
 )
 
 

@@ -11,9 +11,9 @@ import pytest
 from penstock.engine import from_edges, run
 from penstock.storage.base.errors import InputError
 from penstock.storage.results import group_counts
+from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.output import plain
 from penstock.tools.run.result_summary import ResultSummary
-from penstock.tools.run.run_options import AnswerOptions
 
 
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
@@ -21,7 +21,7 @@ def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -
         fields=fields,
         graph=SimpleNamespace(original=None),
         absent=lambda name: 4294967295 if fields[name].dtype == np.uint32 else None,
-        top=lambda count, threads: (best or [])[:count],
+        top_rows=lambda count, **how: [{"vertex": vertex, "level": value} for vertex, value in (best or [])[:count]],
     )
     return ResultSummary(result)
 
@@ -39,14 +39,14 @@ def test_the_unreached_do_not_count() -> None:
 
 def test_the_top_is_the_engines() -> None:
     found = answer([(12, 0), (14, 1)], level=np.array([0, 1]))
-    assert found.top(1) == [{"vertex": 12, "level": 0}]
-    assert found.top(0) == []
+    assert found.top(AnswerOptions(top=1)) == [{"vertex": 12, "level": 0}]
+    assert found.top(AnswerOptions(top=0)) == []
 
 
 def test_components_are_counted_and_the_largest_named() -> None:
     found = answer(component=np.array([5, 5, 8, 5, 9, 9]))
     assert found.fields() == {"component": {"components": 3, "largest": 3}}
-    assert found.top(2) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
+    assert found.top(AnswerOptions(top=2)) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
     assert found.field_lines() == [("component", "3 components, the largest of 3 vertices")]
 
 
@@ -67,7 +67,7 @@ def test_ranks_have_a_sum() -> None:
 
 def test_vectors_have_no_order() -> None:
     found = answer([(0, 1)], x=np.ones((2, 3)))
-    assert found.top(1) == []
+    assert found.top(AnswerOptions(top=1)) == []
     assert found.fields()["x"]["sum"] == 6
     assert found.field_lines() == [("x", "3 numbers a vertex, 1 to 1")]
     assert answer(x=np.ones((0, 3))).field_lines() == [("x", "0 numbers a vertex")]
@@ -123,11 +123,11 @@ def test_groups_and_the_first_vertices_are_computed_once(monkeypatch: pytest.Mon
     graph = from_edges([0, 2, 4], [1, 3, 5])
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=2)
     assert summary.fields() == {"component": {"components": 3, "largest": 2}}
-    assert summary.top(2) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
+    assert summary.top(AnswerOptions(top=2)) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
     assert summary.facts()["fields"] == summary.fields()
     assert summary.lines(AnswerOptions(top=1))
     assert calls == [2]
-    assert len(summary.top(5)) == 3
+    assert len(summary.top(AnswerOptions(top=5))) == 3
     assert calls == [2, 5]
 
 
@@ -136,4 +136,4 @@ def test_names_of_groups_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     graph = from_edges([5, 2**40, 2**50], [2**30, 7, 2**50 + 1], renumber=True)
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=1)
     assert summary.fields() == {"component": {"components": 3, "largest": 2}}
-    assert summary.top(1) == [{"component": 5, "vertices": 2}]
+    assert summary.top(AnswerOptions(top=1)) == [{"component": 5, "vertices": 2}]
