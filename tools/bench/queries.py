@@ -69,9 +69,9 @@ def near(edges: SimpleEdges, mine: Values, other: Values) -> bool:
 
 
 def as_modular(edges: SimpleEdges, mine: Values, other: Values) -> bool:
-    """Communities of the same modularity, but for a fiftieth: there are many that are nearly as good as the best."""
+    """Communities of about the same modularity: there are many that are nearly as good as the best."""
     one, two = modularity(edges, mine), modularity(edges, other)
-    return abs(one - two) <= 0.02 * max(abs(one), abs(two)) + 1e-9
+    return abs(one - two) <= 0.02 + 0.02 * max(abs(one), abs(two))
 
 
 def modularity(edges: SimpleEdges, group: Values) -> float:
