@@ -41,6 +41,8 @@ class WalkProgress:
     seconds: float = 0.0
 
 
+APART = 4
+"""Times as large as all others that the bias of the way back is drawn apart: the search for it costs several trials."""
 Report = Callable[[WalkProgress], None]
 
 
@@ -56,6 +58,7 @@ class WalkRun:
         scratch: ScratchFiles,
         *,
         weighted: bool,
+        symmetric: bool,
         threads: int,
     ) -> None:
         self._windows, self._options, self._memory, self._threads = windows, options, memory, threads
@@ -68,6 +71,7 @@ class WalkRun:
         with np.errstate(over="ignore"):
             seed = mix64(np.uint64(options.seed))  # type: ignore[no-untyped-call]
         back, far = 1.0 / options.p, 1.0 / options.q
+        bound = max(1.0, far)
         self._rule = Rule(
             seed,
             options.length,
@@ -77,7 +81,8 @@ class WalkRun:
             options.second_order,
             back,
             far,
-            max(1.0, far),
+            max(bound, back) if back <= APART * bound else bound,
+            symmetric,
         )
 
     def blocks(self, report: Report = lambda progress: None) -> Iterator[NDArray[Any]]:

@@ -114,6 +114,7 @@ class Walks:
                 (self._sources, self._source_count),
                 scratch,
                 weighted=self.weighted,
+                symmetric=not self.graph.directed,
                 threads=given.threads,
             )
             self.progress = run.progress

@@ -67,7 +67,8 @@ class Window(NamedTuple):
 class Rule(NamedTuple):
     """How a step is chosen.
 
-    back, far: 1/p and 1/q of node2vec. bound: max(1, far). revives: whether a walk in a dead end restarts.
+    back, far: 1/p and 1/q of node2vec. bound: what candidates are accepted by; a larger `back` is drawn apart. symmetric:
+    whether each edge is in the rows of both its ends. revives: whether a walk in a dead end restarts.
     """
 
     seed: Any
@@ -79,6 +80,7 @@ class Rule(NamedTuple):
     back: Any
     far: Any
     bound: Any
+    symmetric: Any
 
 
 class Found(NamedTuple):
@@ -222,7 +224,9 @@ def propose(walkers, window, rule, i):  # type: ignore[no-untyped-def]
 def way_back(window, rule, kept, start, end, previous):  # type: ignore[no-untyped-def]
     """Return the weight of the edges of a row that lead to the previous vertex."""
     first = lower_bound(window, kept, start, end, previous)
-    after = lower_bound(window, kept, first, end, previous + ONE)
+    after = first
+    while after < end and neighbor_at(window, kept, after) == previous:
+        after += 1
     if not rule.weighted:
         return np.float64(after - first)
     weight = 0.0
@@ -234,12 +238,19 @@ def way_back(window, rule, kept, start, end, previous):  # type: ignore[no-untyp
 
 
 @inline
-def is_adjacent(window, u, v):  # type: ignore[no-untyped-def]
-    """Return 1 or 0 for whether `u` has an edge to `v`; -1 where the row of `u` is not in memory."""
+def is_adjacent(window, symmetric, u, v):  # type: ignore[no-untyped-def]
+    """Return 1 or 0 for whether `u` has an edge to `v`; -1 where the row of `u` is not in memory.
+
+    symmetric: `v` has one to `u` then, so that the shorter row tells.
+    """
     index = (window.bases, window.offsets, window.shift)
     start, end = row_start(index, u), row_start(index, u + ONE)
     if not is_here(window, u, start, end):
         return -1
+    if symmetric:
+        from_v, to_v = row_start(index, v), row_start(index, v + ONE)
+        if to_v - from_v < end - start and is_here(window, v, from_v, to_v):
+            u, v, start, end = v, u, from_v, to_v
     kept = u < window.kept_rows
     edge = lower_bound(window, kept, start, end, v)
     return 1 if edge < end and neighbor_at(window, kept, edge) == v else 0
@@ -256,7 +267,9 @@ def judge(walkers, window, rule, i, x):  # type: ignore[no-untyped-def]
         return 1 if height < rule.back else 0
     if height < min(1.0, rule.far):
         return 1
-    adjacent = is_adjacent(window, previous, x)
+    if height >= max(1.0, rule.far):
+        return 0
+    adjacent = is_adjacent(window, rule.symmetric, previous, x)
     return adjacent if adjacent < 0 or rule.far < 1.0 else 1 - adjacent
 
 
