@@ -228,6 +228,10 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    extendable : tuple of str
+        Parameters that only say where a run ends, of "max_iter" (higher: later) and "tol" (lower: later): a checkpoint
+        of a run that ended continues with others. Nothing but `done` reads `tol`, and `done` returns the same if it is
+        called again.
     working_bytes : int
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
@@ -257,6 +261,7 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    extendable: ClassVar[tuple[str, ...]] = ()
     working_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
