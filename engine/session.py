@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +36,7 @@ from penstock.engine.planning.requirements import (
     retried,
     sending_direction,
 )
+from penstock.engine.program.on_graph import OnGraph
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.program.program_description import source_of
@@ -135,6 +136,8 @@ class Session:
         self._phase: PhaseRecord | None = None
         self._prepared: MemoryRequest | None = None
         self._planned: MemoryRequest | None = None
+        self._other: Session | None = None
+        self._read_before = 0
 
     def __enter__(self) -> Session:
         return self
@@ -179,7 +182,9 @@ class Session:
     @property
     def bytes_read(self) -> int:
         """Bytes of edges read from disk since memory was last divided; any thread may ask, also during a run."""
-        return 0 if (equipment := self._equipment) is None else equipment.bytes_read
+        if (other := self._other) is not None:
+            return self._read_before + other.bytes_read
+        return self._read_before if (equipment := self._equipment) is None else equipment.bytes_read
 
     @property
     def spare_bytes(self) -> int:
@@ -371,6 +376,9 @@ class Session:
                 self._phase = PhaseRecord(
                     number, program.phase_name(self.graph, number), program.phase_count(self.graph)
                 )
+                if isinstance(phase, OnGraph):
+                    records.extend((yield from self._on_graph(program, phase, each)))
+                    continue
                 check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints, each)
@@ -387,6 +395,24 @@ class Session:
             self._shared, self._whole, self._phase = {}, None, None
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
+
+    def _on_graph(self, program: Program, phase: OnGraph, each: bool) -> Generator[IterationRecord, None, RunRecords]:
+        """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""
+        if self._equipment is not None:
+            self._drop(self._equipment)
+        held = sum(values.nbytes for values in self._shared.values()) + program.working_bytes * self.graph.vertices
+        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+        options["host_memory"] = self.config.memory_bytes - held
+        graph = phase.make(options["host_memory"], self.config.thread_count)
+        with Session(graph, timeline=self._timeline, **options) as other:
+            self._other, other._phase = other, self._phase
+            try:
+                result = yield from other._in_turn(phase.program, None, each=each)
+            finally:
+                self._read_before += other.bytes_read
+                self._other = None
+        phase.fields = result.fields
+        return result.records
 
     def _steps(
         self, program: Program, checkpoints: Checkpoints | None, each: bool

@@ -180,6 +180,11 @@ class Checkpoints:
             An attribute of the program cannot be stored or its phases cannot be resumed; the folder cannot be used,
             holds checkpoints without `resume`, holds only damaged ones, or those of another run.
         """
+        if program.other_graph_bytes:
+            raise InputError(
+                f"{type(program).__name__} makes graphs of its own, which a resumed run would not have: run it without "
+                "checkpoints"
+            )
         if not resumable(program):
             raise InputError(
                 f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "

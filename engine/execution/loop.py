@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.horizon import Horizon
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.worker import Worker
@@ -130,6 +131,7 @@ class Loop:
         self.unvisited = self.graph.vertices
         self.iteration = 0
         self.settled_below = -math.inf
+        self.horizon = Horizon(self.program)
         self.begin_buckets()
         self._bucket_limit = math.nan
         self._rows_weight = FIRST
@@ -176,6 +178,7 @@ class Loop:
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
             self.reduce()
+        self._look_ahead()
         while not self.finished and self.iteration < self.program.max_iter:
             began = time.perf_counter()
             frontier = self._everyone() if self.everything else self._next_frontier()
@@ -189,6 +192,7 @@ class Loop:
             self.direction = choose(situation, frontier, self.direction, growing)
             fusible = self.direction == "push" and self._can_fuse(frontier)
             if fusible and (yield from self._fuse(frontier, certain_push(situation), began)):
+                self._look_ahead()
                 continue
             walking = time.perf_counter()
             rows = self._unsettled_rows(frontier)
@@ -219,6 +223,17 @@ class Loop:
         """Count the iteration, and ask the program whether it is done."""
         self.iteration += 1
         self.finished = self.converged = self.program.done(number, self.totals)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
+        if not self.program.bounded or self.layers is not None:
+            return
+        self.workers[0].kernels.use()
+        self.horizon.look(self.workers[0].state)
+        self.limit = min(self.limit, self.horizon.ceiling)
+        if self.iteration >= self.horizon.last:
+            self.finished = self.converged = True
 
     @property
     def alone(self) -> bool:
@@ -286,6 +301,8 @@ class Loop:
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
+        if self.program.bounded:
+            left = min(left, self.horizon.most_fused(self.iteration))
         unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
@@ -362,8 +379,9 @@ class Loop:
     def _next_frontier(self) -> Frontier:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
         frontier, empty = self._select(), False
-        while frontier.empty and frontier.rest < math.inf:
-            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest, empty=empty)
+        while frontier.empty and frontier.rest < self.horizon.ceiling:
+            above = self.bucket.limit_above(frontier.rest, empty=empty)
+            self.settled_below, self.limit = frontier.rest, min(above, self.horizon.ceiling)
             frontier, empty = self._select(), True
         return frontier
 

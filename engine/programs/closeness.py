@@ -211,7 +211,7 @@ class Closeness(Distances):
         """The same with means of the sample; its variance by first derivatives (the delta method)."""
         power = 2 if self.wf_improved else 1
         share, mean = sample.reached / sample.searches, sample.total / sample.searches
-        values = np.where(mean > 0, share**power / mean, 0.0)
+        values = np.where(mean > 0, sample.reached / sample.total * (share if self.wf_improved else 1.0), 0.0)
         by_share, by_mean = power * share ** (power - 1) / mean, -values / mean
         variances = (
             by_share**2 * (share - share**2)

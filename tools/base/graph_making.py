@@ -75,7 +75,8 @@ VERTICES = option(
     "--vertices",
     "vertices_file",
     type=ANY,
-    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused.",
+    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused. "
+    "In a table (.csv, .tsv, .parquet) the other columns are properties, which run --join adds to answers.",
 )
 
 BIPARTITE = option(
@@ -156,6 +157,7 @@ class Made:
             ("edges", f"{report.input_edges:,} ({kind}{stored})"),
             ("weights", report.weight_dtype or unasked),
             *(("columns", self._told(taken)) for taken in self._columns),
+            ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
             ("ids", "from 0: vertex 1 of the input is 0 here" if self._one_based else None),
             ("size", size_of(report.output_bytes, report.edges)),
             ("time", f"{seconds(self.total_seconds)} ({stages})"),

@@ -74,6 +74,8 @@ class OutputFile(click.Path):
 
 
 OUTPUT = OutputFile(path_type=Path)
+ANSWER = click.Path(path_type=Path)
+"""The path of a file to write; `-` is standard output."""
 
 
 def is_graph_name(path: Path) -> bool:
@@ -174,7 +176,7 @@ INTERVAL = ParsedType("time", _interval)
 
 def _console(as_json: bool, quiet: bool, verbose: int, log_every: float | None = None) -> Console:
     log.show(verbose, quiet=quiet)
-    return Console(as_json, quiet, log_every)
+    return Console(as_json, quiet, log_every=log_every)
 
 
 _CONSOLE = (

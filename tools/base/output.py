@@ -2,25 +2,27 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base.standard_error import write_line
 
 
 @dataclass(frozen=True)
 class Console:
-    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines.
+    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines. to_stderr: on stderr, not on stdout.
 
     log_every: seconds between two lines of progress in a log, 0 for none, None where nobody has said.
     """
 
     as_json: bool = False
     quiet: bool = False
+    to_stderr: bool = False
     log_every: float | None = None
 
     @property
@@ -34,17 +36,24 @@ class Console:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(printable(line, KEPT))
+                click.echo(printable(line, KEPT), err=self.to_stderr)
 
     def say(self, line: str) -> None:
         """Write a line for people, now."""
         if not self.silent:
-            click.echo(printable(line, KEPT))
+            click.echo(printable(line, KEPT), err=self.to_stderr)
 
     def note(self, line: str) -> None:
         """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
             write_line(printable(line, KEPT))
+
+
+def beside_a_table(console: Console) -> Console:
+    """The same with its lines on stderr, since a table goes to stdout. Raises InputError for JSON, which goes there."""
+    if console.as_json:
+        raise InputError("--json and --output - both want standard output; write the answer to a file")
+    return replace(console, to_stderr=True)
 
 
 def plain(value: Any) -> Any:

@@ -101,6 +101,7 @@ def command(
       penstock convert mesh.graph.bz2 mesh.h5
       penstock convert ratings.csv ratings.h5 --bipartite --weights
       penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber
+      penstock convert follows.csv social.h5 --vertices people.csv --renumber
       penstock convert friends.txt friends.h5 --format adjacency --renumber
       penstock convert follows.txt follows.h5 --direction both --order degree
       penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5

@@ -85,7 +85,9 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         export_format,
         stream_edges,
     )
+    from penstock.storage.access.edge_size import exported_size
     from penstock.storage.format.graph import Graph
+    from penstock.tools.answers.answer_room import check_sizes
 
     began = time.perf_counter()
     to_stdout = output == NAME
@@ -94,6 +96,9 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         check_target(output, force=exporting.force)
         keep_inputs(output, [graph])
     opened = Graph.open(graph, stripes=exporting.stripes)
+    if not to_stdout:
+        size = exported_size(opened, format, both_directions=exporting.both_directions)
+        check_sizes({output: size}, console.note)
     total = entries_to_read(opened, format)
     with progress(console) as update, compiling_shown(update):
         options = ExportOptions(

@@ -84,7 +84,7 @@ class NamedParquetSource(ParquetSource):
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
     ) -> EdgeBatch:
         sides = self._options.sides
-        text, places = _fields(columns[:2], names, *place)
+        text, places = string_fields(columns[:2], names, *place)
         local, numbers = local_names(text, places, sides)
         return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
 
@@ -118,7 +118,9 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
     return TakenColumns(str(path), columns, tuple(names), len(names))
 
 
-def _fields(columns: list[Any], names: list[str], path: Path, row: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def string_fields(
+    columns: list[Any], names: list[str], path: Path, row: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
     texts = []
     places = np.empty((len(columns[0]), 4), np.int32)
