@@ -405,7 +405,7 @@ class Session:
         options["host_memory"] = self.config.memory_bytes - held
         graph = phase.make(options["host_memory"], self.config.thread_count)
         with Session(graph, timeline=self._timeline, **options) as other:
-            self._other = other
+            self._other, other._phase = other, self._phase
             try:
                 result = yield from other._in_turn(phase.program, None, each=each)
             finally:

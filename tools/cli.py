@@ -124,7 +124,8 @@ def _finish(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except Stopped as stop:
-        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}")
+        hint = f": {stop.hint}" if stop.hint else ""
+        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}{hint}")
         return 128 + stop.number
     except BrokenPipeError:
         _abandon_output()
