@@ -104,6 +104,11 @@ class Checkpoints:
             if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
                 self.folder.abandon()
 
+    @property
+    def phase(self) -> int:
+        """The number of the phase at work, from 0; -1 where there is none."""
+        return self._phase
+
     def ask(self) -> None:
         """Make a checkpoint after this iteration, even if none is due. A signal handler may call this."""
         self._asked = True
@@ -149,6 +154,11 @@ class Checkpoints:
             An attribute of the program cannot be stored or its phases cannot be resumed; the folder cannot be used,
             holds checkpoints without `resume`, holds only damaged ones, or those of another run.
         """
+        if program.other_graph_bytes:
+            raise InputError(
+                f"{type(program).__name__} makes graphs of its own, which a resumed run would not have: run it without "
+                "checkpoints"
+            )
         if not resumable(program):
             raise InputError(
                 f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "

@@ -32,6 +32,8 @@ MEANING = 1
 """Raised by a change after which a run that is continued would not end as one that ran through."""
 OPTIONS = ("mode", "direction")
 """Options that change what is computed, not only how."""
+SHOWN = ("phase_name", "phase_count")
+"""Functions of a program that only say how far it is."""
 LONGEST = 60
 
 Fingerprint = dict[str, Any]
@@ -149,9 +151,14 @@ def _declared(program: type[Program], seen: set[int]) -> str:
     for base in program.__mro__[: program.__mro__.index(Program)]:
         if id(base) not in seen:
             seen.add(id(base))
-            written = {name: value for name, value in vars(base).items() if name == "__init__" or name[:2] != "__"}
+            written = {name: value for name, value in vars(base).items() if _counts(name)}
             lines += [f"{name}={_described(value, seen)}" for name, value in sorted(written.items())]
     return "\n".join(lines)
+
+
+def _counts(name: str) -> bool:
+    """Whether an attribute of a class, by its name, is part of what the class computes."""
+    return name not in SHOWN and (name == "__init__" or name[:2] != "__")
 
 
 def _described(value: Any, seen: set[int]) -> str:

@@ -144,6 +144,11 @@ def _all_requirements(graph: Graph, program: Program, setting: RunSetting) -> It
     """What a program asks for, or each of its phases; then what those that may run in its stead do."""
     check_program_on(graph, program)
     if has_phases(program):
+        if program.other_graph_bytes and setting.ranks > 1:
+            raise InputError(
+                f"{type(program).__name__} makes graphs of its own, and these are not shared by {setting.ranks} ranks; "
+                "run it in one process, without --devices"
+            )
         for phase in _phases(graph, program):
             check_program_on(graph, phase)
             yield requirements_of(graph, phase, setting, program)
@@ -167,6 +172,7 @@ def _between_phases(
 ) -> MemoryRequest:
     """What a program of phases takes of itself; without any phase it reads row indexes at most."""
     held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
+    held += program.other_graph_bytes
     needs = MemoryRequest.of(graph, (), weighted=False, state_bytes=held + setting.other_bytes)
     working = program.working_bytes * graph.vertices
     return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)

@@ -66,6 +66,10 @@ class Adsorption(Program):
         yield spread
         self.converged = spread.converged
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Weights, then spreading."""
+        return ("weights of in-edges", "spreading")[number]
+
 
 class Spread(Spreading):
     """The second phase of adsorption."""

@@ -103,6 +103,10 @@ class Circuit(Program):
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """What is found before the conjugate gradients, and these."""
+        return ("grounded nodes", "conductances", "first currents", "conjugate gradients")[number]
+
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The potentials; none where there is no path to a fixed one."""
         potential, grounded = state["potential"], state["grounded"]

@@ -98,6 +98,10 @@ class Heat(Program):
         self.converged = diffusion.converged
         self.time = [diffusion.time_step, diffusion.time_step * diffusion.steps] if diffusion.steps else []
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Conductances, then steps."""
+        return ("conductances", "steps")[number]
+
     def _step(self, graph: Graph, conductance: NDArray[Any]) -> float:
         """The time step. Raises InputError for one that is not stable."""
         largest = largest_conductance(graph, conductance)

@@ -75,6 +75,10 @@ class HITS(Program):
             total = float(values.sum())
             values /= total if total > 0 else 1.0
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``round 3, hubs``."""
+        return f"round {number // 2 + 1:,}, {('authorities', 'hubs')[number % 2]}"
+
 
 class Authorities(Sums):
     """One sweep: the sum of the hubs that point here."""

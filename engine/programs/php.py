@@ -67,6 +67,10 @@ class PHP(Program):
         yield spread
         self.converged = spread.converged
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Weights where the graph has some, then spreading."""
+        return "weights of out-edges" if number == 0 and weighted(self, graph) else "spreading"
+
 
 class Hitting(Spreading):
     """The second phase of PHP."""

@@ -21,11 +21,14 @@ from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
@@ -52,9 +55,11 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "betweenness": lambda: Betweenness([3, 50], raw=True),
     "closeness": lambda: Closeness(k=6),
     "harmonic": lambda: Harmonic([3, 50]),
+    "hyperball": lambda: HyperBall(log2m=5, seed=2),
     "pagerank": PageRank,
     "personalized_pagerank": lambda: PPR(3),
     "katz": lambda: Katz(alpha=1e-5),
+    "eigenvector": lambda: Eigenvector(tol=1e-12),
     "hits": HITS,
     "php": lambda: PHP(3),
     "adsorption": lambda: Adsorption({3: 2.0, 50: 1.0}),
@@ -65,6 +70,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "mis": MaximalIndependentSet,
     "coloring": Coloring,
     "cdlp": CDLP,
+    "louvain": lambda: Louvain(tol=0.01),
     "triangles": Triangles,
     "lcc": LCC,
     "cf": lambda: CollaborativeFiltering(rank=9, max_iter=4),
@@ -72,7 +78,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
     "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
-ON_ROWS = ("cdlp", "triangles", "lcc", "cf")
+ON_ROWS = ("cdlp", "louvain", "triangles", "lcc", "cf", "hyperball")
 """Programs on whole rows."""
 ELSEWHERE = {"bfs", "sssp", "pagerank", "wcc"}
 """In test_device.py, against their checkers; PageRank there counts each edge as 1."""

@@ -22,8 +22,10 @@ from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
@@ -165,6 +167,19 @@ def check_harmonic(edges: EdgeList, fields: Fields) -> None:
     assert np.allclose(fields["harmonic"], wanted, rtol=1e-9, atol=0)
 
 
+def check_hyperball(edges: EdgeList, fields: Fields) -> None:
+    registers, sizes = right.hyperball(edges, 4, 7)
+    grown = np.diff(sizes, axis=0)
+    steps = np.arange(1, len(sizes))[:, None]
+    near(fields["harmonic"], (grown / steps).sum(axis=0))
+    near(fields["reachable"], np.minimum(sizes[-1], edges.vertices))
+    total, others = (grown * steps).sum(axis=0), np.minimum(sizes[-1], edges.vertices) - 1
+    wanted = np.divide(others**2, total, out=np.zeros(edges.vertices), where=total > 0)
+    near(fields["closeness"], wanted / max(1, edges.vertices - 1))
+    moved = np.diff(registers, axis=0).any(axis=2) * steps
+    same(fields["farthest"], moved.max(axis=0, initial=0))
+
+
 def check_degrees(edges: EdgeList, fields: Fields) -> None:
     out, into = right.degrees(edges)
     same(fields["out_degree"], out)
@@ -188,6 +203,10 @@ CASES: dict[str, Case] = {
         lambda: Katz(alpha=1e-4, tol=1e-13),
         lambda e, f: near(f["katz"], right.katz(e, alpha=1e-4, weighted=True)),
     ),
+    "eigenvector": (
+        lambda: Eigenvector(tol=1e-13),
+        lambda e, f: near(f["eigenvector"], right.eigenvector(e, weighted=True)),
+    ),
     "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
     "adsorption": (
         lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.7, tol=1e-12),
@@ -206,6 +225,7 @@ CASES: dict[str, Case] = {
     ),
     "closeness": (lambda: Closeness(k=3), check_closeness),
     "harmonic": (lambda: Harmonic([SOURCE, OTHER]), check_harmonic),
+    "hyperball": (lambda: HyperBall(log2m=4, seed=7), check_hyperball),
     "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
     "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
     "lcc": (LCC, lambda e, f: near(f["lcc"], right.clustering(e))),
@@ -222,5 +242,5 @@ CASES: dict[str, Case] = {
         lambda e, f: near(f["activation"], simulated.activations(e, HELD, gain=1e-3, bias=0.1)),
     ),
 }
-ROWS = ("cdlp", "triangles", "lcc")
+ROWS = ("cdlp", "triangles", "lcc", "hyperball")
 """Programs on whole rows: they always pull."""

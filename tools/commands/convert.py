@@ -10,7 +10,15 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.base.graph_making import converting, make_graph
-from penstock.tools.base.options import ANY, OUTPUT, console_options, is_graph_name, keep_inputs, option, option_group
+from penstock.tools.base.options import (
+    ANY,
+    OUTPUT,
+    is_graph_name,
+    keep_inputs,
+    lasting_console_options,
+    option,
+    option_group,
+)
 from penstock.tools.base.output import Console
 
 
@@ -65,7 +73,7 @@ naming = option_group(
 @naming
 @reading
 @converting
-@console_options
+@lasting_console_options
 def command(
     inputs: tuple[Path, ...],
     output: Path,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import FOLDER, option, option_group
-from penstock.tools.base.signals import Stopped, deferring_signals
+from penstock.tools.base.signals import NOTHING, Stopped, deferring_signals, saying
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.result import Result
-
+NONE_KEPT = "--checkpoint DIR would keep its state"
 Steps = Generator["IterationRecord", None, "Result"]
 
 
@@ -90,8 +90,14 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
     """
     if checkpoints is None:
         return (yield from steps)
+
+    def words() -> str:
+        return f"keeping a checkpoint (iteration {checkpoints.ran + 1:,})"
+
     main = threading.current_thread() is threading.main_thread()
-    listening: AbstractContextManager[list[int]] = deferring_signals(checkpoints.ask) if main else nullcontext([])
+    listening: AbstractContextManager[list[int]] = nullcontext([])
+    if main:
+        listening = deferring_signals(checkpoints.ask, words)
     told = 0
     with listening as signals:
         followed = Followed(steps)
@@ -105,6 +111,19 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
                 raise Stopped(signals[0], _left(checkpoints, kept.trouble))
             yield record
         return followed.result
+
+
+@contextmanager
+def told_what_lacks(checkpoints: Checkpoints | None) -> Iterator[None]:
+    """Let a signal that ends a run without checkpoints say that there are none, and what would keep them."""
+    if checkpoints is not None:
+        yield
+        return
+    try:
+        with saying(lambda: f"stopping without a checkpoint ({NONE_KEPT})"):
+            yield
+    except Stopped as stop:
+        raise Stopped(stop.number, f"{NOTHING}: {NONE_KEPT}") from None
 
 
 def _left(checkpoints: Checkpoints, trouble: str) -> str:

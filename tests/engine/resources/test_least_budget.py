@@ -26,6 +26,7 @@ from penstock.engine.programs.degrees import CountArriving, Degrees
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.kcore import Coreness
+from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
@@ -48,6 +49,7 @@ MAKERS: dict[str, Callable[[], Program]] = {name: make for name, (make, _) in CA
     "personalized_pagerank": lambda: PPR(SOURCE, tol=0, max_iter=2),
     "wcc": WCC,
     "cf": lambda: CollaborativeFiltering(max_iter=2),
+    "louvain": lambda: Louvain(tol=1.0),
 }
 FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "hits": lambda: HITS(max_iter=2),
