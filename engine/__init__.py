@@ -3,6 +3,7 @@
 Names are imported when first used, so that opening a graph does not load a compiler.
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
+Compare vertices by their neighbors: `similarity`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
 `from_torch`.
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.session import Session
+    from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
     from penstock.storage.convert.convert_files import convert
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
@@ -43,6 +45,7 @@ _HOMES = {
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
+    "similarity": "penstock.engine.similarities.similarity",
 }
 
 __all__ = [
@@ -64,6 +67,7 @@ __all__ = [
     "from_table",
     "from_torch",
     "run",
+    "similarity",
 ]
 
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "export": "Write the edges of a graph file as a table.",
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
+    "similarity": "Compare vertices by the neighbors that they share.",
     "plan": "Say what a graph that need not exist would take of many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
