@@ -95,7 +95,7 @@ def _all_at_once(counting: Counting, every: Integers, sources: Integers | None) 
 
 
 def _by_parts(counting: Counting, vertices: Integers, held: list[Integers], room: Room) -> list[tuple[Any, ...]]:
-    """Where they do not."""
+    """Where they do not. The rows against the edges stay where they take half of the room."""
     graph, threads = counting.graph, counting.threads
     longest = max(int(one.max()) for one in held)
     room.check(4 * longest, "the longest row, four times,")
@@ -109,12 +109,14 @@ def _by_parts(counting: Counting, vertices: Integers, held: list[Integers], room
     for first, last in runs(held[0][vertices], room.left // 4):
         ones = load_rows(graph.out, vertices[first:last], threads)
         counting.reach[ones.vertices] = np.minimum(_reach(ones, degrees, threads), graph.vertices)
-    counted = counting.reach[vertices] * KEPT_BYTES
+    whole = int(held[-1].sum()) <= room.left // 2
+    counted = np.zeros(len(vertices), np.int64) if whole else counting.reach[vertices] * KEPT_BYTES
     room.check(2 * int(counted.max(initial=0)), "what one vertex has two steps away, twice,")
+    others = load_rows(counting.back, np.arange(graph.vertices), threads) if whole else None
     found = []
-    for first, last in _both(held[0][vertices], counted, room):
+    for first, last in runs(np.maximum(2 * held[0][vertices], counted), room.left // 2):
         ones = load_rows(graph.out, vertices[first:last], threads)
-        found.append(counting.take(ones, _parts(counting, parts), keep=True))
+        found.append(counting.take(ones, iter([(others, True)]) if others else _parts(counting, parts), keep=not whole))
     return found
 
 
@@ -123,11 +125,6 @@ def _reach(ones: RowSets, degrees: Integers, threads: int) -> Integers:
     found = np.zeros(len(ones.vertices), np.int64)
     kernels.sum_neighbor_degrees(threads, len(found), ones.offsets, ones.neighbors, degrees, found)
     return found
-
-
-def _both(held: Integers, counted: Integers, room: Room) -> Runs:
-    """Runs whose rows take a quarter of the room, and what is counted for them half of it."""
-    return runs(np.maximum(2 * held, counted), room.left // 2)
 
 
 def _parts(counting: Counting, parts: Runs) -> Iterator[tuple[RowSets, bool]]:
