@@ -202,7 +202,8 @@ def _cut(state: dict[str, NDArray[Any]], mask: int) -> None:
         numbers[above < np.arange(first, last)] *= -1
         passed: NDArray[np.bool_] = (total[first:last] == numbers) & ~root
         bridge[first:last] = np.where(passed, parent[first:last], none)
-        return passed | root
+        joined: NDArray[np.bool_] = passed | root
+        return joined
 
     forests.take_from_parents(order, parent, mask_of(alone, len(level)), state["component"])
 

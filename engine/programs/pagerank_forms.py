@@ -30,7 +30,7 @@ class Ranking(Program):
     """What all forms have: their parameters (see `PageRank`)."""
 
     tolerance = 1e-9
-    extendable = ("max_iter", "tol")
+    extendable: tuple[str, ...] = ("max_iter", "tol")
 
     def __init__(
         self,
