@@ -51,7 +51,7 @@ from penstock.engine.resources.host_resources import HeldBytes, HostResources, h
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_records import RunRecords
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
@@ -134,6 +134,7 @@ class Session:
         self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
+        self._phase: PhaseRecord | None = None
         self._prepared: MemoryRequest | None = None
         self._planned: MemoryRequest | None = None
         self._other: Session | None = None
@@ -370,7 +371,12 @@ class Session:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
-            for phase in (checkpoints or program).phases(self.graph, self._shared):
+            phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
+            for counted, phase in phases:
+                number = counted if checkpoints is None else checkpoints.phase
+                self._phase = PhaseRecord(
+                    number, program.phase_name(self.graph, number), program.phase_count(self.graph)
+                )
                 if isinstance(phase, OnGraph):
                     records.extend((yield from self._on_graph(program, phase, each)))
                     continue
@@ -387,7 +393,7 @@ class Session:
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole = {}, None
+            self._shared, self._whole, self._phase = {}, None, None
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
@@ -402,7 +408,7 @@ class Session:
             room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
         options["host_memory"] = room
         with Session(graph, timeline=self._timeline, **options) as other:
-            self._other = other
+            self._other, other._phase = other, self._phase
             try:
                 result = yield from other._in_turn(phase.program, None, each=each)
             finally:
@@ -418,6 +424,7 @@ class Session:
             self._watch.begin(type(program).__name__)
         with during(self._timeline, "engine", "prepare"), stage("state"):
             loop = self._loop(program)
+        loop.phase = self._phase
         first = loop.workers[0].state
         began = time.perf_counter()
         with stage("state"):
@@ -436,6 +443,8 @@ class Session:
         if self._watch is None and checkpoints is None and not each:
             loop.collected = records
         for record in steps if self.graph.vertices else ():
+            if loop.phase is not None:
+                record.phase = loop.phase
             records.append(record)
             if self._watch is not None:
                 self._watch.note(record)

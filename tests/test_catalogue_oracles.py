@@ -41,6 +41,8 @@ def test_centralities_equal_networkx(seed: int, directed: bool) -> None:
     assert v.katz(edges, alpha=0.003, weighted=True) == pytest.approx(heavy)
     for distance in (None, "weight"):
         weighted = distance is not None
+        spread = by_vertex(nx.eigenvector_centrality(graph, max_iter=10_000, tol=1e-12, weight=distance))
+        assert v.eigenvector(edges, weighted=weighted) == pytest.approx(spread, abs=1e-7)
         near = by_vertex(nx.closeness_centrality(graph, distance=distance))
         assert v.closeness(edges, range(edges.vertices), weighted=weighted) == pytest.approx(near)
         inverse = by_vertex(nx.harmonic_centrality(graph, distance=distance))

@@ -93,6 +93,10 @@ class Louvain(Program):
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
         name_groups(community)
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``level 2``."""
+        return f"level {number + 1:,}"
+
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Name every community by the smallest original id in it."""
         return {"community": smallest_members(graph, state["community"])}

@@ -30,6 +30,7 @@ class Ranking(Program):
     """What all forms have: their parameters (see `PageRank`)."""
 
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(
         self,
@@ -146,6 +147,7 @@ class ResidualPageRank(Sweeps):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
+    extendable = ("max_iter",)
     working_bytes = 1
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

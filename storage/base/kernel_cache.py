@@ -9,6 +9,7 @@ then compiles for itself.
 import functools
 import gc
 import hashlib
+import itertools
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import event as events
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.serialize import dumps
 from penstock.storage.base.atomic import partial_name
@@ -38,6 +40,19 @@ _HOST = ".kernel"
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
+
+
+def number_apart() -> None:
+    """Number the functions that this process compiles from a random number on; Numba counts them from 1.
+
+    Machine code is named by function, number and types, so that closures would get equal names in two processes. Where
+    the entries of both are loaded into one, the linker takes the first of two weak functions of a name for both.
+    """
+    FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(8), "little"))
+
+
+number_apart()
+os.register_at_fork(after_in_child=number_apart)
 
 
 class BlobCache:
@@ -216,7 +231,7 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
             self._collects = gc.isenabled()
             gc.disable()
         self._depth += 1
-        begin_compiling()
+        begin_compiling(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: Any) -> None:
         """It has ended, with or without success."""
@@ -276,7 +291,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
             keep(self._entry(sig, data.codegen), _HOST, dumps(data._reduce()))
 
     def _entry(self, sig: Any, codegen: Any) -> str:
-        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions())
+        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), number_apart.__name__)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def enable(self) -> None:

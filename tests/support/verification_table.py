@@ -21,9 +21,18 @@ TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
-WEIGHTED = {"sssp", "widest", "pagerank", "personalized_pagerank", "katz", "hits", "php", "adsorption", "cf"} | {
-    *("heat", "circuit", "neural", "closeness", "harmonic", "louvain")
-}
+WEIGHTED = {
+    "sssp",
+    "widest",
+    "pagerank",
+    "personalized_pagerank",
+    "katz",
+    "eigenvector",
+    "hits",
+    "php",
+    "adsorption",
+    "cf",
+} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "msf")}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"

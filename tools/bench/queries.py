@@ -49,6 +49,11 @@ def shares(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     return _apart(mine, other) <= LOOSE
 
 
+def estimated(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """Sums as near as six standard errors of 4096 registers, a tenth."""
+    return bool(abs(mine.sum() - other.sum()) <= 0.1 * other.sum())
+
+
 def swept(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     """The same shares of the sum after the same number of sweeps."""
     return _apart(mine, other) <= TOLERANCE
@@ -75,6 +80,17 @@ def modularity(edges: SimpleEdges, group: Values) -> float:
     one, two = number[edges.sources], number[edges.targets]
     share = np.bincount(np.concatenate([one, two])) / max(1, 2 * len(one))
     return float(np.mean(one == two) - share @ share) if len(one) else 0.0
+
+
+def forest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """As many edges of the same total weight; which they are may differ where weights are equal."""
+    ours, theirs = (values[np.isfinite(values)] for values in (mine, other))
+    return len(ours) == len(theirs) and bool(np.isclose(ours.sum(), theirs.sum(), rtol=1e-9))
+
+
+def widest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """The same largest value."""
+    return bool(mine.max(initial=0) == other.max(initial=0))
 
 
 def colored(edges: SimpleEdges, mine: Values, other: Values) -> bool:
@@ -137,9 +153,11 @@ QUERIES: dict[str, Query] = {
     "betweenness": Query(lambda e: {"source": e.starts, "raw": True}, "betweenness", near),
     "closeness": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "closeness", near),
     "harmonic": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "harmonic", near),
+    "hyperball": Query(lambda e: {"log2m": 12}, "harmonic", estimated),
     "pagerank": Query(lambda e: _RANKING, "rank", shares),
     "personalized_pagerank": Query(lambda e: _RANKING | _source(e), "rank", shares),
     "katz": Query(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),
+    "eigenvector": Query(lambda e: {"tol": TOLERANCE} | UNWEIGHTED, "eigenvector", shares),
     "hits": Query(lambda e: UNWEIGHTED, "hub", shares),
     "php": Query(_source, "php", shares),
     "adsorption": Query(_source, "score", shares),
@@ -152,6 +170,9 @@ QUERIES: dict[str, Query] = {
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
     "lcc": Query(_none, "lcc", near),
+    "msf": Query(_none, "weight", forest),
+    "bridges": Query(_none, "component", groups),
+    "diameter": Query(_none, "at_most", widest),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),
     "heat": Query(

@@ -23,6 +23,7 @@ from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
+from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.kcore import Coreness
@@ -63,6 +64,7 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "betweenness": lambda: Betweenness(SOURCE),
     "closeness": lambda: Closeness(k=1),
     "harmonic": lambda: Harmonic(SOURCE),
+    "diameter": lambda: Diameter(k=1),
 }
 """Of few iterations on a large graph."""
 LEVELS = {"louvain"}

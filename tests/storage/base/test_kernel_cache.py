@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 import pytest
+from numba.core.bytecode import FunctionIdentity
 from penstock.storage.base import kernel_cache
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_cache import kept, source_digest
@@ -90,6 +91,14 @@ def test_types_options_and_versions_are_in_the_name(folder: Path, load: Load, mo
     monkeypatch.setattr(kernel_cache, "versions", lambda: ("another",))
     compiled(load)(3)
     assert len(list(folder.iterdir())) == 4
+
+
+def test_no_other_process_gives_machine_code_the_same_names() -> None:
+    """The linker takes the first of two weak functions of a name, whichever entry needs the other."""
+    first = next(FunctionIdentity._unique_ids)
+    kernel_cache.number_apart()
+    assert abs(next(FunctionIdentity._unique_ids) - first) > 1 << 20
+    assert first > 1 << 20, "this process has not numbered its functions apart"
 
 
 def test_sources_are_followed_through_intrinsics(load: Load) -> None:

@@ -49,6 +49,7 @@ class Igraph(Peer):
             "personalized_pagerank": Implementation(
                 lambda: graph.personalized_pagerank(damping=DAMPING, reset_vertices=[source]), np.array
             ),
+            "eigenvector": Implementation(lambda: graph.eigenvector_centrality(scale=False), _floats),
             "hits": Implementation(lambda: (graph.hub_score(), graph.authority_score()), _first),
             "wcc": Implementation(lambda: graph.connected_components(mode="weak"), _members),
             "scc": Implementation(lambda: graph.connected_components(mode="strong"), _members),

@@ -46,6 +46,9 @@ class Networkx(Peer):
             "katz": Implementation(
                 lambda: nx.katz_centrality(graph, katz_alpha(edges), tol=TOLERANCE, max_iter=1000), known
             ),
+            "eigenvector": Implementation(
+                lambda: nx.eigenvector_centrality(graph, tol=TOLERANCE, max_iter=1000), known
+            ),
             "hits": Implementation(lambda: nx.hits(graph)[0], known),
             "wcc": Implementation(lambda: list(weakly(graph)), parts),
             "scc": Implementation(lambda: list(strongly(graph)), parts),
