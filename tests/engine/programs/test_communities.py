@@ -1,4 +1,4 @@
-"""Louvain and Leiden: the same communities however they are run, of the modularity that definition and networkx have."""
+"""Louvain and Leiden: the same communities however run, of the modularity that definition and networkx say."""
 
 from __future__ import annotations
 
