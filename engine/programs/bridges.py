@@ -202,7 +202,8 @@ def _cut(state: dict[str, NDArray[Any]], mask: int) -> None:
         numbers[above < np.arange(first, last)] *= -1
         passed = np.asarray((total[first:last] == numbers) & ~root, np.bool_)
         bridge[first:last] = np.where(passed, parent[first:last], none)
-        return np.asarray(passed | root, np.bool_)
+        joined: NDArray[np.bool_] = passed | root
+        return joined
 
     forests.take_from_parents(order, parent, mask_of(alone, len(level)), state["component"])
 

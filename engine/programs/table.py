@@ -55,6 +55,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "wcc": "wcc:WCC",
         "scc": "scc:SCC",
         "cdlp": "cdlp:CDLP",
+        "louvain": "louvain:Louvain",
         "degrees": "degrees:Degrees",
         "coreness": "kcore:Coreness",
         "kcore": "kcore:KCore",

@@ -7,14 +7,17 @@ storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
 from penstock.engine.state.answer_table import AnswerTable
+from penstock.engine.state.found_paths import FoundPath, ParentLinks
 from penstock.engine.state.joined_properties import property_columns, property_values
 from penstock.engine.state.result_columns import columns_of
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.smallest_keys import Keys, first_rows
@@ -225,7 +228,8 @@ class Result(AnswerTable):
             raise InputError(f"{by} holds {'texts' if values.ndim == 1 else 'vectors'}, which have no order")
         nearest = smallest
         if nearest is None:
-            nearest = absent not in (None, -np.inf) and self.program.combine != "max"
+            search = getattr(self.program, "kind", self.program)  # of one with phases after it, the search
+            nearest = absent not in (None, -np.inf) and search.combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 
         def keys_of(first: int, last: int) -> Keys:
@@ -266,6 +270,46 @@ class Result(AnswerTable):
         if name not in self.fields:
             raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
         return name
+
+    @property
+    def targets(self) -> list[int | str]:
+        """Original ids of the vertices at which the program was to end, in the order in which they were given."""
+        return self._names(np.asarray(self.program.watched, np.intp))
+
+    def path(self, target: int | str) -> FoundPath | None:
+        """Return the path to a vertex from the nearest source, along the parents of the answer.
+
+        Parameters
+        ----------
+        target : int or str
+            Original id of a vertex.
+
+        Returns
+        -------
+        FoundPath or None
+            `vertices`, `length` and `hops`; None: the answer does not reach the vertex.
+
+        Raises
+        ------
+        InputError
+            The answer has no parents, or the graph no such vertex.
+        """
+        if "parent" not in self.fields:
+            raise InputError(
+                f"the answer has {', '.join(self.fields)} and no parents, which paths follow; run bfs, sssp or widest "
+                "with parents=True"
+            )
+        at, name = internal_id(self.graph, target), next(iter(self.fields))
+        length = self.fields[name][at]
+        if length == self.absent(name):
+            return None
+        vertices = self._names(np.asarray(self._links.upwards(at)[::-1], np.intp))
+        return FoundPath(vertices, length.item())
+
+    @cached_property
+    def _links(self) -> ParentLinks:
+        """The parents as links between internal ids."""
+        return ParentLinks(self.graph, self.fields["parent"])
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
         """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""

@@ -231,7 +231,7 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
             self._collects = gc.isenabled()
             gc.disable()
         self._depth += 1
-        begin_compiling()
+        begin_compiling(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: Any) -> None:
         """It has ended, with or without success."""

@@ -385,6 +385,36 @@ def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:
     return np.array(labels, dtype=np.int64)
 
 
+def modularity(edges: EdgeList, groups: Integers, *, weighted: bool, resolution: float = 1.0) -> float:
+    """Newman and Girvan's, by its definition on the dense matrix with directions ignored; 0 without edges."""
+    dense = undirected_matrix(edges, weighted=weighted)
+    strength = dense.sum(axis=0)
+    if not strength.sum():
+        return 0.0
+    together = groups[:, None] == groups[None, :]
+    return float((dense - resolution * np.outer(strength, strength) / strength.sum())[together].sum() / strength.sum())
+
+
+def undirected_matrix(edges: EdgeList, *, weighted: bool) -> Floats:
+    """Entry (u, v): the weights between u and v, of a loop twice; of a directed graph those of either direction."""
+    dense = matrix(edges, weighted=weighted)
+    return dense + dense.T if edges.directed else dense + np.diag(np.diag(dense))
+
+
+def check_communities(edges: EdgeList, community: Integers, *, weighted: bool, resolution: float = 1.0) -> None:
+    """Communities are named by their smallest vertices, none is better joined with another, and each has an edge."""
+    firsts = {int(name): int(np.flatnonzero(community == name)[0]) for name in community}
+    assert all(name == first for name, first in firsts.items())
+    dense = undirected_matrix(edges, weighted=weighted)
+    names, number = np.unique(community, return_inverse=True)
+    member = np.eye(len(names))[number]
+    between, strength = member.T @ dense @ member, member.T @ dense.sum(axis=0)
+    assert all(np.count_nonzero(number == at) == 1 for at in np.flatnonzero(strength == 0))
+    gain = between - resolution * np.outer(strength, strength) / max(1.0, strength.sum())
+    np.fill_diagonal(gain, 0.0)
+    assert gain.max(initial=0.0) <= 1e-4 * strength.sum()
+
+
 def triangles(edges: EdgeList) -> Integers:
     """Triangles that each vertex is in, direction ignored, parallel edges and self-loops too."""
     near = neighbor_sets(edges)

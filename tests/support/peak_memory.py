@@ -51,6 +51,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "wcc": (),
     "scc": (),
     "cdlp": ("--max-iter", 2),
+    "louvain": ("--tol", 0.1),
     "degrees": (),
     "coreness": (),
     "kcore": ("--k", 2),

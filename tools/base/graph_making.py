@@ -13,7 +13,7 @@ from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.columns import TakenColumns
 from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, option_group, stripe_option
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import ProgressBars, progress
+from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 
 STAGES = {
     "read": "reading",
@@ -188,7 +188,7 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     from penstock.storage.convert.convert import convert
 
     began = time.perf_counter()
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         source = open_source()
         report = convert(source, output, conversion, watching(update, console.note))
     renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None

@@ -7,17 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import KEPT, printable
+from penstock.tools.base.standard_error import write_line
 
 
 @dataclass(frozen=True)
 class Console:
-    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines. to_stderr: on stderr, not on stdout."""
+    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines. to_stderr: on stderr, not on stdout.
+
+    log_every: seconds between two lines of progress in a log, 0 for none, None where nobody has said.
+    """
 
     as_json: bool = False
     quiet: bool = False
     to_stderr: bool = False
+    log_every: float | None = None
 
     @property
     def silent(self) -> bool:
@@ -40,7 +46,7 @@ class Console:
     def note(self, line: str) -> None:
         """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
-            click.echo(printable(line, KEPT), err=True)
+            write_line(printable(line, KEPT))
 
 
 def beside_a_table(console: Console) -> Console:
@@ -98,6 +104,25 @@ def short(value: object, most: int) -> str:
     """Write a value in at most so many characters; dots stand for what is left out."""
     text = printable(str(value))
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
+    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``; of seconds only how many."""
+    if unit == "seconds":
+        return seconds(done)
+    whole = "" if total is None else f" of {_amount(total, unit)}"
+    speed = "" if rate is None else f", {_amount(rate, unit) if rate >= 1 else f'{rate:.2g}'}/s"
+    noun = "" if unit == "bytes" else f" {unit}"
+    return f"{_amount(done, unit)}{whole}{noun}{speed}"
+
+
+def _amount(number: float, unit: str) -> str:
+    return format_bytes(number) if unit == "bytes" else count(number)
+
+
+def count(number: float) -> str:
+    """Write a number of things: ``1.5 M``, ``42,000``."""
+    return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
 
 
 def seconds(duration: float) -> str:

@@ -13,7 +13,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.find_program import completed
 from penstock.tools.base.joined_ranks import Joined, join
-from penstock.tools.base.options import ANY, Titled, console_options, option_groups
+from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
@@ -27,7 +27,7 @@ from penstock.tools.run.run_options import parameters
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
-@option_groups("asked", parameters, wanting, *JOB_GROUPS, console_options)
+@option_groups("asked", parameters, wanting, *JOB_GROUPS, lasting_console_options)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     """Run a graph algorithm, or the programs of a job file.
 
@@ -36,13 +36,14 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption msf cf heat circuit
+    closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption louvain msf cf heat circuit
     neural); the first line of the answer says so, and --no-weight counts each edge as 1.
 
     \b
     paths       bfs sssp reachability widest betweenness closeness harmonic hyperball
     rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
-    components  wcc scc cdlp
+    components  wcc scc
+    communities louvain cdlp
     structure   degrees coreness kcore triangles lcc mis coloring msf bridges diameter
     ratings     cf
     simulation  heat circuit neural
@@ -54,6 +55,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     Examples:
       penstock run bfs web.h5 --source 42 --output levels.csv
       penstock run sssp roads.h5 --source 7 --top 5
+      penstock run sssp roads.h5 --source 7 --target 42
       penstock run hits web.h5 --top 10 --by authority
       penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
       penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
@@ -62,6 +64,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run harmonic web.h5 --k 64 --top 10
+      penstock run louvain web.h5 --resolution 1.5 --output communities.csv
       penstock run msf roads.h5 --output forest.csv
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
       penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500

@@ -22,7 +22,7 @@ from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.base.standard_output import StandardOutput
 from penstock.tools.run.account import Account, JobClock
-from penstock.tools.run.checkpointing import Followed, ending_at_signals
+from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, iterations
 from penstock.tools.run.metrics import Metrics, open_metrics
@@ -87,7 +87,7 @@ def execute(job: Job, console: Console, began: float | None = None, ranks: Joine
     """
     with installed(StageClock(began, "imports")) as clock:
         if ranks is not None and ranks.communicator.rank:
-            job, console = job.followed(), Console(quiet=True)
+            job, console = job.followed(), Console(quiet=True, log_every=0)
         try:
             _execute(job, console, JobClock(clock), ranks)
         except BudgetError as error:
@@ -113,7 +113,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
     programs = [step.make() for step in job.steps]
     clock.clock.turn_to("other")
     with ExitStack() as stack:
-        show = stack.enter_context(progress(quiet=console.silent))
+        show = stack.enter_context(progress(console))
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
             graph = Graph.open(job.graph, stripes=job.execution.stripes)
@@ -180,12 +180,13 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory."""
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
-    context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
+    context.seen.begin(program, session)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     read = session.bytes_read
-    with stage("iterations", poll=lambda: max(0, session.bytes_read - read)) as meter:
+    going = stage("iterations", poll=lambda: max(0, session.bytes_read - read))
+    with told_what_lacks(context.checkpoints), going as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration
@@ -204,7 +205,9 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     told = _written(step, summary, context, job)
     metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
-        context.checkpoints.clear()
+        kept = context.checkpoints.finish()
+        if kept:
+            context.console.note(kept)
     return Finished(told, context.clock.account().since(before).without("closing"))
 
 

@@ -36,9 +36,10 @@ class Parameters:
     def of(cls, settings: tuple[str, ...] | dict[str, Any] = (), **named: Any) -> Parameters:
         """Of the options' values; settings: NAME=VALUE texts, or values by name."""
         given = {name: value for name, value in named.items() if value is not None}
-        sources = given.pop("source", ())
-        if sources:
-            given["source"] = sources[0] if len(sources) == 1 else list(sources)
+        for name in ("source", "target"):
+            vertices = given.pop(name, ())
+            if vertices:
+                given[name] = vertices[0] if len(vertices) == 1 else list(vertices)
         more = settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings)
         return cls(given | more)
 
@@ -58,13 +59,21 @@ parameters = option_group(
     "parameters",
     Parameters.of,
     option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
+    option(
+        "--target",
+        type=VERTEX,
+        multiple=True,
+        help="bfs, sssp, widest: end when the way to this vertex is known, and show the path; repeatable.",
+    ),
+    option("--cutoff", type=float, help="bfs, sssp: the largest distance of the answer; widest: the smallest width."),
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
     option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
     option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual. 0: never.",
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain: gain of "
+        "modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option(
@@ -72,12 +81,18 @@ parameters = option_group(
         type=click.IntRange(0),
         help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
+    option("--resolution", type=float, help="louvain: above 1 for smaller communities, below for larger ones (1)."),
+    option("--seed", type=click.IntRange(0), help="louvain: another order of moves (0); closeness: other samples."),
     option(
         "--weight/--no-weight",
         default=None,
         help="Whether edges count by their weights. By default they do where the graph has weights; else 1 each.",
     ),
-    option("--parents/--no-parents", default=None, help="bfs: levels and parents (default), or levels alone."),
+    option(
+        "--parents/--no-parents",
+        default=None,
+        help="Whether the answer has the vertex before on a path: of bfs by default, of sssp and widest with --target.",
+    ),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
     option("--initial", type=FILE, help="heat: ids, and first temperatures, in lines."),
     option("--fixed", type=FILE, help="heat, circuit: ids, and temperatures or potentials that are held, in lines."),

@@ -13,7 +13,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.results import group_counts
 from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.output import plain
-from penstock.tools.run.result_summary import ResultSummary
+from penstock.tools.run.result_summary import ResultSummary, path_line
 
 
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
@@ -137,3 +137,33 @@ def test_names_of_groups_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=1)
     assert summary.fields() == {"component": {"components": 3, "largest": 2}}
     assert summary.top(AnswerOptions(top=1)) == [{"component": 5, "vertices": 2}]
+
+
+def test_paths_to_targets() -> None:
+    """People see both ends of a long one; machines all of it."""
+    graph = from_edges([*range(40), 50], [*range(1, 41), 51])
+    summary = ResultSummary(run("bfs", graph, source=0, target=[2, 40, 51], kernels="reference"))
+    paths = json.loads(json.dumps(plain(summary.facts())))["paths"]
+    assert paths[0] == {"target": 2, "reached": True, "level": 2, "hops": 2, "vertices": [0, 1, 2]}
+    assert paths[1]["vertices"] == list(range(41))
+    assert paths[2] == {"target": 51, "reached": False}
+    lines = summary.lines(AnswerOptions())
+    assert "  path to 2       level 2, 2 edges: 0 > 1 > 2" in lines
+    assert any("9 > 10 > 11 > (17 more, which --json lists) > 29 > 30" in line for line in lines)
+    assert "  path to 51      none" in lines
+
+
+def test_a_target_without_parents_and_beyond_a_cutoff() -> None:
+    graph = from_edges([0, 1], [1, 2])
+    given = {"source": 0, "target": 2, "kernels": "reference"}
+    assert path_line(ResultSummary(run("sssp", graph, parents=False, **given)).paths()[0], None) == (
+        "path to 2",
+        "distance 2",
+    )
+    assert "  path to 2       none within the cutoff 1" in ResultSummary(run("sssp", graph, cutoff=1, **given)).lines(
+        AnswerOptions()
+    )
+
+
+def test_a_run_without_targets_has_no_paths() -> None:
+    assert "paths" not in ResultSummary(run("sssp", from_edges([0], [1]), source=0, kernels="reference")).facts()
