@@ -31,6 +31,7 @@ from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
     check_program_on,
+    held_bytes,
     plan_memory,
     requirements_of,
     retried,
@@ -405,10 +406,12 @@ class Session:
         """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""
         if self._equipment is not None:
             self._drop(self._equipment)
-        held = sum(values.nbytes for values in self._shared.values()) + program.working_bytes * self.graph.vertices
         options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
-        options["host_memory"] = self.config.memory_bytes - held
-        graph = phase.make(options["host_memory"], self.config.thread_count)
+        room = self.config.memory_bytes - held_bytes(self.graph, program)
+        graph = phase.make(room, self.config.thread_count)
+        if graph is not self.graph and graph.out.arrays is not None:
+            room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
+        options["host_memory"] = room
         with Session(graph, timeline=self._timeline, **options) as other:
             self._other, other._phase = other, self._phase
             try:

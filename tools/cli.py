@@ -37,6 +37,7 @@ COMMANDS = {
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
     "walk": "Write random walks over a graph.",
+    "similarity": "Compare vertices by the neighbors that they share.",
     "plan": "Say what a graph that need not exist would take of many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",

@@ -218,7 +218,7 @@ class CommunityLevel(Program):
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self.working_bytes = 2 * 8
+        self.working_bytes = 12
         self.groups = self.vertices = self.whole = 0
         self.modularity = self.first = math.nan
 

@@ -21,7 +21,7 @@ from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.engine.programs.local_moves import CommunityLevel, Search, fixed_point
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract
+from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -57,33 +57,38 @@ class Louvain(Program):
         self.level_communities: list[int] = []
 
     def may_run(self, graph: Graph) -> list[Program]:
-        """The phases of the first level, which needs most."""
-        return CommunityLevel(self._search(graph)).may_run(graph)
+        """The first level, which needs most."""
+        return [CommunityLevel(self._search(graph))]
 
     def _search(self, graph: Graph) -> Search:
         by_weight = weighted(self, graph)
         scale = fixed_point(graph, by_weight=by_weight)
         return Search(self.resolution, self.seed, self.tol, self.sweeps, by_weight, scale)
 
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The same, which knows what contracting the graph takes."""
+        self.other_graph_bytes = contraction_bytes(graph.vertices)
+        return self
+
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Any]:
         """Level by level; `community` holds the number of a vertex's group, or `vertices` if it has no edges."""
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
         community[:] = np.arange(graph.vertices, dtype=community.dtype)
-        level, grouping = graph, None
+        level = _Level(graph)
         while graph.vertices:
             moves = CommunityLevel(search)
-            made: list[Graph] = []
-            phase = OnGraph(moves, _Maker(level, grouping, made))
+            phase = OnGraph(moves, level.make)
             yield phase
-            level, group = made[0], phase.fields["community"]
+            group = phase.fields["community"]
             _fold(community, group, level.vertices, graph.vertices)
-            if moves.whole and (grouping is None or moves.groups < moves.vertices):
+            if moves.whole and (search.level == 0 or moves.groups < moves.vertices):
                 self.modularity.append(moves.modularity)
                 self.level_communities.append(moves.groups)
             if moves.groups == moves.vertices:
                 break
-            grouping = Grouping(group, moves.groups, search.scale, weighted=search.by_weight)
+            level.grouping = Grouping(group, moves.groups, search.scale, weighted=search.by_weight)
+            del phase, group
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
         name_groups(community)
@@ -97,19 +102,25 @@ class Louvain(Program):
         return {"community": smallest_members(graph, state["community"])}
 
 
-class _Maker:
-    """Makes the graph of a level: the first is the program's own, the others are contracted (`OnGraph.make`)."""
+class _Level:
+    """The graph of the present level: the first is the program's own, the others are contracted when they are made.
 
-    def __init__(self, graph: Graph, grouping: Grouping | None, made: list[Graph]) -> None:
-        self._graph, self._grouping, self._made = graph, grouping, made
+    grouping: how the level before is contracted; it is dropped with that level's graph. vertices: of the graph.
+    """
 
-    def __call__(self, memory_bytes: int, threads: int) -> Graph:
-        """Return the graph."""
-        found = self._graph
-        if self._grouping is not None:
-            found = contract(found, self._grouping, memory_bytes, threads)
-        self._made.append(found)
-        return found
+    def __init__(self, graph: Graph) -> None:
+        self._graph: Graph | None = graph
+        self.grouping: Grouping | None = None
+        self.vertices = graph.vertices
+
+    def make(self, memory_bytes: int, threads: int) -> Graph:
+        """Return the graph (`OnGraph.make`)."""
+        assert self._graph is not None
+        if self.grouping is not None:
+            self._graph = contract(self._graph, self.grouping, memory_bytes, threads)
+            self.grouping = None
+        self.vertices = self._graph.vertices
+        return self._graph
 
 
 def _fold(community: NDArray[Any], group: NDArray[Any], none: int, absent: int) -> None:

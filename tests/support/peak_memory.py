@@ -39,6 +39,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "betweenness": SOURCE,
     "closeness": ("--k", 2),
     "harmonic": SOURCE,
+    "diameter": ("--k", 2),
     "hyperball": ("--max-iter", 2, "--set", "log2m=4"),
     "pagerank": ("--max-iter", 3, "--tol", 0),
     "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),

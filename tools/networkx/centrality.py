@@ -154,7 +154,7 @@ def closeness_centrality(
     if len(graph) == 0 and u is None:
         return {}
     _check_distances(graph, distance)
-    given = {"wf_improved": wf_improved, "weight": distance is not None}
+    given: dict[str, Any] = {"wf_improved": wf_improved, "weight": distance is not None}
     if u is None:
         return graph.values(graph.run("closeness", {**given, **options}).fields["closeness"])
     name, found = ("Source", "is not in G") if distance is None else ("Node", "not found in graph")

@@ -79,7 +79,7 @@ parameters = option_group(
     option(
         "--k",
         type=click.IntRange(0),
-        help="kcore: of which core; betweenness, closeness, harmonic: so many sampled sources.",
+        help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
     option("--resolution", type=float, help="louvain: above 1 for smaller communities, below for larger ones (1)."),
     option("--seed", type=click.IntRange(0), help="louvain: another order of moves (0); closeness: other samples."),

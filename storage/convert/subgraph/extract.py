@@ -22,7 +22,7 @@ from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOption
 from penstock.storage.convert.subgraph.kept_ids import all_kept_ids, kept_ids
 from penstock.storage.convert.subgraph.kept_list import KeptList
 from penstock.storage.convert.subgraph.part import ExtractOptions, Subgraph
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
@@ -40,7 +40,7 @@ class ExtractReport:
     seconds: float
 
 
-def extract_to_file(graph: Graph, chosen: VertexSet, target: Path, options: ExtractOptions) -> ExtractReport:
+def extract_to_file(graph: Graph, chosen: VertexBitmap, target: Path, options: ExtractOptions) -> ExtractReport:
     """Write the part of a graph as a graph file, whole or not at all.
 
     Raises:
@@ -87,7 +87,7 @@ def extract_to_file(graph: Graph, chosen: VertexSet, target: Path, options: Extr
     )
 
 
-def extract_to_memory(graph: Graph, chosen: VertexSet, options: ExtractOptions) -> Graph:
+def extract_to_memory(graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Graph:
     """Make the part of a graph a graph in memory. Raises as `extract_to_file`."""
     part = Subgraph.of(graph, chosen, options)
     ids = all_kept_ids(graph, part.chosen)
@@ -96,7 +96,7 @@ def extract_to_memory(graph: Graph, chosen: VertexSet, options: ExtractOptions) 
     return replace(made, left=part.left, provenance=part.provenance())
 
 
-def count_extracted(graph: Graph, chosen: VertexSet, options: ExtractOptions) -> ExtractReport:
+def count_extracted(graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> ExtractReport:
     """Count what would stay, by one pass over the edges. Raises as `extract_to_file`."""
     began = time.perf_counter()
     part = Subgraph.of(graph, chosen, options)

@@ -14,7 +14,7 @@ from penstock.storage.convert.row_writer import set_ends, set_rows
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.kept_list import kept_batches
 from penstock.storage.convert.subgraph.kept_rows import Bounds, KeptRows
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
@@ -46,12 +46,12 @@ class Subgraph:
     """A part of a graph that is being taken."""
 
     graph: Graph
-    chosen: VertexSet
+    chosen: VertexBitmap
     options: ExtractOptions
     threads: int
 
     @classmethod
-    def of(cls, graph: Graph, chosen: VertexSet, options: ExtractOptions) -> Subgraph:
+    def of(cls, graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Subgraph:
         """Check what was asked for; leave out vertices without an edge, where that is wanted. Raises InputError."""
         if options.weights is not None:
             check_weighted(graph)
@@ -109,7 +109,7 @@ class Subgraph:
         encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.edge_bytes(with_weights=True)  # GraphWriter's sum
         return names + vertices + pieces + encoded
 
-    def _with_edges(self) -> VertexSet:
+    def _with_edges(self) -> VertexBitmap:
         """The chosen vertices to which an edge is left."""
         bits = np.zeros((len(self.chosen) + 7) // 8, np.uint8)
         if self.graph.layout == "list":
@@ -130,7 +130,7 @@ class Subgraph:
             found[found] = stay
             return found
 
-        return VertexSet.of(self.graph.vertices, holds)
+        return VertexBitmap.of(self.graph.vertices, holds)
 
 
 def check_weighted(graph: Graph) -> None:

@@ -17,7 +17,7 @@ from penstock.storage.convert.subgraph.extract import count_extracted, extract_t
 from penstock.storage.convert.subgraph.kept_rows import Bounds
 from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
 from penstock.storage.convert.subgraph.part import ExtractOptions
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
 from support.graphs import on_disk, shape
@@ -31,9 +31,9 @@ def rows(graph: Graph) -> Counter[Any]:
     return Counter(zip(*columns, strict=True))
 
 
-def some(graph: Graph, names: set[Any]) -> VertexSet:
+def some(graph: Graph, names: set[Any]) -> VertexBitmap:
     """The vertices of these ids."""
-    return VertexSet.of(
+    return VertexBitmap.of(
         graph.vertices, lambda a, b: np.array([n in names for n in graph.original_ids_in(a, b).tolist()])
     )
 
@@ -42,16 +42,16 @@ def some(graph: Graph, names: set[Any]) -> VertexSet:
 @given(mask=st.lists(st.booleans(), max_size=300), seed=st.integers(0, 9))
 def test_a_set_counts_its_members(mask: list[bool], seed: int) -> None:
     wanted = np.array(mask, np.bool_)
-    found = VertexSet.of(len(mask), lambda first, last: wanted[first:last])
+    found = VertexBitmap.of(len(mask), lambda first, last: wanted[first:last])
     other = np.random.default_rng(seed).random(len(mask)) < 0.5
-    both = found & VertexSet.of(len(mask), lambda first, last: other[first:last])
+    both = found & VertexBitmap.of(len(mask), lambda first, last: other[first:last])
     assert both.mask(0, len(mask)).tolist() == (wanted & other).tolist()
     assert len(found) == int(wanted.sum())
     assert [found.below(v) for v in range(len(mask) + 1)] == [0, *np.cumsum(wanted).tolist()]
     members = np.flatnonzero(wanted)
     assert found.ranks(members).tolist() == list(range(len(members)))
     assert found.holds(np.arange(len(mask))).tolist() == mask
-    assert len(VertexSet.whole(len(mask))) == len(mask)
+    assert len(VertexBitmap.whole(len(mask))) == len(mask)
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -146,7 +146,7 @@ def test_what_is_no_id_is_refused(wrong: Any) -> None:
 
 def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Path) -> None:
     graph = on_disk(shape("skewed"), tmp_path / "g.h5")
-    chosen = VertexSet.whole(graph.vertices)
+    chosen = VertexBitmap.whole(graph.vertices)
     with pytest.raises(BudgetError, match=r"--host-memory \d+MiB or more"):
         extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(host_memory=1 << 20))
     with pytest.raises(InputError, match="no weights to go by"):
