@@ -28,12 +28,12 @@ from penstock.tools.base.options import (
     stripe_option,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import ProgressBars, progress
+from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 
 if TYPE_CHECKING:
     from penstock.engine.selection.conditions import Conditions
     from penstock.storage.convert.subgraph.extract import ExtractReport
-    from penstock.storage.convert.subgraph.vertex_set import VertexSet
+    from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
     from penstock.storage.format.graph import Graph
 
 STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}
@@ -127,7 +127,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
     conditions = Conditions(**chosen | bounds | {"around": chosen["around"] or None})
     opened = Graph.open(graph, stripes=taking.stripes)
     memory = taking.host_memory or default_host_memory()
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         update("choosing vertices", 0, None, "vertices")
         found = chosen_vertices(opened, conditions, host_memory=memory, threads=taking.threads, device=taking.device)
         report = _taken(opened, found, None if taking.dry_run else output, (conditions, taking, memory), update)
@@ -152,7 +152,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
 
 
 def _taken(
-    graph: Graph, found: VertexSet, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
+    graph: Graph, found: VertexBitmap, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
 ) -> ExtractReport:
     """Write the part, or count it."""
     from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file

@@ -141,7 +141,7 @@ class _Values(ValuesView[Any]):
         return self._mapping.numbers()
 
 
-class VertexSet(Set[Hashable]):
+class NamedVertices(Set[Hashable]):
     """Vertices by name. vertices: ascending."""
 
     def __init__(self, names: VertexNames, vertices: NDArray[Any]) -> None:

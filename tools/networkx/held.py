@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.storage.format.graph import Graph
-from penstock.tools.networkx.answers import VertexNames, VertexSet, VertexValues
+from penstock.tools.networkx.answers import NamedVertices, VertexNames, VertexValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -170,9 +170,9 @@ class StoredGraph(Held):
         """As a mapping over the array."""
         return VertexValues(self.names, values, order)
 
-    def members(self, vertices: NDArray[Any]) -> VertexSet:
+    def members(self, vertices: NDArray[Any]) -> NamedVertices:
         """As a set over the array."""
-        return VertexSet(self.names, vertices)
+        return NamedVertices(self.names, vertices)
 
     def ids(self, vertices: NDArray[Any]) -> list[int | str]:
         """The ids of the input."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         from_scipy,
         from_table,
         from_torch,
+        similarity,
         walk,
     )
     from penstock.tools.python.calls import convert
@@ -59,6 +60,7 @@ __all__ = [
     "from_table",
     "from_torch",
     "run",
+    "similarity",
     "walk",
 ]
 _SHOWING_PROGRESS = ("convert", "run")

@@ -163,12 +163,28 @@ class LouvainOptions(RunOptions, total=False):
     sweeps: int
     weight: bool | str | None
 
+class LeidenOptions(RunOptions, total=False):
+    resolution: float
+    seed: int
+    tol: float
+    sweeps: int
+    weight: bool | str | None
+
 class CorenessOptions(RunOptions, total=False):
     max_iter: int
 
 class KcoreOptions(RunOptions, total=False):
     k: Required[int]
     max_iter: int
+
+class MsfOptions(RunOptions, total=False):
+    weight: bool | str | None
+
+class BridgesOptions(RunOptions, total=False):
+    seed: int
+
+class DiameterOptions(RunOptions, total=False):
+    k: int
 
 class MisOptions(RunOptions, total=False):
     max_iter: int
@@ -258,6 +274,8 @@ def run(program: Literal["cdlp"], graph: Graph | Path | str, **options: Unpack[C
 @overload
 def run(program: Literal["louvain"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]) -> Result: ...
 @overload
+def run(program: Literal["leiden"], graph: Graph | Path | str, **options: Unpack[LeidenOptions]) -> Result: ...
+@overload
 def run(program: Literal["degrees"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["coreness"], graph: Graph | Path | str, **options: Unpack[CorenessOptions]) -> Result: ...
@@ -267,6 +285,12 @@ def run(program: Literal["kcore"], graph: Graph | Path | str, **options: Unpack[
 def run(program: Literal["triangles"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["lcc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+@overload
+def run(program: Literal["msf"], graph: Graph | Path | str, **options: Unpack[MsfOptions]) -> Result: ...
+@overload
+def run(program: Literal["bridges"], graph: Graph | Path | str, **options: Unpack[BridgesOptions]) -> Result: ...
+@overload
+def run(program: Literal["diameter"], graph: Graph | Path | str, **options: Unpack[DiameterOptions]) -> Result: ...
 @overload
 def run(program: Literal["mis"], graph: Graph | Path | str, **options: Unpack[MisOptions]) -> Result: ...
 @overload

@@ -61,7 +61,7 @@ class ParquetSource(InputFiles):
         batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
         for batch in file.iter_batches(batch_size=batch_rows, columns=names, use_threads=True):
             columns = [batch.column(name) for name in names]
-            weights = _weights(columns[2], names[2], path, read) if names[2:] else None
+            weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
             yield self._batch(columns, weights, names, (path, read))
             read += len(batch)
             self._closed_bytes = done + int(size * read / rows)
@@ -153,7 +153,8 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     return as_ids(values, name, str(path), row)
 
 
-def _weights(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+def weights_of(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+    """A column as weights. Raises InputError for what is none, with its row."""
     return as_weights(_numbers(as_floats(column), name, path, row), name, str(path), row)
 
 
