@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.engine import Graph, convert, run
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.tables import vertex_table
+from penstock.storage.read.verify import verify
 from penstock.storage.tables import sorted_rows
 
 NODES = """id:ID,name,age:int,zip,note:IGNORE,:LABEL
@@ -152,3 +153,15 @@ def test_two_spaces_of_ids_are_two_sides(folder: Path) -> None:
     with pytest.raises(InputError, match=r"two spaces of ids, Film and User, .*"):
         convert("likes.csv", "likes.h5")
     assert convert("likes.csv", "likes.h5", bipartite=True).vertices == 3
+
+
+def test_verifying(folder: Path) -> None:
+    made(order="degree")
+    place = Path("g.vertices.parquet")
+    assert verify(Path("g.h5")).whole
+    data = bytearray(place.read_bytes())
+    data[20] ^= 0xFF  # in the first page
+    place.write_bytes(data)
+    assert "g.vertices.parquet is damaged" in verify(Path("g.h5")).problems[0].what
+    place.unlink()
+    assert [problem.place for problem in verify(Path("g.h5")).problems] == ["g.vertices.parquet"]
