@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -99,6 +100,17 @@ def test_other_forms_of_a_table(folder: Path) -> None:
     assert convert("e.txt", "b.h5", vertices="n.tsv.gz").properties == {"color": "string"}
     (folder / "list.csv").write_text("7,x\n3,y\n")
     assert convert("e.txt", "c.h5", vertices="list.csv").properties == {}
+
+
+@pytest.mark.parametrize("kind", ["graphml", "gml"])
+def test_nodes_of_networkx_have_their_attributes(kind: str, folder: Path) -> None:
+    graph = nx.DiGraph([(0, 1), (1, 2)])
+    nx.set_node_attributes(graph, {0: {"who": 'a "b" & <c>', "age": 7}, 2: {"age": 9}})
+    getattr(nx, f"write_{kind}")(graph, f"net.{kind}")
+    made = convert(f"net.{kind}", "net.h5", vertices=f"net.{kind}")
+    table = run("degrees", made).with_properties("who", "age").to_arrow()
+    assert table["who"].to_pylist() == ['a "b" & <c>', None, None]
+    assert table["age"].to_pylist() == [7, None, 9]
 
 
 def test_a_list_keeps_them_and_gives_them_on(folder: Path) -> None:
