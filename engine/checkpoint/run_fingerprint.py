@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock import __version__
+from penstock.engine.checkpoint.extension import goes_on, without_limits
 from penstock.engine.program.json_values import from_json_value, to_json_value
 from penstock.engine.program.program import Field, Global, Program
 from penstock.storage.base.errors import InputError
@@ -96,8 +97,8 @@ class RecordingAttributes:
         vars(self.program).update({name: from_json_value(value) for name, value in changed.items()})
 
 
-def differences(there: Fingerprint, here: Fingerprint) -> list[str]:
-    """What the run of a checkpoint had otherwise than this one, in words; nothing where they are the same run."""
+def differences(there: Fingerprint, here: Fingerprint, program: Program) -> list[str]:
+    """What the run of a checkpoint had otherwise than this one, in words; nothing where this one goes on with it."""
     if there["meaning"] != here["meaning"]:
         return [
             f"it was written by Penstock {there['penstock']} (meaning {there['meaning']}), and this is "
@@ -107,7 +108,8 @@ def differences(there: Fingerprint, here: Fingerprint) -> list[str]:
     for name in ("vertices", "edges", "directed", "content"):
         if there["graph"][name] != here["graph"][name]:
             found.append(f"its graph has {name} {there['graph'][name]}, this one {here['graph'][name]}")
-    found += _other_program(there["program"], here["program"])
+    others = _other_program(*(without_limits(one["program"], program) for one in (there, here)))
+    found += others or goes_on(there["program"], here["program"], program)
     for name in OPTIONS:
         if there["options"][name] != here["options"][name]:
             found.append(f"it ran with {name} {there['options'][name]}, this run has {here['options'][name]}")

@@ -235,6 +235,10 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    extendable : tuple of str
+        Parameters that only say where a run ends, of "max_iter" (higher: later) and "tol" (lower: later): a checkpoint
+        of a run that ended continues with others. Nothing but `done` reads `tol`, and `done` returns the same if it is
+        called again.
     bounded : bool
         Whether the answer is wanted only as far as `horizon`, which an instance sets.
     watched : sequence of int
@@ -271,6 +275,7 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    extendable: ClassVar[tuple[str, ...]] = ()
     bounded: bool = False
     watched: Sequence[int] = ()
     working_bytes: int = 0
@@ -398,7 +403,8 @@ class Program:
         -------
         iterable of Program, or None
             None: not known. Only the first phase is then checked before the run, and a later phase that exceeds the
-            memory ends it.
+            memory ends it. One that has phases itself stands for those that run on other graphs (`on_graph.OnGraph`),
+            none larger than this one.
         """
         return None
 

@@ -39,6 +39,7 @@ class HITS(Program):
     present = Field(np.float64, output=False)
     former = Field(np.float64, output=False)
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(self, tol: NonNegative = 1e-8, max_iter: Count = 1000, weight: bool | str | None = True) -> None:
         self.tol, self.max_iter, self.needs_weights = tol, max_iter, counts_by_weight(weight)
@@ -78,6 +79,10 @@ class HITS(Program):
     def phase_name(self, graph: Graph, number: int) -> str:
         """``round 3, hubs``."""
         return f"round {number // 2 + 1:,}, {('authorities', 'hubs')[number % 2]}"
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two a round, at most."""
+        return 2 * self.max_iter
 
 
 class Authorities(Sums):

@@ -38,6 +38,7 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    extendable = ("max_iter",)
 
     def __init__(
         self,

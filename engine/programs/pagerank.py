@@ -75,6 +75,10 @@ class WeightedPageRank(Ranking):
         """Weights, then ranks."""
         return ("weights of out-edges", "ranks")[number]
 
+    def phase_count(self, graph: Graph) -> int:
+        """Two."""
+        return 2
+
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The ranks; those of the residual form are scaled."""
         return {"rank": scaled(state["rank"]) if self.asynchronous else state["rank"]}

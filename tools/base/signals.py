@@ -26,12 +26,13 @@ STOPPING = "stopping"
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked this process to end: its number, and in words what was left."""
+    """A signal asked this process to end: its number, and in words what was left, and what would have left more."""
 
     def __init__(self, number: int, left: str = NOTHING) -> None:
         super().__init__(f"stopped by signal {number}")
         self.number = number
         self.left = left
+        self.hint = ""
 
 
 class _Present:

@@ -69,9 +69,9 @@ def near(edges: SimpleEdges, mine: Values, other: Values) -> bool:
 
 
 def as_modular(edges: SimpleEdges, mine: Values, other: Values) -> bool:
-    """Communities of the same modularity, but for a fiftieth: there are many that are nearly as good as the best."""
+    """Communities of about the same modularity: there are many that are nearly as good as the best."""
     one, two = modularity(edges, mine), modularity(edges, other)
-    return abs(one - two) <= 0.02 * max(abs(one), abs(two)) + 1e-9
+    return abs(one - two) <= 0.02 + 0.02 * max(abs(one), abs(two))
 
 
 def modularity(edges: SimpleEdges, group: Values) -> float:
@@ -80,6 +80,17 @@ def modularity(edges: SimpleEdges, group: Values) -> float:
     one, two = number[edges.sources], number[edges.targets]
     share = np.bincount(np.concatenate([one, two])) / max(1, 2 * len(one))
     return float(np.mean(one == two) - share @ share) if len(one) else 0.0
+
+
+def forest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """As many edges of the same total weight; which they are may differ where weights are equal."""
+    ours, theirs = (values[np.isfinite(values)] for values in (mine, other))
+    return len(ours) == len(theirs) and bool(np.isclose(ours.sum(), theirs.sum(), rtol=1e-9))
+
+
+def widest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """The same largest value."""
+    return bool(mine.max(initial=0) == other.max(initial=0))
 
 
 def colored(edges: SimpleEdges, mine: Values, other: Values) -> bool:
@@ -154,11 +165,15 @@ QUERIES: dict[str, Query] = {
     "scc": Query(_none, "component", groups),
     "cdlp": Query(lambda e: {"max_iter": ROUNDS}, "label", groups),
     "louvain": Query(lambda e: UNWEIGHTED, "community", as_modular),
+    "leiden": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "degrees": Query(_none, "degree", exact),
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
     "lcc": Query(_none, "lcc", near),
+    "msf": Query(_none, "weight", forest),
+    "bridges": Query(_none, "component", groups),
+    "diameter": Query(_none, "at_most", widest),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),
     "heat": Query(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import FOLDER, option, option_group
-from penstock.tools.base.signals import NOTHING, Stopped, deferring_signals, saying
+from penstock.tools.base.signals import Stopped, deferring_signals, saying
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -47,6 +47,15 @@ class Checkpointing:
         if opened is not None and not self.follows:
             opened.check()
 
+    @property
+    def has_last_state(self) -> bool:
+        """Whether the folder has the last state of a run that has ended, from which one with other limits goes on."""
+        if self.folder is None:
+            return False
+        from penstock.storage.checkpoint.folder import CheckpointFolder
+
+        return CheckpointFolder(self.folder).is_ended
+
     def open(self) -> Checkpoints | None:
         """The run's checkpoints, None without --checkpoint. Raises InputError for an interval that is none."""
         if self.folder is None:
@@ -66,7 +75,11 @@ checkpointing = option_group(
         metavar="N|TIME",
         help="Iterations (10) or time (30s, 5min, 2h) between two checkpoints; 5min. Also at Ctrl-C and SIGTERM.",
     ),
-    option("--resume", is_flag=True, help="Go on from the newest checkpoint, if there is one."),
+    option(
+        "--resume",
+        is_flag=True,
+        help="Go on from the newest checkpoint, if there is one; also with a higher --max-iter or a lower --tol.",
+    ),
     title="Checkpoints",
 )
 
@@ -123,7 +136,8 @@ def told_what_lacks(checkpoints: Checkpoints | None) -> Iterator[None]:
         with saying(lambda: f"stopping without a checkpoint ({NONE_KEPT})"):
             yield
     except Stopped as stop:
-        raise Stopped(stop.number, f"{NOTHING}: {NONE_KEPT}") from None
+        stop.hint = NONE_KEPT
+        raise
 
 
 def _left(checkpoints: Checkpoints, trouble: str) -> str:

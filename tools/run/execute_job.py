@@ -205,7 +205,9 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     told = _written(step, summary, context, job)
     metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
-        context.checkpoints.clear()
+        kept = context.checkpoints.finish()
+        if kept:
+            context.console.note(kept)
     return Finished(told, context.clock.account().since(before).without("closing"))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.storage.results.group_counts import GroupCounts
     from penstock.tools.answers.answer_options import AnswerOptions
 
-NAMES_OF_VERTICES = ("component", "community", "label", "parent")
+NAMES_OF_VERTICES = ("component", "community", "label", "parent", "bridge_to")
 """Fields whose values are vertices, so that their size says nothing."""
 GROUPS = {"component": "components", "community": "communities", "label": "labels", "color": "colors"}
 """Fields whose values say which vertices belong together, and several of these: they are counted."""
@@ -214,7 +214,10 @@ def _measure(name: str, of: list[float]) -> tuple[str, str]:
     """A measure's row: the first and the last value, or of levels all."""
     if name in LEVELS:
         return f"{LEVELS[name]}, by level", ", ".join(f"{value:.6g}" if value % 1 else f"{value:,}" for value in of)
-    return name, f"{of[0]:.6g}" + (f" at first, {of[-1]:.6g} at last" if len(of) > 1 else "")
+    name = name.replace("_", " ")
+    if len(of) == 1:
+        return name, f"{of[0]:.12g}" if of[0].is_integer() else f"{of[0]:.6g}"
+    return name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last"
 
 
 def path_line(facts: dict[str, Any], cutoff: float | None) -> tuple[str, str]:
