@@ -56,6 +56,7 @@ def test_headers_of_neo4j(folder: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.data())
 def test_every_vertex_keeps_its_own(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
