@@ -32,7 +32,7 @@ WEIGHTED = {
     "php",
     "adsorption",
     "cf",
-} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "msf")}
+} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "msf", "distances")}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"
