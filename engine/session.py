@@ -31,6 +31,7 @@ from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
     check_program_on,
+    held_bytes,
     plan_memory,
     requirements_of,
     retried,
@@ -366,16 +367,14 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
-        records = RunRecords()
+        records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
                 number = counted if checkpoints is None else checkpoints.phase
-                self._phase = PhaseRecord(
-                    number, program.phase_name(self.graph, number), program.phase_count(self.graph)
-                )
+                self._phase = self._place_of(program, number, outer)
                 if isinstance(phase, OnGraph):
                     records.extend((yield from self._on_graph(program, phase, each)))
                     continue
@@ -392,18 +391,27 @@ class Session:
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole, self._phase = {}, None, None
+            self._shared, self._whole, self._phase = {}, None, outer
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
+
+    def _place_of(self, program: Program, number: int, outer: PhaseRecord | None) -> PhaseRecord:
+        """Return a phase for the records; of a program that is a phase itself, `outer`, with both names."""
+        name = program.phase_name(self.graph, number)
+        if outer is None:
+            return PhaseRecord(number, name, program.phase_count(self.graph))
+        return replace(outer, name=", ".join(part for part in (outer.name, name) if part))
 
     def _on_graph(self, program: Program, phase: OnGraph, each: bool) -> Generator[IterationRecord, None, RunRecords]:
         """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""
         if self._equipment is not None:
             self._drop(self._equipment)
-        held = sum(values.nbytes for values in self._shared.values()) + program.working_bytes * self.graph.vertices
         options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
-        options["host_memory"] = self.config.memory_bytes - held
-        graph = phase.make(options["host_memory"], self.config.thread_count)
+        room = self.config.memory_bytes - held_bytes(self.graph, program)
+        graph = phase.make(room, self.config.thread_count)
+        if graph is not self.graph and graph.out.arrays is not None:
+            room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
+        options["host_memory"] = room
         with Session(graph, timeline=self._timeline, **options) as other:
             self._other, other._phase = other, self._phase
             try:

@@ -150,12 +150,28 @@ def _all_requirements(graph: Graph, program: Program, setting: RunSetting) -> It
                 "run it in one process, without --devices"
             )
         for phase in _phases(graph, program):
+            if has_phases(phase):
+                yield from _on_other_graphs(graph, program, phase, setting)
+                continue
             check_program_on(graph, phase)
             yield requirements_of(graph, phase, setting, program)
         return
     yield requirements_of(graph, program, setting)
     for other in program.may_run(graph) or ():
         yield from _all_requirements(graph, other.form(graph, setting.config.mode), setting)
+
+
+def _on_other_graphs(graph: Graph, program: Program, phase: Program, setting: RunSetting) -> Iterable[RunRequirements]:
+    """What a phase asks for that runs on graphs no larger than this one, beside what its program keeps."""
+    held = held_bytes(graph, program)
+    for one in _all_requirements(graph, phase, setting):
+        yield replace(one, needs=replace(one.needs, state_bytes=one.needs.state_bytes + held))
+
+
+def held_bytes(graph: Graph, program: Program) -> int:
+    """What a program of phases keeps while one of them runs on another graph."""
+    fields = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values())
+    return fields + program.working_bytes * graph.vertices
 
 
 def _phases(graph: Graph, program: Program) -> Iterable[Program]:

@@ -403,7 +403,8 @@ class Program:
         -------
         iterable of Program, or None
             None: not known. Only the first phase is then checked before the run, and a later phase that exceeds the
-            memory ends it.
+            memory ends it. One that has phases itself stands for those that run on other graphs (`on_graph.OnGraph`),
+            none larger than this one.
         """
         return None
 

@@ -19,9 +19,10 @@ from penstock.engine.program.parameters import Count, NonNegative, Positive, Pos
 from penstock.engine.program.program import VERTEX, Field, Program, weighted
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
-from penstock.engine.programs.local_moves import CommunityLevel, Search, fixed_point
+from penstock.engine.programs.local_moves import CommunityLevel
+from penstock.engine.programs.modular_gain import Search, fixed_point
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract
+from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -57,36 +58,55 @@ class Louvain(Program):
         self.level_communities: list[int] = []
 
     def may_run(self, graph: Graph) -> list[Program]:
-        """The phases of the first level, which needs most."""
-        return CommunityLevel(self._search(graph)).may_run(graph)
+        """The first level, which needs most."""
+        return [self.level(self._search(graph), None)]
+
+    def level(self, search: Search, start: NDArray[Any] | None) -> CommunityLevel:
+        """The program that runs on the graph of a level; start: the communities that it begins with."""
+        return CommunityLevel(search, start)
 
     def _search(self, graph: Graph) -> Search:
         by_weight = weighted(self, graph)
         scale = fixed_point(graph, by_weight=by_weight)
         return Search(self.resolution, self.seed, self.tol, self.sweeps, by_weight, scale)
 
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The same, which knows what contracting the graph takes."""
+        self.other_graph_bytes = contraction_bytes(graph.vertices)
+        return self
+
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Any]:
         """Level by level; `community` holds the number of a vertex's group, or `vertices` if it has no edges."""
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
         community[:] = np.arange(graph.vertices, dtype=community.dtype)
-        level, grouping = graph, None
+        level, start = _Level(graph), None
         while graph.vertices:
-            moves = CommunityLevel(search)
-            made: list[Graph] = []
-            phase = OnGraph(moves, _Maker(level, grouping, made))
+            moves = self.level(search, start)
+            phase = OnGraph(moves, level.make)
+            start = None
             yield phase
-            level, group = made[0], phase.fields["community"]
-            _fold(community, group, level.vertices, graph.vertices)
-            if moves.whole and (grouping is None or moves.groups < moves.vertices):
-                self.modularity.append(moves.modularity)
-                self.level_communities.append(moves.groups)
-            if moves.groups == moves.vertices:
-                break
-            grouping = Grouping(group, moves.groups, search.scale, weighted=search.by_weight)
+            self._note(moves)
+            group = phase.fields["community"]
+            part, parts = phase.fields.get("part", group), moves.parts
+            _fold(community, part, level.vertices, graph.vertices)
+            if parts == moves.vertices:
+                if moves.groups == moves.vertices:
+                    break
+                search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
+                continue
+            start = None if part is group else _first_of(group, part, parts)
+            level.grouping = Grouping(part, parts, search.scale, weighted=search.by_weight)
+            del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
         name_groups(community)
+
+    def _note(self, moves: CommunityLevel) -> None:
+        """Keep what a level has come to, unless it changed nothing."""
+        if moves.whole and [moves.groups] != self.level_communities[-1:]:
+            self.modularity.append(moves.modularity)
+            self.level_communities.append(moves.groups)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """``level 2``."""
@@ -97,19 +117,37 @@ class Louvain(Program):
         return {"community": smallest_members(graph, state["community"])}
 
 
-class _Maker:
-    """Makes the graph of a level: the first is the program's own, the others are contracted (`OnGraph.make`)."""
+class _Level:
+    """The graph of the present level: the first is the program's own, the others are contracted when they are made.
 
-    def __init__(self, graph: Graph, grouping: Grouping | None, made: list[Graph]) -> None:
-        self._graph, self._grouping, self._made = graph, grouping, made
+    grouping: how the level before is contracted; it is dropped with that level's graph. vertices: of the graph.
+    """
 
-    def __call__(self, memory_bytes: int, threads: int) -> Graph:
-        """Return the graph."""
-        found = self._graph
-        if self._grouping is not None:
-            found = contract(found, self._grouping, memory_bytes, threads)
-        self._made.append(found)
-        return found
+    def __init__(self, graph: Graph) -> None:
+        self._graph: Graph | None = graph
+        self.grouping: Grouping | None = None
+        self.vertices = graph.vertices
+
+    def make(self, memory_bytes: int, threads: int) -> Graph:
+        """Return the graph (`OnGraph.make`)."""
+        assert self._graph is not None
+        if self.grouping is not None:
+            self._graph = contract(self._graph, self.grouping, memory_bytes, threads)
+            self.grouping = None
+        self.vertices = self._graph.vertices
+        return self._graph
+
+
+def _first_of(group: NDArray[Any], part: NDArray[Any], parts: int) -> NDArray[Any]:
+    """The group of every part, whose vertices are all in one."""
+    found = np.empty(parts, part.dtype)
+
+    def take(first: int, last: int) -> None:
+        known = part[first:last] < parts
+        found[part[first:last][known]] = group[first:last][known]
+
+    each_range(take, len(part))
+    return found
 
 
 def _fold(community: NDArray[Any], group: NDArray[Any], none: int, absent: int) -> None:

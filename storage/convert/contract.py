@@ -29,10 +29,12 @@ from penstock.storage.format.graph import Graph
 
 EDGE_BYTES = 128
 """Memory for an edge that is kept: its ends and weight, both rows of it while they are sorted, and the graph."""
-GROUP_BYTES = 16
-"""Memory for a group beside its edges: the sum inside it, and row starts."""
+VERTEX_BYTES = 24
+"""Memory for a vertex, or a group: its row, its group, the sum inside a group, and row starts."""
 LEAST_BYTES = SMALLEST_MEMORY
-"""Least memory in which any graph is contracted, beside `GROUP_BYTES` a group."""
+"""Least memory in which any graph is contracted, beside `VERTEX_BYTES` a vertex."""
+RUN_BYTES, GROUP_RUN_BYTES = 40 << 20, 96
+"""Memory that is left for a run on a graph that is kept, in all and for a group."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
     grouping : Grouping
         The groups, and how weights are added up.
     memory_bytes : int
-        Bytes that may be used, beside the grouping.
+        Bytes that may be used, with the grouping.
     threads : int
         Most threads that read and sort.
 
@@ -79,7 +81,8 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
     InputError, RunError
         The graph cannot be read, or what does not fit into memory cannot be written.
     """
-    room = memory_bytes - GROUP_BYTES * grouping.groups
+    room = memory_bytes - VERTEX_BYTES * graph.vertices
+    keeps = min(room, memory_bytes - RUN_BYTES - GROUP_RUN_BYTES * grouping.groups)
     source = _Contracted(graph, grouping, threads)
     few: list[EdgeBatch] = []
     kept = 0
@@ -87,7 +90,7 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
         for batch in batches:
             few.append(batch)
             kept += len(batch)
-            if kept * EDGE_BYTES > room:
+            if kept * EDGE_BYTES > keeps:
                 break
         else:
             return graph_of(_joined(few, grouping.groups), ConvertOptions(undirected=True, dedupe="sum"))
@@ -105,6 +108,11 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
             )
             convert(source, folder / "groups.h5", options)
             return Graph.open(folder / "groups.h5")  # open files stay readable when the folder is gone
+
+
+def contraction_bytes(vertices: int) -> int:
+    """Bytes in which any graph of so many vertices is contracted."""
+    return LEAST_BYTES + VERTEX_BYTES * vertices
 
 
 def _folder_of(graph: Graph) -> Path | None:
