@@ -4,6 +4,7 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Random walks: `walk` (corpora for DeepWalk and node2vec).
+Compare vertices by their neighbors: `similarity`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Take a part of a graph: `extract`.
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.session import Session
+    from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
     from penstock.engine.subgraph import extract
     from penstock.engine.walks.walk import walk
@@ -48,6 +50,7 @@ _HOMES = {
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
+    "similarity": "penstock.engine.similarities.similarity",
     "walk": "penstock.engine.walks.walk",
 }
 
@@ -71,6 +74,7 @@ __all__ = [
     "from_table",
     "from_torch",
     "run",
+    "similarity",
     "walk",
 ]
 

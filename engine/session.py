@@ -367,16 +367,14 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
-        records = RunRecords()
+        records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
                 number = counted if checkpoints is None else checkpoints.phase
-                self._phase = PhaseRecord(
-                    number, program.phase_name(self.graph, number), program.phase_count(self.graph)
-                )
+                self._phase = self._place_of(program, number, outer)
                 if isinstance(phase, OnGraph):
                     records.extend((yield from self._on_graph(program, phase, each)))
                     continue
@@ -393,9 +391,16 @@ class Session:
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole, self._phase = {}, None, None
+            self._shared, self._whole, self._phase = {}, None, outer
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
+
+    def _place_of(self, program: Program, number: int, outer: PhaseRecord | None) -> PhaseRecord:
+        """Return a phase for the records; of a program that is a phase itself, `outer`, with both names."""
+        name = program.phase_name(self.graph, number)
+        if outer is None:
+            return PhaseRecord(number, name, program.phase_count(self.graph))
+        return replace(outer, name=", ".join(part for part in (outer.name, name) if part))
 
     def _on_graph(self, program: Program, phase: OnGraph, each: bool) -> Generator[IterationRecord, None, RunRecords]:
         """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""

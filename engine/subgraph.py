@@ -13,7 +13,7 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python
 from penstock.storage.convert.subgraph.extract import extract_to_file, extract_to_memory
 from penstock.storage.convert.subgraph.part import ExtractOptions, Watch, check_weighted
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 
@@ -98,7 +98,7 @@ def extract(
     return Graph.open(output)
 
 
-def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> VertexSet:
+def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> VertexBitmap:
     """The vertices for which all conditions hold. options: the fields of `Config`. Raises as `extract`."""
     if conditions.weights is not None:
         check_weighted(graph)
@@ -107,5 +107,5 @@ def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> Ver
         config = session.config
     some = listed(graph, conditions, IngestOptions(host_memory=config.memory_bytes, threads=config.threads))
     if found is None:
-        return VertexSet.whole(graph.vertices) if some is None else some
+        return VertexBitmap.whole(graph.vertices) if some is None else some
     return found if some is None else found & some

@@ -37,11 +37,13 @@ COMMANDS = {
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
     "walk": "Write random walks over a graph.",
+    "similarity": "Compare vertices by the neighbors that they share.",
     "plan": "Say what a graph that need not exist would take of many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
+    "doctor": "Say what this machine has, and what is missing.",
     "bench": "Measure this machine, and Penstock against others.",
 }
 IMPORTING = ("run",)

@@ -176,6 +176,10 @@ class CommunityLevel(Program):
         if self.whole:
             yield from self._sweeps(graph, state)
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``sweep 3``."""
+        return f"sweep {number:,}" if number else "strengths"
+
     def _check(self, graph: Graph) -> None:
         """Refuse weights of which a message cannot hold the largest."""
         most = 1.0 if not weighted(self, graph) or graph.weight_range is None else graph.weight_range[2]

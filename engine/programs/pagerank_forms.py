@@ -12,7 +12,7 @@ that degree or that sum is 0.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class Ranking(Program):
     """What all forms have: their parameters (see `PageRank`)."""
 
     tolerance = 1e-9
-    extendable = ("max_iter", "tol")
+    extendable: ClassVar[tuple[str, ...]] = ("max_iter", "tol")
 
     def __init__(
         self,

@@ -149,10 +149,10 @@ class LeastEnds(Program):
 
 def _joined(graph: Graph, state: dict[str, NDArray[Any]]) -> int:
     """Join components along the edges that they chose; return how many may have an edge to another."""
-    names = ("best", "component", "size", "parent", "weight")
-    arrays = (state[name] for name in names)
+    best, component, size, parent, weight = (state[name] for name in ("best", "component", "size", "parent", "weight"))
     vertex_of = _vertex_of(graph, state["rank"])
-    return int(forests.join_trees(state["chosen"], vertex_of, *arrays, _none(state["parent"])))
+    none = _none(parent)
+    return int(forests.join_trees(state["chosen"], vertex_of, best, component, size, parent, weight, none))
 
 
 def _vertex_of(graph: Graph, rank: NDArray[Any]) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.selection.conditions import Conditions
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 
@@ -61,14 +61,14 @@ class StrongRoots(SCC):
 _BY_WAY: dict[str, type[BFSLevels]] = {"out": BFSLevels, "in": InNeighborhood, "both": Neighborhood}
 
 
-def all_conditions_hold(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
+def all_conditions_hold(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """The vertices for which all conditions hold but that on their ids; None for all. Raises as a run, or for no id."""
     found = (make(graph, conditions, run) for make in (_around, _component, _core, _degrees))
     sets = [one for one in found if one is not None]
     return reduce(and_, sets) if sets else None
 
 
-def listed(graph: Graph, conditions: Conditions, reading: IngestOptions) -> VertexSet | None:
+def listed(graph: Graph, conditions: Conditions, reading: IngestOptions) -> VertexBitmap | None:
     """The vertices of a list; None where there is none. Raises InputError for an id that the graph does not have."""
     wanted = conditions.vertices
     if wanted is None:
@@ -78,7 +78,7 @@ def listed(graph: Graph, conditions: Conditions, reading: IngestOptions) -> Vert
     return listed_vertices(graph, wanted, "--vertices", skip_missing=conditions.skip_missing)
 
 
-def _around(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
+def _around(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """What is at most some hops away."""
     if conditions.around is None:
         return None
@@ -88,20 +88,20 @@ def _around(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
     search = _BY_WAY["out" if not graph.directed else conditions.along](sources)  # type: ignore[arg-type]
     search.max_iter = conditions.hops
     level = run(search)["level"]
-    return VertexSet.of(graph.vertices, lambda first, last: level[first:last] != UNREACHED)
+    return VertexBitmap.of(graph.vertices, lambda first, last: level[first:last] != UNREACHED)
 
 
-def _component(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
+def _component(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """The component of a vertex, or the largest."""
     if conditions.component_of is None and not conditions.largest_component:
         return None
     vertex = None if conditions.component_of is None else internal_id(graph, conditions.component_of)
     if graph.vertices == 0:
-        return VertexSet.whole(0)
+        return VertexBitmap.whole(0)
     program: Program = StrongRoots() if conditions.strong and graph.directed else WeakRoots()
     root = run(program)["component"]
     wanted = _most_frequent(root) if vertex is None else root[vertex]
-    return VertexSet.of(graph.vertices, lambda first, last: root[first:last] == wanted)
+    return VertexBitmap.of(graph.vertices, lambda first, last: root[first:last] == wanted)
 
 
 def _most_frequent(root: NDArray[Any]) -> int:
@@ -113,24 +113,24 @@ def _most_frequent(root: NDArray[Any]) -> int:
     return int(np.argmax(sizes))
 
 
-def _core(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
+def _core(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """The k-core."""
     if conditions.core is None:
         return None
     member = run(KCore(conditions.core))["member"]
-    return VertexSet.of(graph.vertices, lambda first, last: member[first:last] != 0)
+    return VertexBitmap.of(graph.vertices, lambda first, last: member[first:last] != 0)
 
 
-def _degrees(graph: Graph, conditions: Conditions, run: Run) -> VertexSet | None:
+def _degrees(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """The vertices of some degrees."""
     bounds = conditions.degrees
     if bounds is None:
         return None
     degree = run(Degrees())["degree"]
-    return VertexSet.of(graph.vertices, lambda first, last: bounds.hold(degree[first:last]))
+    return VertexBitmap.of(graph.vertices, lambda first, last: bounds.hold(degree[first:last]))
 
 
-def _members(graph: Graph, vertices: NDArray[np.int64]) -> VertexSet:
+def _members(graph: Graph, vertices: NDArray[np.int64]) -> VertexBitmap:
     """A few vertices."""
 
     def holds(first: int, last: int) -> NDArray[np.bool_]:
@@ -138,4 +138,4 @@ def _members(graph: Graph, vertices: NDArray[np.int64]) -> VertexSet:
         found[vertices[(vertices >= first) & (vertices < last)] - first] = True
         return found
 
-    return VertexSet.of(graph.vertices, holds)
+    return VertexBitmap.of(graph.vertices, holds)

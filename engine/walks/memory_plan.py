@@ -1,7 +1,7 @@
 """How the memory of walks is divided: kept rows, slabs, walkers at once, blocks of walks.
 
-Pure functions: numbers in, values out. Where all rows fit, walks are made block by block. Else walkers take at most
-half of what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended.
+Pure functions: numbers in, values out. Where all rows fit, walks are made block by block. Else walkers take
+most of what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended.
 """
 
 from __future__ import annotations
@@ -21,8 +21,14 @@ TIMES = 8
 """A block of walks, its records, the names of its vertices and the text or columns that are written, in blocks."""
 GAINED = 8
 """Further steps of a walker for which there is room at each visit of its partition."""
-PENDING_BYTES = 8
+UNIT, UNIT_ROWS = 1024, 128
+"""Walkers that a thread looks through, and those of them for whose further steps there is room at once."""
+PENDING_BYTES = 4
 """Of records by walker, that are gathered before they are logged; twice, while they are."""
+WALKERS_SHARE = 7
+"""Eighths of what is left that walkers may take: sweeps fall with their number, reading with the share that is kept."""
+WALKER_BYTES = 64
+"""What a walker of a block takes beside its walk, at most."""
 CELLS = 1 << 32
 """A block has fewer cells than this."""
 
@@ -124,7 +130,7 @@ def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
 def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMemory:
     """Give the rest to walkers, their records and kept rows."""
     block = memory.block
-    walkers = min(request.walks, rest // 2 // request.walker_bytes)
+    walkers = min(request.walks, rest * WALKERS_SHARE // 8 // request.walker_bytes)
     most = max(block, walkers // block * block)
     even = -(-request.walks // -(-request.walks // most))  # the last batch sweeps as often as a full one
     batch = min(request.walks, -(-even // block) * block)
@@ -137,13 +143,19 @@ def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMe
     )  # fmt: skip
 
 
+def walker_bytes(vertex_bytes: int, *, second_order: bool) -> int:
+    """Bytes of a walker of a batch: vertex, step, what the second order takes, its share of rows, records."""
+    own = vertex_bytes + 4 + (2 * vertex_bytes + 4 if second_order else 0)
+    return own + -(-UNIT_ROWS * (GAINED * vertex_bytes + 28) // UNIT) + 2 * PENDING_BYTES
+
+
 def _block(request: WalkMemoryRequest, size: int) -> int:
     """Walks of a block of about so many bytes."""
     return max(1, min(BLOCK_WALKS, size // request.row_bytes, request.walks, (CELLS - 1) // request.row_bytes))
 
 
 def _block_bytes(request: WalkMemoryRequest, block: int) -> int:
-    return block * (TIMES * request.row_bytes + 8 * GAINED + 32)
+    return block * (TIMES * request.row_bytes + WALKER_BYTES)
 
 
 def _too_small(request: WalkMemoryRequest, least: int) -> BudgetError:

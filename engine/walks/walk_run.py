@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.kernels.host.walks.steps import Found, Rule, Walkers, Window, advance_walkers, mark_chunks
 from penstock.engine.kernels.walk_functions import mix64
-from penstock.engine.walks.memory_plan import BLOCK_WALKS, WalkMemory
+from penstock.engine.walks.memory_plan import BLOCK_WALKS, GAINED, UNIT, UNIT_ROWS, WalkMemory
 from penstock.engine.walks.options import WalkOptions
 from penstock.engine.walks.row_windows import RowWindows
 from penstock.engine.walks.step_log import StepLog, found_arrays
@@ -109,9 +109,8 @@ class WalkRun:
         """Walks of which all rows are in memory."""
         walks = self._empty(first, count)
         walkers = self._begin(first, count)
-        found = found_arrays(walks)
-        found.gained[:] = 1
-        self._advance(walkers, 0, (0, self._windows.vertices), self._windows.kept_window(), found)
+        found = found_arrays(walks, -(-count // UNIT))
+        self._advance(walkers, (UNIT, 1), (0, self._windows.vertices), self._windows.kept_window(), found)
         self.progress.steps += int(found.gained.sum()) - count
         self._tell(report)
         yield walks
@@ -123,41 +122,42 @@ class WalkRun:
         store = ArrayStore(MemoryQuota(self._memory.log_bytes), self._scratch)
         with closing(store):
             log = StepLog(store, count, block, self._options.length + 1, self._dtype)
-            self._visit(walkers, (0, windows.vertices), windows.kept_window(), log)
+            units = -(-count // UNIT)
+            found = found_arrays(np.empty((units * UNIT_ROWS, GAINED), self._dtype), units)
+            self._visit(walkers, (0, windows.vertices), windows.kept_window(), log, found)
             while (walkers.at != self._none).any():
-                wanted = np.zeros(windows.chunks, np.uint8)
-                mark_chunks(self._threads, count, walkers, self._rule, windows.kept_window(), wanted)
+                wanted = np.zeros(windows.chunks + 1, np.uint8)
+                mark_chunks(self._threads, count, walkers, windows.kept_window(), wanted)
+                if wanted[-1]:
+                    self._visit(walkers, (0, windows.vertices), windows.kept_window(), log, found)
                 for part, window in windows.sweep(wanted):
-                    self._visit(walkers, (part.v0, part.v1), window, log)
+                    self._visit(walkers, (part.v0, part.v1), window, log, found)
                 self.progress.sweeps += 1
                 self.progress.steps = before + log.steps
                 self._tell(report)
-            del walkers
+            del walkers, found
+            log.flush()
             for number in range(log.blocks):
                 start = number * block
                 walks = self._empty(first + start, min(block, count - start))
                 log.fill(number, walks)
                 yield walks
 
-    def _visit(self, walkers: Walkers, span: tuple[int, int], window: Window, log: StepLog) -> None:
+    def _visit(self, walkers: Walkers, span: tuple[int, int], window: Window, log: StepLog, found: Found) -> None:
         """Advance the walkers that need a row of vertices [span[0], span[1]), and log their steps."""
-        found, block = log.found, self._memory.block
-        for number in range(log.blocks):
-            base = number * block
-            count = min(block, len(walkers.at) - base)
-            part = Found(found.vertices[:count], found.gained[:count], *found[2:])
-            needed = span
-            while True:
-                found.more[0] = 0
-                self._advance(walkers, base, needed, window, part)
-                log.collect(number, part, walkers.step[base : base + count])
-                if not found.more[0]:
-                    break
-                needed = (0, self._windows.vertices)  # who had no more room may be at any row that is in memory
+        while True:
+            found.more[0] = 0
+            self._advance(walkers, (UNIT_ROWS, 0), span, window, found)
+            log.collect(found, walkers.step)
+            if not found.more[0]:
+                return
 
-    def _advance(self, walkers: Walkers, base: int, span: tuple[int, int], window: Window, found: Found) -> None:
-        ends = np.uint64(span[0]), np.uint64(span[1])
-        advance_walkers(self._threads, len(found.gained), base, ends, walkers, window, self._rule, found)
+    def _advance(
+        self, walkers: Walkers, rows: tuple[int, int], span: tuple[int, int], window: Window, found: Found
+    ) -> None:
+        """Run the kernel; rows: of each unit, and how many vertices are in each of them already."""
+        ends = np.uint64(span[0]), np.uint64(span[1] - 1)
+        advance_walkers(self._threads, len(found.used), (UNIT, *rows), ends, walkers, window, self._rule, found)
 
     def _begin(self, first: int, count: int) -> Walkers:
         """Walkers of so many walks from `first` on, at their sources."""

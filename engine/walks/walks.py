@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.walks.memory_plan import PENDING_BYTES, WalkMemory, WalkMemoryRequest, divide_walk_memory
+from penstock.engine.walks.memory_plan import WalkMemory, WalkMemoryRequest, divide_walk_memory, walker_bytes
 from penstock.engine.walks.options import WalkOptions
 from penstock.engine.walks.row_cuts import longest_span
 from penstock.storage.access.graph_queries import names_of
@@ -136,7 +136,6 @@ class Walks:
         if not in_memory:
             check_fixed(host)
             longest = longest_span(rows.index(given.threads), rows.chunk_edges)
-        second = 2 * width + 4 if self.options.second_order else 0
         return WalkMemoryRequest(
             host=host,
             edges=graph.edges,
@@ -148,7 +147,7 @@ class Walks:
             chunk_edges=rows.chunk_edges,
             walks=max(1, self.count),
             row_bytes=(self.length + 1) * width,
-            walker_bytes=width + 4 + second + 2 * PENDING_BYTES,
+            walker_bytes=walker_bytes(width, second_order=self.options.second_order),
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

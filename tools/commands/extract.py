@@ -33,7 +33,7 @@ from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 if TYPE_CHECKING:
     from penstock.engine.selection.conditions import Conditions
     from penstock.storage.convert.subgraph.extract import ExtractReport
-    from penstock.storage.convert.subgraph.vertex_set import VertexSet
+    from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
     from penstock.storage.format.graph import Graph
 
 STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}
@@ -152,7 +152,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
 
 
 def _taken(
-    graph: Graph, found: VertexSet, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
+    graph: Graph, found: VertexBitmap, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
 ) -> ExtractReport:
     """Write the part, or count it."""
     from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.subgraph.vertex_set import STEP, VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 
 
-def kept_ids(graph: Graph, chosen: VertexSet) -> Iterator[NDArray[Any] | StringArray]:
+def kept_ids(graph: Graph, chosen: VertexBitmap) -> Iterator[NDArray[Any] | StringArray]:
     """Yield the ids of the members, range by range; strings of a file as they are there.
 
     Nothing where ids are the internal ones and all stay, or nothing stays. Raises RunError where they cannot be read.
@@ -28,7 +28,7 @@ def kept_ids(graph: Graph, chosen: VertexSet) -> Iterator[NDArray[Any] | StringA
             yield graph.original_ids_in(first, last)[members] if names is None else names.taken(first + members)
 
 
-def all_kept_ids(graph: Graph, chosen: VertexSet) -> NDArray[Any] | StringArray | None:
+def all_kept_ids(graph: Graph, chosen: VertexBitmap) -> NDArray[Any] | StringArray | None:
     """The same in one array; None for nothing."""
     parts = list(kept_ids(graph, chosen))
     if not parts:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import ListPieces
 from penstock.storage.convert.subgraph.kept_ids import all_kept_ids
 from penstock.storage.convert.subgraph.kept_rows import Bounds
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
@@ -19,7 +19,7 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 
-def kept_batches(graph: Graph, chosen: VertexSet, weights: Bounds | None) -> Iterator[EdgeBatch]:
+def kept_batches(graph: Graph, chosen: VertexBitmap, weights: Bounds | None) -> Iterator[EdgeBatch]:
     """Yield the edges of a list that stay, a chunk at a time, in new ids. Raises RunError where it cannot be read."""
     pieces, kind = ListPieces(graph.out, both=False), vertex_dtype(len(chosen))
     for number in range(pieces.count):
@@ -34,7 +34,9 @@ def kept_batches(graph: Graph, chosen: VertexSet, weights: Bounds | None) -> Ite
 class KeptList(GraphFileSource):
     """A part of a list, as a source that `convert` takes."""
 
-    def __init__(self, graph: Graph, chosen: VertexSet, weights: Bounds | None, watch: Callable[[int], None]) -> None:
+    def __init__(
+        self, graph: Graph, chosen: VertexBitmap, weights: Bounds | None, watch: Callable[[int], None]
+    ) -> None:
         assert graph.path is not None, "a graph in memory is no file"
         super().__init__(Path(graph.path), IngestOptions())
         self._kept, self._chosen, self._bounds, self._watch = graph, chosen, weights, watch
@@ -54,3 +56,6 @@ class KeptList(GraphFileSource):
     def original_ids(self) -> NDArray[Any] | StringArray | None:
         """The ids that the vertices have which stay."""
         return all_kept_ids(self._kept, self._chosen)
+
+    def properties(self) -> None:
+        """None: properties of vertices stay with rows only."""

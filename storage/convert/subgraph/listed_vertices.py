@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import printable
-from penstock.storage.convert.subgraph.vertex_set import STEP, VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
@@ -20,7 +20,7 @@ from penstock.storage.ingest.text.edge_list import read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
 
 
-def listed_in_file(graph: Graph, path: Path, reading: IngestOptions, *, skip_missing: bool) -> VertexSet:
+def listed_in_file(graph: Graph, path: Path, reading: IngestOptions, *, skip_missing: bool) -> VertexBitmap:
     """The vertices whose ids are in a text file, the first of each line; see `listed_vertices`.
 
     Raises InputError where the file cannot be read, or a line has no id.
@@ -38,7 +38,7 @@ def listed_in_file(graph: Graph, path: Path, reading: IngestOptions, *, skip_mis
 
 def listed_vertices(
     graph: Graph, ids: Iterable[int | str] | NDArray[Any], where: str, *, skip_missing: bool
-) -> VertexSet:
+) -> VertexBitmap:
     """The vertices with these ids of the input; of a bipartite graph those of both sides.
 
     where: what messages call the list. skip_missing: pass over ids that the graph does not have.
@@ -68,7 +68,7 @@ def _numbers(ids: Iterable[int | str] | NDArray[Any], where: str) -> NDArray[np.
         raise InputError(f"{where}: ids of this graph are whole numbers from 0 on, and one of these is none") from None
 
 
-def _chosen_numbers(graph: Graph, wanted: NDArray[np.uint64]) -> tuple[VertexSet, Sequence[int | str]]:
+def _chosen_numbers(graph: Graph, wanted: NDArray[np.uint64]) -> tuple[VertexBitmap, Sequence[int | str]]:
     seen = np.zeros(len(wanted), np.bool_)
 
     def holds(first: int, last: int) -> NDArray[np.bool_]:
@@ -78,11 +78,11 @@ def _chosen_numbers(graph: Graph, wanted: NDArray[np.uint64]) -> tuple[VertexSet
         seen[place[found]] = True
         return found
 
-    chosen = VertexSet.of(graph.vertices, holds if len(wanted) else _nothing)
+    chosen = VertexBitmap.of(graph.vertices, holds if len(wanted) else _nothing)
     return chosen, wanted[~seen].tolist()
 
 
-def _chosen_names(graph: Graph, wanted: set[str]) -> tuple[VertexSet, Sequence[int | str]]:
+def _chosen_names(graph: Graph, wanted: set[str]) -> tuple[VertexBitmap, Sequence[int | str]]:
     seen: set[str] = set()
     ranges = _name_ranges(graph)
 
@@ -92,7 +92,7 @@ def _chosen_names(graph: Graph, wanted: set[str]) -> tuple[VertexSet, Sequence[i
         seen.update(name for name in names if name in wanted)
         return found
 
-    return VertexSet.of(graph.vertices, holds), sorted(wanted - seen)
+    return VertexBitmap.of(graph.vertices, holds), sorted(wanted - seen)
 
 
 def _name_ranges(graph: Graph) -> Iterator[list[str]]:

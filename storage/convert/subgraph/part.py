@@ -14,11 +14,12 @@ from penstock.storage.convert.row_writer import set_ends, set_rows
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.kept_list import kept_batches
 from penstock.storage.convert.subgraph.kept_rows import Bounds, KeptRows
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES
+from penstock.storage.tables.properties import PROPERTIES
 
 Watch = Callable[[str, int, int], None]
 """Called with a stage ("select", "out", "in"), and how many of its entries have been read of how many."""
@@ -46,12 +47,12 @@ class Subgraph:
     """A part of a graph that is being taken."""
 
     graph: Graph
-    chosen: VertexSet
+    chosen: VertexBitmap
     options: ExtractOptions
     threads: int
 
     @classmethod
-    def of(cls, graph: Graph, chosen: VertexSet, options: ExtractOptions) -> Subgraph:
+    def of(cls, graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Subgraph:
         """Check what was asked for; leave out vertices without an edge, where that is wanted. Raises InputError."""
         if options.weights is not None:
             check_weighted(graph)
@@ -65,7 +66,7 @@ class Subgraph:
 
     def provenance(self) -> dict[str, Any]:
         """Where the graph comes from: as the first one, and what was taken of it."""
-        kept = {name: value for name, value in self.graph.provenance.items() if name != WITHOUT_EDGES}
+        kept = {name: value for name, value in self.graph.provenance.items() if name not in (WITHOUT_EDGES, PROPERTIES)}
         taken = {"from": "memory" if self.graph.path is None else str(self.graph.path), **self.options.conditions}
         return kept | {EXTRACTED: taken}
 
@@ -109,7 +110,7 @@ class Subgraph:
         encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.edge_bytes(with_weights=True)  # GraphWriter's sum
         return names + vertices + pieces + encoded
 
-    def _with_edges(self) -> VertexSet:
+    def _with_edges(self) -> VertexBitmap:
         """The chosen vertices to which an edge is left."""
         bits = np.zeros((len(self.chosen) + 7) // 8, np.uint8)
         if self.graph.layout == "list":
@@ -130,7 +131,7 @@ class Subgraph:
             found[found] = stay
             return found
 
-        return VertexSet.of(self.graph.vertices, holds)
+        return VertexBitmap.of(self.graph.vertices, holds)
 
 
 def check_weighted(graph: Graph) -> None:

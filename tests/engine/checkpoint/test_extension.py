@@ -15,6 +15,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.circuit import Circuit
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
@@ -33,6 +34,7 @@ MAKERS: dict[str, Callable[..., Program]] = {
     "cdlp": CDLP,
     "pagerank": lambda **limits: PageRank(weight=False, **limits),
     "weighted pagerank": PageRank,
+    "eigenvector": Eigenvector,
     "katz": lambda **limits: Katz(alpha=1e-4, **limits),
     "php": lambda **limits: PHP(SOURCE, **limits),
     "adsorption": lambda **limits: Adsorption({SOURCE: 2.0, OTHER: 1.0}, **limits),

@@ -17,6 +17,8 @@ from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.walk_functions import make_draw, mix64
 
 GROUP = 64
+TOGETHER = 32
+"""Walkers that are looked at together for one that can advance, in vectors."""
 ENDED, AGAIN, WAITS, ASKS = -1, -2, -3, -4
 """In place of an edge: the walk ends; it restarts; its row is not in memory; it has a candidate to be decided on."""
 FIRST_DRAW, SECOND_DRAW, TWO = np.uint64(1), np.uint64(2), np.uint64(2)
@@ -26,8 +28,9 @@ RESTART_DRAW = np.uint64(0)
 class Walkers(NamedTuple):
     """Where walkers are, an item each.
 
-    at: the vertex, the largest value where the walk is over. step: uint32, steps made. previous, candidate: vertices,
-    or the largest value for none, and trial: uint32; empty where steps are of the first order. first: uint64, the
+    at: the vertex whose row is needed next, the largest value where the walk is over. step: uint32, steps made.
+    previous, candidate: vertices, or the largest value for none, and trial: uint32; empty where steps are of the first
+    order. A walker with a candidate is at the vertex before, and `previous` is where it goes from. first: uint64, the
     number of the first one's walk. sources: vertices, or empty for all; walk w begins at number w % source_count.
     """
 
@@ -67,8 +70,8 @@ class Window(NamedTuple):
 class Rule(NamedTuple):
     """How a step is chosen.
 
-    back, far: 1/p and 1/q of node2vec. bound: what candidates are accepted by; a larger `back` is drawn apart. symmetric:
-    whether each edge is in the rows of both its ends. revives: whether a walk in a dead end restarts.
+    back, far: 1/p and 1/q of node2vec. bound: what candidates are accepted by; a larger `back` is drawn apart.
+    symmetric: whether each edge is in the rows of both its ends. revives: whether a walk in a dead end restarts.
     """
 
     seed: Any
@@ -84,13 +87,16 @@ class Rule(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is written: of each walker of a block its further vertices, (walkers, most), and how many.
+    """What is written: further vertices of walkers, a row for each that is advanced.
 
-    more: set where a walker could go on. chosen, places: int64, of each walker, for the kernel alone.
+    vertices: (rows, most). owner: int64, of each row the walker; gained: int32, how many vertices. used: int32, of each
+    unit how many of its rows are used. more: set where a walker could go on. chosen, places: int64, for the kernel.
     """
 
     vertices: Any
+    owner: Any
     gained: Any
+    used: Any
     more: Any
     chosen: Any
     places: Any
@@ -257,9 +263,8 @@ def is_adjacent(window, symmetric, u, v):  # type: ignore[no-untyped-def]
 
 
 @inline
-def judge(walkers, window, rule, i, x):  # type: ignore[no-untyped-def]
+def judge(walkers, window, rule, i, previous, x):  # type: ignore[no-untyped-def]
     """Return whether walker `i` takes the drawn vertex `x`: 1 or 0, or -1 where the row that decides is missing."""
-    previous = np.uint64(walkers.previous[i])
     walk, step = walkers.first + np.uint64(i), np.uint64(walkers.step[i])
     number = SECOND_DRAW + TWO * np.uint64(walkers.trial[i])
     height = draw(rule.seed, walk, step, number) * rule.bound
@@ -301,13 +306,25 @@ def take(walkers, window, rule, found, i, row, place):  # type: ignore[no-untype
         x = source_of(walkers, i)
         v = np.uint64(none)
     else:
-        x = np.uint64(walkers.candidate[i]) if place == ASKS else neighbor_at(window, v < window.kept_rows, place)
-        if rule.second and walkers.previous[i] != none_of(walkers.previous):
-            verdict = judge(walkers, window, rule, i, x)
+        x = v
+        previous = np.uint64(none)
+        if rule.second:
+            previous = np.uint64(walkers.previous[i])
+        if place == ASKS:  # it is at the vertex before, whose row decides
+            previous, v = v, previous
+            x = np.uint64(walkers.candidate[i])
+        else:
+            x = neighbor_at(window, v < window.kept_rows, place)
+        if previous != np.uint64(none):
+            verdict = judge(walkers, window, rule, i, previous, x)
             if verdict < 0:
+                walkers.at[i] = walkers.at.dtype.type(previous)
+                walkers.previous[i] = walkers.previous.dtype.type(v)
                 walkers.candidate[i] = walkers.candidate.dtype.type(x)
                 return False
             if verdict == 0:
+                walkers.at[i] = walkers.at.dtype.type(v)
+                walkers.previous[i] = walkers.previous.dtype.type(previous)
                 walkers.candidate[i] = none_of(walkers.candidate)
                 walkers.trial[i] += np.uint32(1)
                 return True
@@ -323,53 +340,78 @@ def take(walkers, window, rule, found, i, row, place):  # type: ignore[no-untype
 
 
 @inline
-def wants(walkers, rule, i, v0, v1):  # type: ignore[no-untyped-def]
-    """Return whether walker `i` needs a row of [v0, v1) next."""
-    v = walkers.at[i]
-    if v == none_of(walkers.at):
-        return False
-    if rule.second and walkers.candidate[i] != none_of(walkers.candidate):
-        v = walkers.previous[i]
-    return v0 <= np.uint64(v) and np.uint64(v) < v1
+def choose_walkers(walkers, window, found, unit, sizes, span):  # type: ignore[no-untyped-def]
+    """Give rows to the walkers of a unit that can advance in vertices span[0] .. span[1], as far as there are.
+
+    Those at kept rows can, too: they had no more room.
+    """
+    size, rows, begun = sizes
+    index = (window.bases, window.offsets, window.shift)
+    at, low, high = walkers.at, walkers.at.dtype.type(span[0]), walkers.at.dtype.type(span[1])
+    kept = at.dtype.type(window.kept_rows)
+    row, end, last = unit * rows, (unit + 1) * rows, min((unit + 1) * size, len(walkers.at))
+    for begin in range(unit * size, last, TOGETHER):
+        if begin + TOGETHER <= last:
+            hits = 0
+            for i in range(begin, begin + TOGETHER):
+                hits += ((low <= at[np.uint64(i)]) & (at[np.uint64(i)] <= high)) | (at[np.uint64(i)] < kept)
+            if hits == 0:
+                continue
+        for i in range(begin, min(begin + TOGETHER, last)):
+            v = np.uint64(at[np.uint64(i)])
+            inside = (low <= v and v <= high) or v < kept
+            if inside and is_here(window, v, row_start(index, v), row_start(index, v + ONE)):
+                if row == end:
+                    found.more[0] = 1
+                    break
+                found.owner[row] = i
+                found.gained[row] = begun
+                found.chosen[row] = row
+                row += 1
+    found.used[unit] = row - unit * rows
 
 
 @loop_kernel("advance_walkers")
-def advance_walkers(first, last, base, span, walkers, window, rule, found):  # type: ignore[no-untyped-def]
-    """Advance walkers base + first .. base + last - 1 that need a row of vertices [span[0], span[1]) next."""
+def advance_walkers(first, last, sizes, span, walkers, window, rule, found):  # type: ignore[no-untyped-def]
+    """Advance the walkers of units first .. last - 1 that can in vertices span[0] .. span[1], the last included.
+
+    sizes: walkers of a unit, rows that it has, and vertices that are in each of them already.
+    """
     walkers, window, rule, found = Walkers(*walkers), Window(*window), Rule(*rule), Found(*found)
-    count = first
-    for row in range(first, last):
-        if wants(walkers, rule, base + row, span[0], span[1]):
-            prefetch(window.offsets, np.uint64(walkers.at[base + row]))
-            found.chosen[count] = row
-            count += 1
-    for begin in range(first, count, GROUP):
-        size = min(GROUP, count - begin)
-        while size > 0:
-            for k in range(begin, begin + size):
-                found.places[k] = propose(walkers, window, rule, base + found.chosen[k])
-            left = begin
-            for k in range(begin, begin + size):
-                row = found.chosen[k]
-                if take(walkers, window, rule, found, base + row, row, found.places[k]):
-                    found.chosen[left] = row
-                    left += 1
-            size = left - begin
+    for unit in range(first, last):
+        choose_walkers(walkers, window, found, unit, sizes, span)
+        low = unit * sizes[1]
+        high = low + found.used[unit]
+        for begin in range(low, high, GROUP):
+            size = min(GROUP, high - begin)
+            while size > 0:
+                for k in range(begin, begin + size):
+                    found.places[k] = propose(walkers, window, rule, found.owner[found.chosen[k]])
+                left = begin
+                for k in range(begin, begin + size):
+                    row = found.chosen[k]
+                    if take(walkers, window, rule, found, found.owner[row], row, found.places[k]):
+                        found.chosen[left] = row
+                        left += 1
+                size = left - begin
 
 
 @loop_kernel("mark_chunks")
-def mark_chunks(first, last, walkers, rule, window, wanted):  # type: ignore[no-untyped-def]
-    """Mark the chunks of the rows that walkers first .. last - 1 need next; wanted: uint8, of every chunk."""
-    walkers, rule, window = Walkers(*walkers), Rule(*rule), Window(*window)
+def mark_chunks(first, last, walkers, window, wanted):  # type: ignore[no-untyped-def]
+    """Mark the chunks of the rows that walkers first .. last - 1 need next.
+
+    wanted: uint8, of every chunk, and last whether there are walkers that need none, in dead ends.
+    """
+    walkers, window = Walkers(*walkers), Window(*window)
     index = (window.bases, window.offsets, window.shift)
     for i in range(first, last):
         v = walkers.at[i]
         if v == none_of(walkers.at):
             continue
-        if rule.second and walkers.candidate[i] != none_of(walkers.candidate):
-            v = walkers.previous[i]
         start, end = row_start(index, np.uint64(v)), row_start(index, np.uint64(v) + ONE)
-        if start < end and np.uint64(v) >= window.kept_rows:
+        if start == end:
+            wanted[len(wanted) - 1] = 1
+        elif np.uint64(v) >= window.kept_rows:
             for chunk in range(start // window.chunk_edges, (end - 1) // window.chunk_edges + 1):
                 wanted[chunk] = 1
 

@@ -17,9 +17,10 @@ from penstock.storage.convert.subgraph.extract import count_extracted, extract_t
 from penstock.storage.convert.subgraph.kept_rows import Bounds
 from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
 from penstock.storage.convert.subgraph.part import ExtractOptions
-from penstock.storage.convert.subgraph.vertex_set import VertexSet
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
+from penstock.storage.tables.properties import open_properties
 from support.graphs import on_disk, shape
 
 ENDS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
@@ -31,9 +32,9 @@ def rows(graph: Graph) -> Counter[Any]:
     return Counter(zip(*columns, strict=True))
 
 
-def some(graph: Graph, names: set[Any]) -> VertexSet:
+def some(graph: Graph, names: set[Any]) -> VertexBitmap:
     """The vertices of these ids."""
-    return VertexSet.of(
+    return VertexBitmap.of(
         graph.vertices, lambda a, b: np.array([n in names for n in graph.original_ids_in(a, b).tolist()])
     )
 
@@ -42,16 +43,16 @@ def some(graph: Graph, names: set[Any]) -> VertexSet:
 @given(mask=st.lists(st.booleans(), max_size=300), seed=st.integers(0, 9))
 def test_a_set_counts_its_members(mask: list[bool], seed: int) -> None:
     wanted = np.array(mask, np.bool_)
-    found = VertexSet.of(len(mask), lambda first, last: wanted[first:last])
+    found = VertexBitmap.of(len(mask), lambda first, last: wanted[first:last])
     other = np.random.default_rng(seed).random(len(mask)) < 0.5
-    both = found & VertexSet.of(len(mask), lambda first, last: other[first:last])
+    both = found & VertexBitmap.of(len(mask), lambda first, last: other[first:last])
     assert both.mask(0, len(mask)).tolist() == (wanted & other).tolist()
     assert len(found) == int(wanted.sum())
     assert [found.below(v) for v in range(len(mask) + 1)] == [0, *np.cumsum(wanted).tolist()]
     members = np.flatnonzero(wanted)
     assert found.ranks(members).tolist() == list(range(len(members)))
     assert found.holds(np.arange(len(mask))).tolist() == mask
-    assert len(VertexSet.whole(len(mask))) == len(mask)
+    assert len(VertexBitmap.whole(len(mask))) == len(mask)
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -146,7 +147,7 @@ def test_what_is_no_id_is_refused(wrong: Any) -> None:
 
 def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Path) -> None:
     graph = on_disk(shape("skewed"), tmp_path / "g.h5")
-    chosen = VertexSet.whole(graph.vertices)
+    chosen = VertexBitmap.whole(graph.vertices)
     with pytest.raises(BudgetError, match=r"--host-memory \d+MiB or more"):
         extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(host_memory=1 << 20))
     with pytest.raises(InputError, match="no weights to go by"):
@@ -160,3 +161,20 @@ def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Pat
     with pytest.raises(RunError, match="stopped in out"):
         extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(watch=stop))
     assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
+
+
+@pytest.mark.parametrize("order", ["none", "degree"])
+def test_properties_of_vertices_stay(order: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("from,to\ncy,bob\nann,cy\ncy,dan\n")
+    (tmp_path / "people.csv").write_text("id,age\nann,31\nbob,42\ncy,\ndan,64\n")
+    graph = convert(
+        tmp_path / "edges.csv", tmp_path / "g.h5", vertices=tmp_path / "people.csv", order=order, renumber=True
+    )
+    extract_to_file(graph, some(graph, {"ann", "cy", "dan"}), tmp_path / "part.h5", ExtractOptions())
+    part = Graph.open(tmp_path / "part.h5")
+    assert part.properties == graph.properties
+    ages = open_properties(part.path, part.provenance, part.vertices).values("age", np.arange(3))
+    assert ages == [31, None, 64]
+    plain = from_edges([("ann", "cy")]).save(tmp_path / "plain.h5")
+    extract_to_file(plain, VertexBitmap.whole(2), tmp_path / "part.h5", ExtractOptions(force=True))
+    assert not (tmp_path / "part.vertices.parquet").exists()

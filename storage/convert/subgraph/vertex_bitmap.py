@@ -18,7 +18,7 @@ STEP = 1 << 18
 WORD = 64
 
 
-class VertexSet:
+class VertexBitmap:
     """Some of the vertices 0 to ``vertices - 1`` of a graph.
 
     words: uint64 (vertices / 64,), vertex v is bit v % 64 of word v / 64. before: int64, one more, members below each.
@@ -30,7 +30,7 @@ class VertexSet:
         np.cumsum(np.bitwise_count(words), out=self.before[1:])
 
     @classmethod
-    def of(cls, vertices: int, holds: Callable[[int, int], NDArray[np.bool_]]) -> VertexSet:
+    def of(cls, vertices: int, holds: Callable[[int, int], NDArray[np.bool_]]) -> VertexBitmap:
         """The vertices of which ``holds(first, last)`` is true, asked range by range, in order."""
         words = np.zeros(-(-vertices // WORD), np.uint64)
         bits = words.view(np.uint8)
@@ -40,16 +40,16 @@ class VertexSet:
         return cls(vertices, words)
 
     @classmethod
-    def whole(cls, vertices: int) -> VertexSet:
+    def whole(cls, vertices: int) -> VertexBitmap:
         """All vertices."""
         return cls.of(vertices, lambda first, last: np.ones(last - first, np.bool_))
 
     def __len__(self) -> int:
         return int(self.before[-1])
 
-    def __and__(self, other: VertexSet) -> VertexSet:
+    def __and__(self, other: VertexBitmap) -> VertexBitmap:
         """The vertices that are in both."""
-        return VertexSet(self.vertices, self.words & other.words)
+        return VertexBitmap(self.vertices, self.words & other.words)
 
     def mask(self, first: int, last: int) -> NDArray[np.bool_]:
         """Which of the vertices first..last-1 are members; ``first`` is a multiple of 8."""
