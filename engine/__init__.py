@@ -3,8 +3,10 @@
 Names are imported when first used, so that opening a graph does not load a compiler.
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
+Random walks: `walk` (corpora for DeepWalk and node2vec).
 Compare vertices by their neighbors: `similarity`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
+Take a part of a graph: `extract`.
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
 `from_torch`.
 """
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.engine.session import Session
     from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
+    from penstock.engine.subgraph import extract
+    from penstock.engine.walks.walk import walk
     from penstock.storage.convert.convert_files import convert
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
     from penstock.storage.convert.from_libraries import from_igraph, from_networkx, from_torch
@@ -38,6 +42,7 @@ _HOMES = {
     "Start": "penstock.engine.program.program",
     "VERTEX": "penstock.engine.program.program",
     "convert": "penstock.storage.convert.convert_files",
+    "extract": "penstock.engine.subgraph",
     "from_edges": "penstock.storage.convert.from_arrays",
     "from_igraph": "penstock.storage.convert.from_libraries",
     "from_networkx": "penstock.storage.convert.from_libraries",
@@ -46,6 +51,7 @@ _HOMES = {
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
     "similarity": "penstock.engine.similarities.similarity",
+    "walk": "penstock.engine.walks.walk",
 }
 
 __all__ = [
@@ -60,6 +66,7 @@ __all__ = [
     "Session",
     "Start",
     "convert",
+    "extract",
     "from_edges",
     "from_igraph",
     "from_networkx",
@@ -68,6 +75,7 @@ __all__ = [
     "from_torch",
     "run",
     "similarity",
+    "walk",
 ]
 
 

@@ -217,6 +217,8 @@ class _Names:
             return f"fields[{self.fields.index(name)}][{own} - base]{self.item_of(name)}"
         if target and name.startswith("target_") and name[7:] in self.fields:
             return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item_of(name[7:])}"
+        if name.startswith("every_") and name[6:] in self.fields:
+            return f"fields[{self.fields.index(name[6:])}]"
         if name.startswith("old_") and name[4:] in self.changing:
             return f"old[{self.changing.index(name[4:])}]"
         if name in self.scalars:

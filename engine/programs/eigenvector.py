@@ -31,6 +31,7 @@ class Eigenvector(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
     share = 0.2  # of the norm, which becomes the eigenvalue and the shift together
 
     def __init__(self, tol: NonNegative = 1e-6, max_iter: Count = 1000, weight: bool | str | None = True) -> None:

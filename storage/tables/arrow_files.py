@@ -54,7 +54,7 @@ def save_csv(
     style = pyarrow.csv.WriteOptions(
         quoting_style=quoting, include_header=False, batch_size=CSV_ROWS, delimiter=delimiter
     )
-    file.write(_compressed((delimiter.join(table.schema.names) + "\n").encode(), gzip))
+    file.write(compressed((delimiter.join(table.schema.names) + "\n").encode(), gzip))
     rows = partial(csv_rows, style=style, gzip=gzip)
     file.write_all(table.mapped(rows, threads=options.threads, rows=TEXT_ROWS))
 
@@ -89,10 +89,10 @@ def csv_rows(batch: Any, style: Any, gzip: bool) -> Any:
     """The rows of CSV of a batch, in UTF-8."""
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(batch, sink, style)
-    return _compressed(sink.getvalue(), gzip)
+    return compressed(sink.getvalue(), gzip)
 
 
-def _compressed(data: Any, gzip: bool) -> Any:
+def compressed(data: Any, gzip: bool) -> Any:
     """The data, or a member of a gzip file that holds it."""
     return pa.Codec("gzip", compression_level=GZIP_LEVEL).compress(data) if gzip and len(data) else data
 

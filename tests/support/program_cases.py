@@ -17,11 +17,13 @@ from penstock.engine import Field, Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.bridges import Bridges
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
@@ -34,6 +36,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.spanning_forest import SpanningForest
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.wcc import WCC
@@ -187,6 +190,26 @@ def check_degrees(edges: EdgeList, fields: Fields) -> None:
     same(fields["degree"], out + into if edges.directed else out)
 
 
+def check_forest(edges: EdgeList, fields: Fields) -> None:
+    parent, weight = right.spanning_forest(edges)
+    same(fields["parent"], parent)
+    assert np.array_equal(fields["weight"], weight)
+
+
+def check_bridges(edges: EdgeList, fields: Fields) -> None:
+    toward, component = right.bridges(edges)
+    same(fields["bridge_to"], toward)
+    same(fields["component"], component)
+
+
+def check_diameter(edges: EdgeList, fields: Fields) -> None:
+    """Bounds of every vertex, and the diameter itself."""
+    wanted, low, high = right.eccentricities(edges), fields["at_least"], fields["at_most"]
+    assert np.all(low <= wanted)
+    assert np.all(wanted <= high)
+    assert low.max(initial=0) == wanted.max(initial=0) == high.max(initial=0)
+
+
 Case = tuple[Callable[[], Program], Callable[[EdgeList, Fields], None]]
 CASES: dict[str, Case] = {
     "bfs": (lambda: BFS([SOURCE, OTHER]), lambda e, f: same(f["level"], right.levels(e, [SOURCE, OTHER]))),
@@ -218,6 +241,9 @@ CASES: dict[str, Case] = {
     "kcore": (lambda: KCore(4), lambda e, f: same(f["member"], right.coreness(e) >= 4)),
     "mis": (MaximalIndependentSet, lambda e, f: right.check_independent_set(e, f["member"])),
     "coloring": (Coloring, lambda e, f: right.check_coloring(e, f["color"])),
+    "msf": (SpanningForest, check_forest),
+    "bridges": (Bridges, check_bridges),
+    "diameter": (Diameter, check_diameter),
     "scc": (SCC, lambda e, f: same(f["component"], right.strong_components(e))),
     "betweenness": (
         lambda: Betweenness([SOURCE, OTHER], raw=True),

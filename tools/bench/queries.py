@@ -68,6 +68,31 @@ def near(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     return bool(np.allclose(mine, other, rtol=1e-6, atol=1e-9))
 
 
+def as_modular(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """Communities of about the same modularity: there are many that are nearly as good as the best."""
+    one, two = modularity(edges, mine), modularity(edges, other)
+    return abs(one - two) <= 0.02 + 0.02 * max(abs(one), abs(two))
+
+
+def modularity(edges: SimpleEdges, group: Values) -> float:
+    """Newman and Girvan's, of the edges as they are given, each counted 1 and without a direction."""
+    _, number = np.unique(group, return_inverse=True)
+    one, two = number[edges.sources], number[edges.targets]
+    share = np.bincount(np.concatenate([one, two])) / max(1, 2 * len(one))
+    return float(np.mean(one == two) - share @ share) if len(one) else 0.0
+
+
+def forest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """As many edges of the same total weight; which they are may differ where weights are equal."""
+    ours, theirs = (values[np.isfinite(values)] for values in (mine, other))
+    return len(ours) == len(theirs) and bool(np.isclose(ours.sum(), theirs.sum(), rtol=1e-9))
+
+
+def widest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """The same largest value."""
+    return bool(mine.max(initial=0) == other.max(initial=0))
+
+
 def colored(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     """Both give neighbors different colors; the number of colors may differ."""
     return all(not np.any(values[edges.sources] == values[edges.targets]) for values in (mine, other))
@@ -139,11 +164,16 @@ QUERIES: dict[str, Query] = {
     "wcc": Query(_none, "component", groups),
     "scc": Query(_none, "component", groups),
     "cdlp": Query(lambda e: {"max_iter": ROUNDS}, "label", groups),
+    "louvain": Query(lambda e: UNWEIGHTED, "community", as_modular),
+    "leiden": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "degrees": Query(_none, "degree", exact),
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
     "lcc": Query(_none, "lcc", near),
+    "msf": Query(_none, "weight", forest),
+    "bridges": Query(_none, "component", groups),
+    "diameter": Query(_none, "at_most", widest),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),
     "heat": Query(

@@ -40,12 +40,12 @@ class MemoryQuota:
 class ScratchFiles:
     """Append-only files without a name in one folder. Use `close`.
 
-    ``expected`` says, when the first file is opened, how many bytes will be needed in all (None:
-    unknown); ``announced`` is what it said and ``written`` how many were.
+    ``folder``: by default the system's for temporary files. ``expected`` says, when the first file is opened, how many
+    bytes will be needed in all (None: unknown); ``announced`` is what it said and ``written`` how many were.
     """
 
-    def __init__(self, folder: Path, expected: Callable[[], int | None]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None, expected: Callable[[], int | None]) -> None:
+        self.folder = Path(tempfile.gettempdir()) if folder is None else folder
         self.written = 0
         self.announced = 0
         self._expected = expected
@@ -79,8 +79,8 @@ class ScratchFiles:
         self.announced = needed or 0
         if needed is not None and needed > free:
             raise InputError(
-                f"{self.folder}: this conversion needs about {format_bytes(needed)} of temporary "
-                f"space, and {format_bytes(free)} are free; name another folder with --scratch, "
+                f"{self.folder}: about {format_bytes(needed)} of temporary "
+                f"space are needed, and {format_bytes(free)} are free; name another folder with --scratch, "
                 "or allow more memory with --host-memory"
             )
 

@@ -113,7 +113,7 @@ def test_without_in_edges() -> None:
     """A graph that stores out-edges only: against them means to pull along them, and whole rows are refused."""
     edges = tangle(directed=True)
     graph = in_memory(edges, both=False)
-    for name in ("coreness", "mis", "scc", "hits", "degrees", "betweenness"):
+    for name in ("coreness", "mis", "scc", "hits", "degrees", "betweenness", "msf", "bridges", "diameter"):
         make, check = CASES[name]
         check(edges, run(make(), graph).fields)
     for name in ROWS:
@@ -148,6 +148,7 @@ BY_WEIGHT: dict[str, Fields] = {
     "adsorption": FROM,
     "closeness": FROM,
     "harmonic": {"k": 3},
+    "msf": {},
     "heat": {"initial": HELD, "max_iter": 3},
     "circuit": {"fixed": HELD, "floating": True},
     "neural": {"inputs": HELD, "gain": 1e-3},

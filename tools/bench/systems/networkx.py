@@ -57,6 +57,9 @@ class Networkx(Peer):
             "kcore": Implementation(lambda: list(nx.k_core(graph, CORE)), lambda those: marked(count, those)),
         }
         if not edges.directed:
+            found["louvain"] = Implementation(
+                lambda: nx.community.louvain_communities(graph, weight=None, seed=1), parts
+            )
             found["coloring"] = Implementation(lambda: nx.greedy_color(graph), known)
             found["triangles"] = Implementation(lambda: nx.triangles(graph), known)
             found["lcc"] = Implementation(lambda: nx.clustering(graph), known)

@@ -1,0 +1,1 @@
+"""Kernels of random walks and sampled neighborhoods on the CPU cores."""

@@ -1,0 +1,168 @@
+"""How the memory of walks is divided: kept rows, slabs, walkers at once, blocks of walks.
+
+Pure functions: numbers in, values out. Where all rows fit, walks are made block by block. Else walkers take
+most of what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
+from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, reader_bytes
+
+MIB = 1 << 20
+BLOCK_BYTES = 8 * MIB
+BLOCK_WALKS = 1 << 16
+SLAB_BYTES = 32 * MIB
+PIECE_BYTES = 4 * MIB
+TIMES = 8
+"""A block of walks, its records, the names of its vertices and the text or columns that are written, in blocks."""
+GAINED = 8
+"""Further steps of a walker for which there is room at each visit of its partition."""
+UNIT, UNIT_ROWS = 1024, 128
+"""Walkers that a thread looks through, and those of them for whose further steps there is room at once."""
+PENDING_BYTES = 4
+"""Of records by walker, that are gathered before they are logged; twice, while they are."""
+WALKERS_SHARE = 7
+"""Eighths of what is left that walkers may take: sweeps fall with their number, reading with the share that is kept."""
+WALKER_BYTES = 64
+"""What a walker of a block takes beside its walk, at most."""
+CELLS = 1 << 32
+"""A block has fewer cells than this."""
+
+
+@dataclass(frozen=True)
+class WalkMemoryRequest:
+    """What there is to divide, in bytes.
+
+    host: budget, what is taken of it, and what reading takes. edges: of the graph; in_memory: they are there anyway.
+    neighbor_bytes, weight_bytes, sum_bytes: of an edge, the last two 0 without weights. longest: edges that a slab must
+    hold, in whole chunks of chunk_edges. walks: how many; row_bytes: of one; walker_bytes: of what a walker is.
+    """
+
+    host: HostBudgetRequest
+    edges: int
+    in_memory: bool
+    neighbor_bytes: int
+    weight_bytes: int
+    sum_bytes: int
+    longest: int
+    chunk_edges: int
+    walks: int
+    row_bytes: int
+    walker_bytes: int
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of an edge that stays."""
+        return self.sum_bytes + (0 if self.in_memory else self.neighbor_bytes)
+
+    @property
+    def slab_bytes(self) -> int:
+        """Of an edge in a slab."""
+        return self.neighbor_bytes + self.weight_bytes + self.sum_bytes
+
+    @property
+    def piece_edges(self) -> int:
+        """Edges whose weights are read at once while kept rows are loaded."""
+        return max(self.longest, self.whole_chunks(PIECE_BYTES, self.neighbor_bytes))
+
+    def whole_chunks(self, size: int, edge_bytes: int) -> int:
+        """Edges of the whole chunks that take at most so many bytes, one chunk at least."""
+        return max(1, size // (self.chunk_edges * edge_bytes)) * self.chunk_edges
+
+
+@dataclass(frozen=True)
+class WalkMemory:
+    """The division. kept_edges: those that stay in memory; slab_edges: of each of two slabs, 0 where all are kept.
+
+    piece_edges: read at once while kept rows are loaded. reads, one_by_one: as in `HostBudget`. batch, block: walks at
+    once, and written at once. log_bytes: memory for records before they go to disk.
+    """
+
+    kept_edges: int
+    slab_edges: int
+    piece_edges: int
+    batch: int
+    block: int
+    reads: int = 1
+    one_by_one: bool = False
+    log_bytes: int = 0
+
+
+def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
+    """Divide a budget. Raises BudgetError where it is too small."""
+    left = request.host.host_memory - request.host.fixed
+    block = _block(request, BLOCK_BYTES)
+    whole = request.edges * request.kept_bytes
+    if request.in_memory:
+        block = _block(request, min(BLOCK_BYTES, max(0, left - whole) // TIMES // 2))
+        if whole + _block_bytes(request, block) > left:
+            raise _too_small(request, whole + _block_bytes(request, 1))
+        return WalkMemory(request.edges, 0, 0, block, block)
+    piece = request.piece_edges * request.weight_bytes
+    for reads in READS:
+        if whole + piece + reader_bytes(request.host, reads) + _block_bytes(request, block) <= left:
+            return WalkMemory(request.edges, 0, request.piece_edges, block, block, reads)
+    return _swept(request, left)
+
+
+def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
+    """Of a graph whose rows do not all fit: slabs and reads as large as leave half for walkers and kept rows."""
+    for share, reads in ((16, 8), (16, 4), (8, 1)):
+        block = _block(request, min(BLOCK_BYTES, left // share // TIMES))
+        slab = max(request.longest, request.whole_chunks(min(SLAB_BYTES, left // share), request.slab_bytes))
+        reading = reader_bytes(request.host, reads) + 2 * slab * request.slab_bytes
+        rest = left - reading - _block_bytes(request, block)
+        if rest >= left // 2:
+            return _filled(request, rest, WalkMemory(0, slab, request.longest, 0, block, reads))
+    least = reader_bytes(request.host, 1, one_by_one=True) + 2 * request.longest * request.slab_bytes
+    rest = left - least
+    block = _block(request, max(0, rest) // 4 // TIMES)
+    if rest < 2 * (_block_bytes(request, block) + block * request.walker_bytes):
+        raise _too_small(request, least + 2 * (_block_bytes(request, 1) + request.walker_bytes))
+    after = rest - _block_bytes(request, block)
+    return _filled(request, after, WalkMemory(0, request.longest, request.longest, 0, block, 1, True))
+
+
+def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMemory:
+    """Give the rest to walkers, their records and kept rows."""
+    block = memory.block
+    walkers = min(request.walks, rest * WALKERS_SHARE // 8 // request.walker_bytes)
+    most = max(block, walkers // block * block)
+    even = -(-request.walks // -(-request.walks // most))  # the last batch sweeps as often as a full one
+    batch = min(request.walks, -(-even // block) * block)
+    after = rest - batch * request.walker_bytes
+    log = min(after // 8, 2 * batch * request.row_bytes)
+    kept = (after - log) // request.kept_bytes
+    return WalkMemory(
+        min(kept, request.edges), memory.slab_edges, memory.piece_edges, batch, block, memory.reads,
+        memory.one_by_one, log,
+    )  # fmt: skip
+
+
+def walker_bytes(vertex_bytes: int, *, second_order: bool) -> int:
+    """Bytes of a walker of a batch: vertex, step, what the second order takes, its share of rows, records."""
+    own = vertex_bytes + 4 + (2 * vertex_bytes + 4 if second_order else 0)
+    return own + -(-UNIT_ROWS * (GAINED * vertex_bytes + 28) // UNIT) + 2 * PENDING_BYTES
+
+
+def _block(request: WalkMemoryRequest, size: int) -> int:
+    """Walks of a block of about so many bytes."""
+    return max(1, min(BLOCK_WALKS, size // request.row_bytes, request.walks, (CELLS - 1) // request.row_bytes))
+
+
+def _block_bytes(request: WalkMemoryRequest, block: int) -> int:
+    return block * (TIMES * request.row_bytes + WALKER_BYTES)
+
+
+def _too_small(request: WalkMemoryRequest, least: int) -> BudgetError:
+    host = request.host
+    return BudgetError(
+        "--host-memory",
+        f"--host-memory {format_bytes(host.host_memory)} is too small: index and names of the graph take "
+        f"{format_bytes(host.fixed)}, and rows, walkers and walks at least {format_bytes(least)}",
+        -(-(host.fixed + least) // MIB),
+    )

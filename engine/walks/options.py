@@ -1,0 +1,92 @@
+"""What random walks are asked for, as one checked value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
+
+DeadEnds = Literal["end", "restart"]
+LONGEST = 1 << 20
+WIDEST = 1000.0
+"""Of p and q, and of 1/p and 1/q: how often a candidate is refused grows with them."""
+
+
+@dataclass(frozen=True)
+class WalkOptions:
+    """How walks go.
+
+    Parameters
+    ----------
+    length : int
+        Steps of a walk, which so has at most ``length + 1`` vertices.
+    walks_per_vertex : int
+        Walks from each source.
+    seed : int
+        Of the random numbers.
+    weight : bool
+        Whether edges are chosen in proportion to their weights, where there are any.
+    p, q : float
+        Return and in-out parameter of node2vec; 1 and 1: steps of the first order.
+    restart : float
+        Probability with which a step goes back to the source instead of along an edge.
+    dead_ends : {"end", "restart"}
+        What a walk does at a vertex that it cannot leave.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+    """
+
+    length: int = 80
+    walks_per_vertex: int = 10
+    seed: int = 0
+    weight: bool = True
+    p: float = 1.0
+    q: float = 1.0
+    restart: float = 0.0
+    dead_ends: DeadEnds = "end"
+
+    def __post_init__(self) -> None:
+        _check_whole("length", self.length, 1, LONGEST)
+        _check_whole("walks_per_vertex", self.walks_per_vertex, 1, (1 << 32) - 1)
+        _check_whole("seed", self.seed, 0, (1 << 63) - 1)
+        for name in ("p", "q"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 1 / WIDEST <= value <= WIDEST:
+                raise InputError(f"{name} is {value!r}; give a number from {1 / WIDEST:g} to {WIDEST:g}")
+        if isinstance(self.restart, bool) or not isinstance(self.restart, int | float) or not 0 <= self.restart < 1:
+            raise InputError(f"restart is {self.restart!r}; give a probability of at least 0 and below 1")
+        if self.dead_ends not in get_args(DeadEnds):
+            raise InputError(f"dead_ends is {self.dead_ends!r}; choose one of {', '.join(get_args(DeadEnds))}")
+
+    @property
+    def second_order(self) -> bool:
+        """Whether a step depends on the vertex before."""
+        return (self.p, self.q) != (1.0, 1.0)
+
+
+def _check_whole(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise InputError(f"{name} is {value!r}; give a whole number from {low} to {high}")
+
+
+def check_graph(graph: Graph, *, weighted: bool) -> None:
+    """Raise InputError for a graph that cannot be walked on."""
+    if graph.layout == "list":
+        raise InputError(
+            "the edges of the graph are in the order of the input, and walks need rows; `penstock convert` of the "
+            "graph file sorts them"
+        )
+    if weighted and graph.weight_range is not None:
+        low, _, high = graph.weight_range
+        if not (low >= 0 and math.isfinite(high)):
+            raise InputError(
+                f"weights of the graph are between {low:g} and {high:g}, and walks choose edges in proportion to them: "
+                "they must be finite and not negative; --no-weight counts each edge as 1"
+            )

@@ -1,0 +1,157 @@
+"""The rows of a graph in memory while walkers advance: those that are kept, and one partition after another.
+
+Rows before `kept_rows` stay. The others are cut into partitions of whole rows, which go through two slabs: while
+walkers advance in one, the next is read. Of a partition only wanted chunks are read, unless most of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.walks.steps import Window, sum_weights
+from penstock.engine.walks.memory_plan import WalkMemory
+from penstock.engine.walks.row_cuts import RowPartition, cut, row_before
+from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
+from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.format.read_plan import MOST_BYTES
+from penstock.storage.read.pending_read import PendingRead
+from penstock.storage.read.reader import Reader
+
+MOST = 0.5
+"""The share of the chunks of a partition that is wanted from which on all are read."""
+
+
+class RowWindows:
+    """Kept rows, and partitions of the others; a context manager. Raises RunError where reading fails."""
+
+    def __init__(self, graph: Graph, memory: WalkMemory, *, weighted: bool, threads: int, direct_io: bool) -> None:
+        rows = graph.out
+        self._rows, self._threads, self._weighted = rows, threads, weighted
+        self._index = rows.index(threads)
+        self._reader: Reader | None = None
+        self._none = np.empty(0, rows.neighbor_dtype), np.empty(0, np.float64)
+        self.bytes_read = 0
+        self.vertices, self.chunks = graph.vertices, rows.chunks
+        if rows.arrays is not None:
+            self.kept_rows = graph.vertices
+            self.partitions: list[RowPartition] = []
+            self._kept = rows.arrays[0], self._none[1]
+            if weighted:
+                self._sum_in_memory(rows)
+            return
+        slots = memory.slab_edges
+        count = min(memory.kept_edges // rows.chunk_edges * rows.chunk_edges, rows.edges)
+        if memory.kept_edges >= rows.edges:
+            count = rows.edges
+        self.kept_rows = graph.vertices if count == rows.edges else row_before(self._index, count)
+        self.partitions = cut(self._index, rows.chunk_edges, (self.kept_rows, graph.vertices), slots)
+        self._kept = aligned_empty(count, rows.neighbor_dtype, HUGE_PAGE), self._sums(count)
+        self._slabs = [(aligned_empty(slots, rows.neighbor_dtype, HUGE_PAGE), self._sums(slots)) for _ in range(2)]
+        self._weights: list[Any] = [None, None]
+        if weighted and rows.weight_dtype is not None:
+            size = max(slots, memory.piece_edges)
+            self._weights = [aligned_empty(size, rows.weight_dtype, HUGE_PAGE) for _ in range(2 if slots else 1)]
+        self._reader = Reader(
+            graph,
+            decode_threads=1 if memory.one_by_one else threads,
+            reads_in_flight=memory.reads,
+            most_bytes=0 if memory.one_by_one else MOST_BYTES,
+            direct_io=direct_io,
+        )
+        try:
+            self._load_kept(memory.piece_edges)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def __enter__(self) -> RowWindows:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _sums(self, count: int) -> NDArray[np.float64]:
+        return aligned_empty(count, np.float64, HUGE_PAGE) if self._weighted else self._none[1]
+
+    def kept_window(self) -> Window:
+        """The kept rows alone."""
+        return self._window(RowPartition(0, 0, 0, 0), self._none, np.zeros(0, np.uint8))
+
+    def sweep(self, wanted: NDArray[np.uint8]) -> Iterator[tuple[RowPartition, Window]]:
+        """Yield partitions of which chunks are wanted, ascending, each with the rows that are in memory then.
+
+        wanted: of each chunk of the graph, not 0.
+        """
+        parts = [part for part in self.partitions if wanted[part.c0 : part.c1].any()]
+        under_way: list[tuple[RowPartition, NDArray[np.uint8], PendingRead]] = []
+        try:
+            for number in range(len(parts) + 1):
+                if number < len(parts):
+                    under_way.append(self._begin(parts[number], wanted, number % 2))
+                if number > 0:
+                    part, here, pending = under_way[0]
+                    self.bytes_read += pending.result().bytes
+                    under_way.pop(0)
+                    neighbors, sums = self._slabs[(number - 1) % 2]
+                    window = self._window(part, (neighbors, sums), here)
+                    if self._weighted:
+                        weights = self._weights[(number - 1) % 2]
+                        count = part.v1 - part.v0
+                        e0 = part.c0 * self._rows.chunk_edges
+                        sum_weights(self._threads, count, np.uint64(part.v0), e0, window, weights, sums)
+                    yield part, window
+        finally:
+            for _, _, pending in under_way:
+                with suppress(Exception):
+                    pending.cancel()
+
+    def _begin(
+        self, part: RowPartition, wanted: NDArray[np.uint8], slab: int
+    ) -> tuple[RowPartition, NDArray[np.uint8], PendingRead]:
+        """Begin to read a partition into a slab; its flags say which chunks."""
+        assert self._reader is not None, "rows in memory have no partitions"
+        here = (wanted[part.c0 : part.c1] != 0).astype(np.uint8)
+        if here.sum() >= MOST * len(here):
+            here[:] = 1
+        chunks = part.c0 + np.flatnonzero(here)
+        e0 = part.c0 * self._rows.chunk_edges
+        pending = self._reader.fetch(self._rows, chunks, e0, self._slabs[slab][0], self._weights[slab])
+        return part, here, pending
+
+    def _window(self, part: RowPartition, loaded: Any, here: NDArray[np.uint8]) -> Window:
+        bases, offsets, shift = self._index.arrays()
+        chunk = self._rows.chunk_edges
+        v0, v1, e0 = np.uint64(part.v0), np.uint64(part.v1), part.c0 * chunk
+        kept_rows, (kept, kept_sums), (neighbors, sums) = np.uint64(self.kept_rows), self._kept, loaded
+        return Window(
+            bases, offsets, np.uint64(shift), kept_rows, kept, kept_sums, v0, v1, e0, neighbors, sums, chunk, here
+        )
+
+    def _sum_in_memory(self, rows: Adjacency) -> None:
+        assert rows.arrays is not None, "in memory"
+        self._kept = rows.arrays[0], self._sums(rows.edges)
+        weights = rows.arrays[1]
+        sum_weights(self._threads, rows.vertices, np.uint64(0), 0, self.kept_window(), weights, self._kept[1])
+
+    def _load_kept(self, piece: int) -> None:
+        """Read the kept rows, and sum up their weights."""
+        assert self._reader is not None, "rows in memory are not loaded"
+        neighbors, sums = self._kept
+        weights = self._weights[0]
+        chunk = self._rows.chunk_edges
+        for part in cut(self._index, chunk, (0, self.kept_rows), piece):
+            e0, end = part.c0 * chunk, min(part.c1 * chunk, self._rows.edges)
+            chunks = np.arange(part.c0, min(part.c1, -(-len(neighbors) // chunk)))
+            pending = self._reader.fetch(self._rows, chunks, e0, neighbors[e0:end], weights)
+            self.bytes_read += pending.result().bytes
+            if self._weighted:
+                window, rows = self.kept_window(), part.v1 - part.v0
+                sum_weights(self._threads, rows, np.uint64(part.v0), e0, window, weights, sums[e0:])

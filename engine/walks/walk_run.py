@@ -1,0 +1,192 @@
+"""A run of random walks: `blocks` yields them in order, block by block.
+
+Where all rows are in memory, the walkers of a block go to the end. Else a batch of walkers sweeps the partitions: each
+advances in its partition as far as rows in memory let it, and what it finds is logged by block, as cells of the block's
+walks; at the end of a batch its blocks are read back from the log. So the disk is swept, as in GraphWalker (Wang et
+al., ATC 2020), whose walkers also go on within what is loaded, and walks beyond memory cost 8 bytes a step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.jit import use_workers
+from penstock.engine.kernels.host.walks.steps import Found, Rule, Walkers, Window, advance_walkers, mark_chunks
+from penstock.engine.kernels.walk_functions import mix64
+from penstock.engine.walks.memory_plan import BLOCK_WALKS, GAINED, UNIT, UNIT_ROWS, WalkMemory
+from penstock.engine.walks.options import WalkOptions
+from penstock.engine.walks.row_windows import RowWindows
+from penstock.engine.walks.step_log import StepLog, found_arrays
+from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
+
+
+@dataclass
+class WalkProgress:
+    """What a run has done so far.
+
+    steps: of all walks. sweeps: over the partitions. bytes_read: of edges; log_bytes: of steps in scratch files.
+    seconds: in which walkers advanced, rows were awaited and logs were read.
+    """
+
+    steps: int = 0
+    sweeps: int = 0
+    bytes_read: int = 0
+    log_bytes: int = 0
+    seconds: float = 0.0
+
+
+APART = 4
+"""Times as large as all others that the bias of the way back is drawn apart: the search for it costs several trials."""
+Report = Callable[[WalkProgress], None]
+
+
+class WalkRun:
+    """Walks from the sources, in repetitions of these: walk w begins at source w % count. See `blocks`."""
+
+    def __init__(
+        self,
+        windows: RowWindows,
+        options: WalkOptions,
+        memory: WalkMemory,
+        sources: tuple[NDArray[Any], int],
+        scratch: ScratchFiles,
+        *,
+        weighted: bool,
+        symmetric: bool,
+        threads: int,
+    ) -> None:
+        self._windows, self._options, self._memory, self._threads = windows, options, memory, threads
+        self._sources, self._count = sources
+        self._scratch = scratch
+        self._dtype = self._sources.dtype
+        self._none = np.iinfo(self._dtype).max
+        self.walks = self._count * options.walks_per_vertex
+        self.progress = WalkProgress()
+        with np.errstate(over="ignore"):
+            seed = mix64(np.uint64(options.seed))  # type: ignore[no-untyped-call]
+        back, far = 1.0 / options.p, 1.0 / options.q
+        bound = max(1.0, far)
+        self._rule = Rule(
+            seed,
+            options.length,
+            float(options.restart),
+            options.dead_ends == "restart",
+            weighted,
+            options.second_order,
+            back,
+            far,
+            max(bound, back) if back <= APART * bound else bound,
+            symmetric,
+        )
+
+    def blocks(self, report: Report = lambda progress: None) -> Iterator[NDArray[Any]]:
+        """Yield the walks, (walks, length + 1) internal ids; behind the end of a walk the largest value.
+
+        report: called after each block, and each sweep. Raises RunError where the disk fails.
+        """
+        use_workers(self._threads)
+        one_by_one = not self._windows.partitions
+        for first in range(0, self.walks, self._memory.batch):
+            count = min(self._memory.batch, self.walks - first)
+            made = self._in_memory if one_by_one else self._swept
+            yield from self._timed(made(first, count, report))
+
+    def _timed(self, blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """Count the seconds until each block is made."""
+        began = time.perf_counter()
+        for block in blocks:
+            self.progress.seconds += time.perf_counter() - began
+            yield block
+            began = time.perf_counter()
+
+    def _in_memory(self, first: int, count: int, report: Report) -> Iterator[NDArray[Any]]:
+        """Walks of which all rows are in memory."""
+        walks = self._empty(first, count)
+        walkers = self._begin(first, count)
+        found = found_arrays(walks, -(-count // UNIT))
+        self._advance(walkers, (UNIT, 1), (0, self._windows.vertices), self._windows.kept_window(), found)
+        self.progress.steps += int(found.gained.sum()) - count
+        self._tell(report)
+        yield walks
+
+    def _swept(self, first: int, count: int, report: Report) -> Iterator[NDArray[Any]]:
+        """The walks of a batch, after its sweeps."""
+        windows, block, before = self._windows, self._memory.block, self.progress.steps
+        walkers = self._begin(first, count)
+        store = ArrayStore(MemoryQuota(self._memory.log_bytes), self._scratch)
+        with closing(store):
+            log = StepLog(store, count, block, self._options.length + 1, self._dtype)
+            units = -(-count // UNIT)
+            found = found_arrays(np.empty((units * UNIT_ROWS, GAINED), self._dtype), units)
+            self._visit(walkers, (0, windows.vertices), windows.kept_window(), log, found)
+            while (walkers.at != self._none).any():
+                wanted = np.zeros(windows.chunks + 1, np.uint8)
+                mark_chunks(self._threads, count, walkers, windows.kept_window(), wanted)
+                if wanted[-1]:
+                    self._visit(walkers, (0, windows.vertices), windows.kept_window(), log, found)
+                for part, window in windows.sweep(wanted):
+                    self._visit(walkers, (part.v0, part.v1), window, log, found)
+                self.progress.sweeps += 1
+                self.progress.steps = before + log.steps
+                self._tell(report)
+            del walkers, found
+            log.flush()
+            for number in range(log.blocks):
+                start = number * block
+                walks = self._empty(first + start, min(block, count - start))
+                log.fill(number, walks)
+                yield walks
+
+    def _visit(self, walkers: Walkers, span: tuple[int, int], window: Window, log: StepLog, found: Found) -> None:
+        """Advance the walkers that need a row of vertices [span[0], span[1]), and log their steps."""
+        while True:
+            found.more[0] = 0
+            self._advance(walkers, (UNIT_ROWS, 0), span, window, found)
+            log.collect(found, walkers.step)
+            if not found.more[0]:
+                return
+
+    def _advance(
+        self, walkers: Walkers, rows: tuple[int, int], span: tuple[int, int], window: Window, found: Found
+    ) -> None:
+        """Run the kernel; rows: of each unit, and how many vertices are in each of them already."""
+        ends = np.uint64(span[0]), np.uint64(span[1] - 1)
+        advance_walkers(self._threads, len(found.used), (UNIT, *rows), ends, walkers, window, self._rule, found)
+
+    def _begin(self, first: int, count: int) -> Walkers:
+        """Walkers of so many walks from `first` on, at their sources."""
+        second = count if self._options.second_order else 0
+        at = np.empty(count, self._dtype)
+        for start in range(0, count, BLOCK_WALKS):
+            part = at[start : start + BLOCK_WALKS]
+            part[:] = self._sources_of(first + start, len(part))
+        return Walkers(
+            at,
+            np.zeros(count, np.uint32),
+            np.full(second, self._none, self._dtype),
+            np.full(second, self._none, self._dtype),
+            np.zeros(second, np.uint32),
+            np.uint64(first),
+            self._sources,
+            np.uint64(self._count),
+        )
+
+    def _sources_of(self, first: int, count: int) -> NDArray[Any]:
+        numbers = np.arange(first, first + count) % self._count
+        return numbers.astype(self._dtype) if len(self._sources) == 0 else self._sources[numbers]
+
+    def _empty(self, first: int, count: int) -> NDArray[Any]:
+        """So many walks from `first` on that have their sources, and no step."""
+        walks = np.full((count, self._options.length + 1), self._none, self._dtype)
+        walks[:, 0] = self._sources_of(first, count)
+        return walks
+
+    def _tell(self, report: Report) -> None:
+        self.progress.bytes_read, self.progress.log_bytes = self._windows.bytes_read, self._scratch.written
+        report(self.progress)

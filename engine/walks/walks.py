@@ -1,0 +1,250 @@
+"""`Walks`: random walks that are made as they are read, or written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.walks.memory_plan import WalkMemory, WalkMemoryRequest, divide_walk_memory, walker_bytes
+from penstock.engine.walks.options import WalkOptions
+from penstock.engine.walks.row_cuts import longest_span
+from penstock.storage.access.graph_queries import names_of
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.format.graph import Graph
+from penstock.storage.read.longest import decoder_bytes, longest_frame
+from penstock.storage.tables.columns import WriteOptions
+from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
+
+if TYPE_CHECKING:
+    from penstock.storage.tables.walk_files import WrittenWalks
+
+INDEX_BYTES = 4.1
+
+
+@dataclass(frozen=True)
+class WalkResources:
+    """What walks may take. host_memory: bytes; scratch: the folder of temporary data, by default the system's."""
+
+    host_memory: int
+    threads: int
+    direct_io: bool = False
+    scratch: Path | None = None
+
+
+class Walks:
+    """Random walks, made as they are read, each time anew and the same.
+
+    Attributes
+    ----------
+    count : int
+        How many walks there are.
+    length : int
+        Steps of a walk; a walk that ends before has fewer.
+    weighted : bool
+        Whether edges are chosen in proportion to their weights.
+    progress : WalkProgress or None
+        What the last reading has done: steps, sweeps over the graph, bytes read.
+    """
+
+    def __init__(
+        self, graph: Graph, options: WalkOptions, sources: NDArray[Any] | None, resources: WalkResources
+    ) -> None:
+        self.graph, self.options, self._resources = graph, options, resources
+        self._sources = np.empty(0, graph.vertex_dtype) if sources is None else sources
+        self._source_count = graph.vertices if sources is None else len(sources)
+        self.count, self.length = self._source_count * options.walks_per_vertex, options.length
+        self.weighted = options.weight and graph.weight_dtype is not None
+        self.progress: Any = None
+        self._memory = divide_walk_memory(self._request())
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<Walks: {self.count} of {self.length} steps>"
+
+    @property
+    def memory(self) -> WalkMemory:
+        """How memory is divided."""
+        return self._memory
+
+    def blocks(self, report: Callable[[Any], None] | None = None) -> Iterator[NDArray[Any]]:
+        """Yield the walks in order, some at a time, in internal ids.
+
+        Parameters
+        ----------
+        report : callable, optional
+            Called with a `WalkProgress` now and then.
+
+        Yields
+        ------
+        ndarray, (walks, length + 1)
+            Of the dtype of the graph's vertices; behind the end of a walk its largest value.
+
+        Raises
+        ------
+        InputError
+            The folder of temporary data cannot be used, or has not enough space.
+        RunError
+            The graph cannot be read, or is damaged, or the disk of temporary data is full or failed.
+        """
+        from penstock.engine.walks.row_windows import RowWindows  # the compiler
+        from penstock.engine.walks.walk_run import WalkRun
+        from penstock.storage.convert.sort.memory_quota import ScratchFiles
+
+        given, memory = self._resources, self._memory
+        if self.count == 0:
+            return
+        logged = min(memory.batch, self.count) * self.length * (4 + self.graph.vertex_dtype.itemsize)
+        scratch = ScratchFiles(given.scratch, lambda: max(0, logged - memory.log_bytes))
+        windows = RowWindows(
+            self.graph, memory, weighted=self.weighted, threads=given.threads, direct_io=given.direct_io
+        )
+        with closing(scratch), windows:
+            run = WalkRun(
+                windows,
+                self.options,
+                memory,
+                (self._sources, self._source_count),
+                scratch,
+                weighted=self.weighted,
+                symmetric=not self.graph.directed,
+                threads=given.threads,
+            )
+            self.progress = run.progress
+            yield from run.blocks(report or (lambda progress: None))
+
+    def _request(self) -> WalkMemoryRequest:
+        """What there is to divide."""
+        graph, rows, given = self.graph, self.graph.out, self._resources
+        in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
+        host = HostBudgetRequest(
+            host_memory=given.host_memory,
+            fixed=int(INDEX_BYTES * graph.vertices) + _name_bytes(graph) + self._sources.nbytes,
+            workers=given.threads,
+            stripes=max(1, len(graph.files) - 1),
+            frame_bytes=longest_frame(graph),
+            decoder_bytes=decoder_bytes(graph),
+        )
+        longest = rows.chunk_edges
+        if not in_memory:
+            check_fixed(host)
+            longest = longest_span(rows.index(given.threads), rows.chunk_edges)
+        return WalkMemoryRequest(
+            host=host,
+            edges=graph.edges,
+            in_memory=in_memory,
+            neighbor_bytes=width,
+            weight_bytes=rows.weight_dtype.itemsize if self.weighted and rows.weight_dtype is not None else 0,
+            sum_bytes=8 if self.weighted else 0,
+            longest=longest,
+            chunk_edges=rows.chunk_edges,
+            walks=max(1, self.count),
+            row_bytes=(self.length + 1) * width,
+            walker_bytes=walker_bytes(width, second_order=self.options.second_order),
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Give the walks as a stream of record batches with one column of lists, `walk` (Arrow PyCapsule interface)."""
+        stream: object = self._reader().__arrow_c_stream__(requested_schema)
+        return stream
+
+    def _reader(self) -> Any:
+        from penstock.storage.tables.arrow_files import stream  # Arrow takes long to import
+        from penstock.storage.tables.walk_tables import WalkTable
+
+        return stream(WalkTable(self.blocks(), self.graph.vertex_dtype, names_of(self.graph)), 1)
+
+    @for_python
+    def to_arrow(self) -> Any:
+        """Return all walks as a `pyarrow.Table` with one column, `walk`: a list of the ids of the input for each."""
+        return self._reader().read_all()
+
+    @for_python
+    def to_numpy(self) -> NDArray[Any]:
+        """Return all walks as an array.
+
+        Returns
+        -------
+        ndarray of int32 or int64, (walks, length + 1)
+            Ids of the input; -1 behind the end of a walk.
+
+        Raises
+        ------
+        InputError
+            Ids are strings, or the array does not fit the memory that walks may take.
+        """
+        from penstock.storage.tables.walk_files import matrix_dtype, matrix_of
+
+        graph = self.graph
+        names = names_of(graph)
+        kind = matrix_dtype(names, graph.vertex_dtype, graph.vertices)
+        size = self.count * (self.length + 1) * kind.itemsize
+        if size > self._resources.host_memory:
+            raise InputError(
+                f"{self.count} walks take {format_bytes(size)}, more than --host-memory "
+                f"{format_bytes(self._resources.host_memory)}; read `blocks`, or `save` them to a file"
+            )
+        found, first = np.empty((self.count, self.length + 1), kind), 0
+        for block in self.blocks():
+            found[first : first + len(block)] = matrix_of(block, np.iinfo(block.dtype).max, names, kind)
+            first += len(block)
+        return found
+
+    @for_python
+    def save(
+        self,
+        path: Path | str,
+        *,
+        format: str | None = None,
+        force: bool = False,
+        report: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Write the walks to a file while they are made, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path or str
+            Ends in .parquet or .feather (a list for each walk), .txt or .txt.gz (a line for each, ids between spaces,
+            as word2vec reads), .csv or .csv.gz (a column for each step), or .npy (a matrix, -1 behind ends).
+        format : str, optional
+            Whatever the name is: "parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy".
+        force : bool
+            Replace an existing file.
+        report : callable, optional
+            Called with a `WalkProgress` now and then.
+
+        Raises
+        ------
+        InputError
+            The file may not be written, or the format cannot hold the ids.
+        RunError
+            The graph cannot be read, or a disk is full or failed.
+        """
+        from penstock.storage.tables.walk_files import save_walks, walk_format
+
+        target = Path(path)
+        name = walk_format(target, format)
+        save_walks(self.written(report), target, name, WriteOptions(self._resources.threads), force=force)
+
+    def written(self, report: Callable[[Any], None] | None = None) -> WrittenWalks:
+        """Return the walks as files of them are written."""
+        from penstock.storage.tables.walk_files import WrittenWalks
+
+        graph = self.graph
+        return WrittenWalks(self.blocks(report), self.count, self.length + 1, graph.vertex_dtype, names_of(graph))
+
+
+def _name_bytes(graph: Graph) -> int:
+    """Bytes of the ids of the input, in memory while walks are written."""
+    stored = graph.original
+    if stored is None or isinstance(stored, np.ndarray):
+        return 0
+    size = sum(frames.spec.items * frames.kind.itemsize for frames in stored.arrays)
+    return size if len(stored.arrays) == 1 else size + 2 * 8 * graph.vertices

@@ -1,0 +1,111 @@
+"""Files of walks: Parquet and Feather (lists), text (a line for each walk), CSV (a column for each step), npy.
+
+Walks are written as they are made; a file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+from penstock.storage.base.atomic import whole_file
+from penstock.storage.base.errors import InputError
+from penstock.storage.tables.arrow_edges import Names
+from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.synced_file import SyncedFile
+
+FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
+_ENDINGS = {f".{name}": name for name in FORMATS} | {".arrow": "feather"}
+
+
+@dataclass(frozen=True)
+class WrittenWalks:
+    """Walks on their way to a file. blocks: as `WalkTable` takes them; names: of vertices, None where ids are these."""
+
+    blocks: Iterable[NDArray[Any]]
+    count: int
+    width: int
+    dtype: np.dtype[Any]
+    names: Names
+
+
+def walk_format(path: Path, format: str | None = None) -> str:
+    """Return the format, by default the one that a file's name asks for. Raises InputError."""
+    if format is not None:
+        return format
+    for ending, name in _ENDINGS.items():
+        if path.name.lower().endswith(ending):
+            return name
+    raise InputError(f"{path}: no format of walks ends in {path.suffix!r}; use one of {', '.join(_ENDINGS)}")
+
+
+def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptions, *, force: bool) -> None:
+    """Write walks to a file, whole or not at all.
+
+    Raises:
+        InputError: the file may not be written, or the format cannot hold the ids.
+        RunError: walks cannot be made, or the disk is full or failed.
+    """
+    with whole_file(path, force=force) as partial, SyncedFile(partial) as file:
+        stream_walks(walks, file, format, options)
+
+
+def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOptions) -> None:
+    """Write walks to an open file. Raises as `save_walks`."""
+    if format == "npy":
+        file.write_all(_npy_parts(walks))
+        return
+    from penstock.storage.tables import arrow_files  # Arrow takes long to import
+    from penstock.storage.tables.arrow_tables import system_memory
+    from penstock.storage.tables.walk_tables import WalkTable, save_walk_lines
+
+    with system_memory():
+        wide = walks.width if format.startswith("csv") else 0
+        table = WalkTable(walks.blocks, walks.dtype, walks.names, wide=wide)
+        if format.startswith("csv"):
+            arrow_files.save_csv(file, table, options, gzip=format.endswith("gz"))
+        elif format.startswith("txt"):
+            if table.holds(" \t\r\n"):
+                raise InputError("a line of text has ids between spaces, and there are spaces in ids; write .parquet")
+            save_walk_lines(file, table, options, gzip=format.endswith("gz"))
+        elif format == "parquet":
+            arrow_files.save_parquet(file, table, options, use_dictionary=False)
+        else:
+            arrow_files.save_feather(file, table, options)
+
+
+def matrix_of(walks: NDArray[Any], none: int, names: NDArray[Any] | None, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return walks in the ids of the input, -1 behind their ends."""
+    absent = walks == none
+    named = walks if names is None else names[np.where(absent, 0, walks)]
+    found = named.astype(kind)
+    found[absent] = -1
+    return found
+
+
+def matrix_dtype(names: Names, dtype: np.dtype[Any], vertices: int) -> np.dtype[Any]:
+    """Return the dtype of a matrix of walks. Raises InputError where ids are no such numbers."""
+    if names is not None and getattr(names, "dtype", np.dtype("T")).kind == "T":
+        raise InputError("a matrix holds numbers, and ids are strings; write .parquet, .feather, .txt or .csv")
+    last = vertices - 1 if names is None else int(names.max(initial=0))  # type: ignore[union-attr]
+    if last >= 1 << 63:
+        raise InputError(f"a matrix holds ids below 2^63, and {last} is one; write .parquet, .feather, .txt or .csv")
+    return np.dtype(np.int32 if last < 1 << 31 else np.int64)
+
+
+def _npy_parts(walks: WrittenWalks) -> Generator[Any, None, None]:
+    none = np.iinfo(walks.dtype).max
+    kind = matrix_dtype(walks.names, walks.dtype, int(none))
+    head = BytesIO()
+    shape = walks.count, walks.width
+    facts = {"descr": npy_format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
+    npy_format.write_array_header_1_0(head, facts)
+    yield head.getvalue()
+    for block in walks.blocks:
+        yield matrix_of(block, none, walks.names, kind)  # type: ignore[arg-type]

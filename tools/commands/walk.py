@@ -1,0 +1,253 @@
+"""`penstock walk`: a graph file in, random walks out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.budget import format_bytes, peak_resident_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.find_program import is_negative, read_vertex
+from penstock.tools.base.options import (
+    ANY,
+    FILE,
+    FOLDER,
+    FORCE,
+    HOST_MEMORY,
+    THREADS,
+    VERTEX,
+    Titled,
+    console_options,
+    keep_inputs,
+    option,
+    option_group,
+    option_groups,
+    stripe_option,
+)
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.progress import compiling_shown, progress
+from penstock.tools.base.standard_output import NAME, StandardOutput
+
+if TYPE_CHECKING:
+    from penstock.engine.walks.walks import Walks
+
+FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
+
+
+@dataclass(frozen=True)
+class Walking:
+    """Which walks."""
+
+    length: int
+    walks_per_vertex: int
+    source: tuple[int | str, ...]
+    sources: Path | None
+    seed: int
+    p: float
+    q: float
+    restart: float
+    dead_ends: str
+    no_weight: bool
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where they go."""
+
+    output: Path
+    format: str | None
+    force: bool
+
+
+@dataclass(frozen=True)
+class Using:
+    """What they may take."""
+
+    host_memory: int | None
+    threads: int | None
+    device: str
+    direct_io: bool
+    scratch: Path | None
+    stripes: tuple[Path, ...]
+
+
+walking = option_group(
+    "walking",
+    Walking,
+    option("--length", type=click.IntRange(1), default=80, help="Steps of a walk, which has one vertex more."),
+    option("--walks-per-vertex", type=click.IntRange(1), default=10, help="Walks from each source."),
+    option("--source", type=VERTEX, multiple=True, help="Id of a vertex at which walks begin; repeatable."),
+    option("--sources", type=FILE, help="File of such ids, one on each line. By default walks begin at every vertex."),
+    option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers."),
+    option("--p", type=float, default=1.0, help="Return parameter of node2vec: small values go back often."),
+    option("--q", type=float, default=1.0, help="In-out parameter of node2vec: small values go away."),
+    option("--restart", type=float, default=0.0, help="Probability that a step goes back to the source."),
+    option(
+        "--dead-ends",
+        type=click.Choice(("end", "restart")),
+        default="end",
+        help="What a walk does at a vertex without out-edges.",
+    ),
+    option("--no-weight", is_flag=True, help="Choose each edge with the same probability, whatever its weight."),
+    title="Walks",
+)
+writing = option_group(
+    "writing",
+    Writing,
+    option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
+    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given (-: txt)."),
+    FORCE,
+    title="Output",
+)
+using = option_group(
+    "using",
+    Using,
+    HOST_MEMORY,
+    THREADS,
+    option("--device", default="cpu", help="Where walkers advance: cpu."),
+    option("--direct-io", is_flag=True, help="Read past the page cache."),
+    option("--scratch", type=FOLDER, help="Folder for steps on their way, where the graph does not fit in memory."),
+    stripe_option("Where a shard is now. Repeatable."),
+    title="Memory and threads",
+)
+
+
+@click.command(name="walk", cls=Titled, short_help="Write random walks over a graph.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@option_groups("given", walking, writing, using)
+@console_options
+def command(graph: Path, given: dict[str, Any], console: Console) -> None:
+    """Write random walks along the edges of a graph file: the corpus of DeepWalk or node2vec.
+
+    Edges are chosen in proportion to their weights, where there are any. --p and --q choose as node2vec does. A walk
+    in a vertex without out-edges ends, or restarts. Walks are the same for every --host-memory and --threads.
+
+    The output ends in .txt (a line for each walk, ids between spaces, as word2vec reads), .parquet or .feather (a
+    list for each walk), .csv (a column for each step) or .npy (a matrix, -1 behind ends); .txt and .csv also with .gz.
+
+    A graph that does not fit --host-memory is read in sweeps: all walkers of a partition advance together. Their steps
+    wait in --scratch, 8 bytes each.
+
+    \b
+    Examples:
+      penstock walk web.h5 --output walks.txt
+      penstock walk web.h5 --length 40 --walks-per-vertex 1 --p 0.5 --q 2 --output walks.parquet
+      penstock walk roads.h5 --source 0 --restart 0.15 --output near.csv
+      penstock walk web.h5 --host-memory 200MiB --scratch /tmp --output walks.npy
+    """
+    from penstock.engine.walks.walk import walk
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.tables.columns import WriteOptions
+    from penstock.storage.tables.walk_files import stream_walks, walk_format
+
+    began = time.perf_counter()
+    asked, target, use = given["walking"], given["writing"], given["using"]
+    _check_device(use.device)
+    to_stdout = target.output == NAME
+    format = target.format or "txt" if to_stdout else walk_format(target.output, target.format)
+    if not to_stdout:
+        check_target(target.output, force=target.force)
+        keep_inputs(target.output, [graph])
+    walks = walk(
+        Graph.open(graph, stripes=use.stripes),
+        length=asked.length,
+        walks_per_vertex=asked.walks_per_vertex,
+        sources=_sources(asked),
+        host_memory=use.host_memory,
+        threads=use.threads,
+        direct_io=use.direct_io,
+        scratch=use.scratch or (None if to_stdout else target.output.absolute().parent),
+        seed=asked.seed,
+        weight=not asked.no_weight,
+        p=asked.p,
+        q=asked.q,
+        restart=asked.restart,
+        dead_ends=asked.dead_ends,
+    )
+    with progress(console) as update, compiling_shown(update):
+        report = _reporter(update, walks)
+        if to_stdout:
+            stream_walks(walks.written(report), StandardOutput(), format, WriteOptions(use.threads))
+            return
+        walks.save(target.output, format=format, force=target.force, report=report)
+    facts = _facts(walks, graph, target.output, format) | {
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    console.answer(facts, _lines(facts))
+
+
+def _check_device(device: str) -> None:
+    if device not in ("cpu", "auto"):
+        raise InputError(f"--device {device}: walks are made on CPU cores; leave --device out, or give --device cpu")
+
+
+def _sources(asked: Walking) -> list[int | str] | None:
+    """Ids of sources, as they were given. Raises InputError."""
+    if asked.source and asked.sources is not None:
+        raise InputError("--source and --sources are both given; give one of them")
+    if asked.sources is None:
+        return list(asked.source) or None
+    try:
+        lines = asked.sources.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--sources {asked.sources}: {error}") from error
+    named = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    for number, text in named:
+        if is_negative(text):
+            raise InputError(f"{asked.sources}:{number}: {text} is negative, and no vertex has such an id")
+    if not named:
+        raise InputError(f"--sources {asked.sources} has no line; give one vertex id on each")
+    return [read_vertex(text) for _, text in named]
+
+
+def _reporter(update: Any, walks: Walks) -> Callable[[Any], None]:
+    total = walks.count * walks.length
+
+    def report(progress: Any) -> None:
+        update("walking", progress.steps, total, "steps")
+
+    return report
+
+
+def _facts(walks: Walks, graph: Path, output: Path, format: str) -> dict[str, Any]:
+    done = walks.progress
+    return {
+        "command": "walk",
+        "graph": graph,
+        "output": output,
+        "format": format,
+        "walks": walks.count,
+        "length": walks.length,
+        "seed": walks.options.seed,
+        "weighted": walks.weighted,
+        "steps": done.steps if done else 0,
+        "sweeps": done.sweeps if done else 0,
+        "bytes_read": done.bytes_read if done else 0,
+        "scratch_bytes": done.log_bytes if done else 0,
+        "walk_seconds": done.seconds if done else 0.0,
+        "bytes": output.stat().st_size,
+    }
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    rate = facts["steps"] / facts["walk_seconds"] if facts["walk_seconds"] else 0
+    swept = None
+    if facts["sweeps"]:
+        swept = f"{facts['sweeps']:,}, {format_bytes(facts['bytes_read'])} read"
+    rows = [
+        ("walks", f"{facts['walks']:,} of {facts['length']} steps, {'weighted' if facts['weighted'] else 'uniform'}"),
+        ("steps", f"{facts['steps']:,}, {rate / 1e6:.1f} M/s"),
+        ("sweeps", swept),
+        ("scratch", format_bytes(facts["scratch_bytes"]) if facts["scratch_bytes"] else None),
+        ("size", format_bytes(facts["bytes"])),
+        ("time", seconds(facts["seconds"])),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+    ]
+    return [str(facts["output"]), *pairs(rows, indent="  ")]
