@@ -25,7 +25,6 @@ from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 
-
 PAIR_BYTES = 192
 """Of a given pair: as Python has it, its ids, numbers and scores."""
 
